@@ -1,0 +1,57 @@
+# Everything works from a fresh clone with Python 3.11+ and make; `make help` lists it.
+# Steps that run Python go through .venv, which `setup` makes from the lock files.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--no-header --python-version 3.11
+
+.DEFAULT_GOAL := help
+.PHONY: help setup system lint test bench faults lock clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup:  ## make or refresh .venv with everything needed to work here
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on PATH" >&2; exit 1; }
+	@$(PYTHON) tools/set_up.py dev
+
+# Fault tests inject I/O errors with libfiu's `fiu-run`; without it they skip and say so.
+system:
+	@command -v fiu-run >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing fiu-utils (fault injection)"; \
+			{ apt-get install -qq -y fiu-utils || { apt-get update -qq && apt-get install -qq -y fiu-utils; }; } \
+				>/dev/null 2>&1; \
+		fi; \
+		command -v fiu-run >/dev/null || \
+			echo "note: no fiu-run (Debian package fiu-utils): tests with injected I/O errors will be skipped"; }
+
+lint: setup  ## style, format, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint system  ## lint, then every test with a coverage report
+	$(BIN)/coverage erase
+	$(BIN)/python tests/run_with_coverage.py run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+bench: setup  ## benchmarks, each as a ratio to a baseline of the same run
+	$(BIN)/python benchmarks/run.py
+
+faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
+	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
+
+lock: setup  ## pin the newest allowed versions, with hashes
+	$(COMPILE) --upgrade requirements/runtime.in -o requirements/runtime.lock
+	$(COMPILE) --upgrade requirements/uv.in -o requirements/uv.lock
+	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.lock
+
+clean:  ## remove everything that can be made again
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -f .coverage .coverage.*
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""`python -m hermes_cli`: what the launcher runs."""
+
+from hermes_cli.main import entry
+
+entry()

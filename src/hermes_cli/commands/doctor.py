@@ -1,0 +1,112 @@
+"""`hermes doctor`: is the installation sound, and is the history whole?"""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hermes_cli.parser import add_json
+from hermes_core.config_file import ConfigFile
+from hermes_core.paths import config_path, state_db_path
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes doctor
+  hermes doctor --json
+
+Exit code 0: nothing failed. 1: at least one check failed; its line says what to do.
+"""
+SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
+
+
+class Check(Protocol):
+    """What one check found; the store's checks look like this too."""
+
+    @property
+    def name(self) -> str:
+        """What was looked at."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """ok, warning, failed or skipped."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """What was found."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; may be empty."""
+        ...
+
+
+class Finding(NamedTuple):
+    """A check of our own."""
+
+    name: str
+    status: str
+    detail: str
+    advice: str = ""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: Output) -> int:
+    """Run every check; 1 when one failed."""
+    from hermes_state import health  # noqa: PLC0415 - `--help` does without
+
+    checks = [check_python(), check_config(), *health.examine(state_db_path())]
+    failed = any(check.status == "failed" for check in checks)
+    if arguments.json:
+        out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})
+    else:
+        print_checks(checks, out)
+    return int(failed)
+
+
+def check_python() -> Finding:
+    """Which interpreter runs us."""
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    return Finding("python", "ok", found)
+
+
+def check_config() -> Finding:
+    """Whether every setting can be used as written."""
+    problems = ConfigFile.of_home().check()
+    status = "failed" if any(each.is_error for each in problems) else "warning"
+    if problems:
+        detail = " ".join(each.message for each in problems)
+        return Finding("settings", status, detail, f"correct {config_path()}")
+    return Finding("settings", "ok", str(config_path()))
+
+
+def print_checks(checks: Sequence[Check], out: Output) -> None:
+    """One line per check, its advice below."""
+    for check in checks:
+        sign, style = SIGNS.get(check.status, ("-", "dim"))
+        out.styled((f"{sign} ", style), (check.name, "bold"), (f": {check.detail}", ""))
+        if check.advice and check.status != "ok":
+            out.text(f"    {check.advice}")
+
+
+def as_dict(check: Check) -> dict[str, str]:
+    """A check for programs."""
+    return {
+        "name": check.name,
+        "status": check.status,
+        "detail": check.detail,
+        "advice": check.advice or "",
+    }

@@ -1,0 +1,63 @@
+"""Opening the history for reading, and saying what a conversation's row means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.paths import state_db_path
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from hermes_cli.output import Output
+
+Row = dict[str, Any]
+
+NO_HISTORY = "No conversations yet: there is no history at {path}."
+LISTED_FIELDS = (
+    "id", "title", "preview", "source", "model", "started_at", "last_active", "ended_at",
+    "end_reason", "message_count", "cwd", "archived", "pinned",
+)  # fmt: skip
+
+
+def reading() -> SessionDB:
+    """The history, read-only; to be used in a `with`."""
+    return SessionDB(read_only=True)
+
+
+def note_indexing(db: SessionDB, out: Output) -> None:
+    """Say how far a program that writes has come with indexing an older history."""
+    done, total = db.index_progress() or (0, 0)
+    if done:  # 0: nobody has begun; lists are computed and just as complete
+        out.note(f"indexing … {100 * done // total} % ({done:,} of {total:,} conversations)")
+
+
+def exists() -> bool:
+    """Whether anything was ever stored here."""
+    return state_db_path().exists()
+
+
+def no_history() -> str:
+    """The friendly line for an empty home."""
+    return NO_HISTORY.format(path=state_db_path())
+
+
+def state(row: Row) -> str:
+    """Whether a conversation is open, ended (and why), or was interrupted."""
+    words = ["open"]
+    if row.get("ended_at") is not None:
+        reason = row.get("end_reason")
+        words = [f"ended: {reason}" if reason else "ended"]
+    if row.get("end_reason") == "crashed":
+        words = ["interrupted"]
+    words += [word for word in ("pinned", "archived") if row.get(word)]
+    return ", ".join(words)
+
+
+def name(row: Row) -> str:
+    """The title, or how the conversation begins."""
+    return str(row.get("title") or row.get("preview") or "(empty)")
+
+
+def listed(row: Row) -> Row:
+    """The fields of a listed conversation that programs may rely on."""
+    return {key: row.get(key) for key in LISTED_FIELDS} | {"state": state(row)}

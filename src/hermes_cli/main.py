@@ -1,0 +1,73 @@
+"""The entry of the process: which command runs, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from hermes_cli.output import Output
+from hermes_core.errors import HermesError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+READER_LEFT = 141  # what a shell reports for a program that a closed pipe ended
+INTERRUPTED = 130
+
+
+def entry() -> NoReturn:
+    """Run the command line of this process."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run *arguments*; return the exit code."""
+    out = Output()
+    try:
+        code = run_reporting(arguments, out)
+        out.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more on exit; that must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_LEFT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def run_reporting(arguments: Sequence[str], out: Output) -> int:
+    """Run *arguments*; errors made on purpose become a line for the reader."""
+    try:
+        return run(arguments, out)
+    except HermesError as error:
+        if os.environ.get("HERMES_DEBUG"):
+            import traceback  # noqa: PLC0415 - rarely wanted
+
+            out.note(traceback.format_exc())
+        out.error(str(error))
+        return error.exit_code
+    except SystemExit as stop:  # argparse, after help, version or a usage error
+        return int(stop.code or 0)
+
+
+def run(arguments: Sequence[str], out: Output) -> int:
+    """Find the command and run it."""
+    command = next((each for each in arguments if not each.startswith("-")), None)
+    if command or not arguments:
+        # From here on code that may want SQLite is imported: there must be one copy of it
+        # in the process, and it must be ours. `--help` and `--version` end before.
+        from hermes_cli import preferences  # noqa: PLC0415
+        from hermes_state import driver  # noqa: PLC0415
+
+        driver.install()
+        preferences.apply_timezone(out.note)
+    if not arguments:
+        from hermes_cli.commands import overview  # noqa: PLC0415
+
+        return overview.show(out)
+
+    from hermes_cli.parser import build  # noqa: PLC0415
+
+    chosen = build(command).parse_args(arguments)
+    return int(chosen.run(chosen, out))

@@ -1,0 +1,64 @@
+"""Times, sizes and amounts as people say them."""
+
+from __future__ import annotations
+
+import time
+
+UNKNOWN = "-"
+_DAY = 86_400
+
+
+def ago(then: float | None, now: float) -> str:
+    """How long *then* lies back at *now*: '3 min ago', 'yesterday', a date for older days."""
+    if then is None:
+        return UNKNOWN
+    seconds = now - then
+    if not 0 <= seconds < 30 * _DAY:
+        # A clock that was set back puts stored times in the future: a date is still true.
+        return "just now" if -60 < seconds < 0 else date(then)
+    for limit, unit, name in ((60, 1, ""), (3600, 60, "min"), (_DAY, 3600, "h")):
+        if seconds < limit:
+            return f"{int(seconds // unit)} {name} ago" if name else "just now"
+    days = int(seconds // _DAY)
+    return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def date(then: float | None) -> str:
+    """The day of *then* in the local time zone."""
+    return _local(then, "%Y-%m-%d")
+
+
+def local(then: float | None) -> str:
+    """*then* in the local time zone, to the second."""
+    return _local(then, "%Y-%m-%d %H:%M:%S")
+
+
+def _local(then: float | None, form: str) -> str:
+    if then is None:
+        return UNKNOWN
+    try:
+        return time.strftime(form, time.localtime(then))
+    except (OverflowError, ValueError, OSError):  # a stored number that is no time
+        return UNKNOWN
+
+
+def size(count: int | None) -> str:
+    """Bytes in the unit that keeps the number short."""
+    if count is None:
+        return UNKNOWN
+    if count < 1000:
+        return f"{count} B"
+    unit, divisor = next(
+        (each for each in (("kB", 10**3), ("MB", 10**6)) if count < each[1] * 1000), ("GB", 10**9)
+    )
+    return f"{count / divisor:.1f} {unit}"
+
+
+def number(count: float | None) -> str:
+    """A count with thousands set apart."""
+    return UNKNOWN if count is None else f"{count:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """'1 message', '2 messages'."""
+    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"

@@ -1,0 +1,206 @@
+"""The one place that prints.
+
+On a terminal: colours and tables cut to its width. Into a file or a pipe: the same words,
+whole, without colours. NO_COLOR and the setting `display.color` overrule the colours.
+Every text passes through `display.clean` on its way out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_cli.display import clean, fit, one_line, pad, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+GAP = "  "
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Column(NamedTuple):
+    """One column of a table."""
+
+    title: str
+    right: bool = False
+    flexible: bool = False  # gives way when the terminal is narrow
+    least: int = 12  # cells a flexible column keeps
+    optional: bool = False  # left out when the terminal is too narrow even so
+    style: str = ""
+
+
+class Output:
+    """Where a command's words go."""
+
+    def __init__(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character gets a question mark, not a traceback.
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="replace")
+        self.is_terminal = sys.stdout.isatty()
+        self._color: bool | None = None
+
+    @property
+    def color(self) -> bool:
+        """Whether to colour; decided when the first style is asked for."""
+        if self._color is None:
+            self._color = self._decide_color()
+        return self._color
+
+    @property
+    def columns(self) -> int | None:
+        """Cells in a line of the terminal; None where lines have no end."""
+        return terminal_columns() if self.is_terminal else None
+
+    def text(self, text: str = "", style: str = "") -> None:
+        """Lines for the reader."""
+        print(self.paint(clean(text), style))
+
+    def styled(self, *pieces: tuple[str, str]) -> None:
+        """One line made of (text, style) pieces."""
+        print("".join(self.paint(clean(text), style) for text, style in pieces))
+
+    def note(self, text: str) -> None:
+        """A remark beside the result: goes to stderr."""
+        print(clean(text), file=sys.stderr)
+
+    def error(self, text: str) -> None:
+        """What went wrong, with the program's name."""
+        self.flush()
+        self.note(f"hermes: {text}")
+
+    def json(self, value: object) -> None:
+        """*value* as one JSON document."""
+        print(to_json(value, indent=2))
+
+    def json_line(self, value: object) -> None:
+        """*value* as JSON on one line."""
+        print(to_json(value))
+
+    def json_stream(self, head: Mapping[str, object], key: str, items: Iterable[object]) -> None:
+        """*head* as a JSON object with the list *items* under *key*, written as it comes."""
+        print(to_json(head)[:-1] + (", " if head else "") + f"{to_json(key)}: [")
+        separator = ""
+        for item in items:
+            print(separator + to_json(item), end="")
+            separator = ",\n"
+        print("\n]}")
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        """Rows under their titles, one line each."""
+        cells = [[one_line(cell) for cell in row] for row in rows]
+        shown, widths = _layout(columns, cells, self.columns)
+        titles = [column.title for column in columns]
+        print(self._row(columns, titles, shown, widths, style="bold"))
+        for row in cells:
+            print(self._row(columns, row, shown, widths))
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Names and values, aligned."""
+        lines = [(one_line(name), one_line(value)) for name, value in pairs]
+        indent = max((width(name) for name, _ in lines), default=0)
+        for name, value in lines:
+            print(self.paint(pad(name, indent), "dim") + GAP + value)
+
+    def paint(self, text: str, style: str) -> str:
+        """*text* in *style*, where colours are wanted; *text* must be clean already."""
+        if not style or not self.color:
+            return text
+        codes = ";".join(_STYLES[name] for name in style.split())
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def flush(self) -> None:
+        """Hand over what is buffered; a reader who left is noticed here."""
+        sys.stdout.flush()
+
+    def _decide_color(self) -> bool:
+        """NO_COLOR, then the setting, then whether a terminal is there to show it."""
+        if os.environ.get("NO_COLOR"):
+            return False
+        from hermes_cli import preferences  # noqa: PLC0415 - `--help` has no styles
+
+        chosen = preferences.color(self.note)
+        if chosen == preferences.AUTO:
+            return self.is_terminal and os.environ.get("TERM") != "dumb"
+        return chosen == "always"
+
+    def _row(
+        self,
+        columns: Sequence[Column],
+        row: Sequence[str],
+        shown: Sequence[int],
+        widths: Sequence[int],
+        style: str = "",
+    ) -> str:
+        pieces = []
+        for index in shown:
+            column = columns[index]
+            text = fit(row[index], widths[index])
+            if index != shown[-1] or column.right:
+                text = pad(text, widths[index], right=column.right)
+            pieces.append(self.paint(text, style or column.style))
+        return GAP.join(pieces)
+
+
+def _layout(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int | None
+) -> tuple[list[int], list[int]]:
+    """Which columns are shown, and how wide each of them is."""
+    widths = [
+        max([width(column.title), *(width(row[index]) for row in rows)])
+        for index, column in enumerate(columns)
+    ]
+    shown = list(range(len(columns)))
+    if available is None:
+        return shown, widths
+    for index in [index for index in reversed(shown) if columns[index].optional]:
+        if _least_total(columns, widths, shown) <= available:
+            break
+        shown.remove(index)
+    for index in shown:
+        if columns[index].flexible:
+            excess = sum(widths[each] for each in shown) + len(GAP) * (len(shown) - 1) - available
+            widths[index] = max(
+                widths[index] - max(excess, 0), min(columns[index].least, widths[index])
+            )
+    return shown, widths
+
+
+def _least_total(columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> int:
+    """The narrowest these columns can be together."""
+    least = (
+        min(widths[index], columns[index].least) if columns[index].flexible else widths[index]
+        for index in shown
+    )
+    return sum(least) + len(GAP) * (len(shown) - 1)
+
+
+def terminal_columns() -> int:
+    """The width of the terminal, COLUMNS first; 80 where nobody knows."""
+    chosen = os.environ.get("COLUMNS", "")
+    if chosen.isdecimal() and int(chosen) > 0:
+        return int(chosen)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            return os.get_terminal_size(stream.fileno()).columns or 80
+        except (OSError, ValueError):  # not a terminal; a replaced stream has no number
+            continue
+    return 80
+
+
+def to_json(value: object, indent: int | None = None) -> str:
+    """ASCII JSON: safe on every terminal, and lone surrogates survive the trip."""
+    import json  # noqa: PLC0415 - most commands print text
+
+    text = json.dumps(value, indent=indent, default=_plain)
+    return text.replace("\x7f", "\\u007f")
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)

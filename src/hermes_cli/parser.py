@@ -1,0 +1,115 @@
+"""The commands, and the argument parser built from them.
+
+`hermes --help` reads only the table below; a command's module is imported when that
+command is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from hermes_cli import __version__
+from hermes_cli.output import terminal_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_cli.output import Output
+
+    Run = Callable[[argparse.Namespace, Output], int]
+
+
+class CommandModule(Protocol):
+    """What a module in `hermes_cli.commands` offers."""
+
+    EXAMPLES: str
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments and set `run`."""
+        ...
+
+
+class Command(NamedTuple):
+    """One command: its name, where it lives, what it is for."""
+
+    name: str
+    module: str
+    help: str
+
+    def load(self) -> CommandModule:
+        """Import the module."""
+        return cast("CommandModule", import_module(self.module))
+
+
+COMMANDS = (
+    Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
+    Command("config", "hermes_cli.commands.config", "read and change settings"),
+    Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
+)
+
+EXAMPLES = """\
+examples:
+  hermes                        an overview of what is there
+  hermes sessions list          the latest conversations
+  hermes sessions show last     read the latest one
+  hermes config list            all settings and their values
+  hermes doctor                 check the history and the installation
+
+`hermes COMMAND --help` explains a command.
+"""
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help in the width of the terminal, at most 100 columns."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
+
+
+def build(command: str | None) -> argparse.ArgumentParser:
+    """The parser, with the arguments of *command* filled in."""
+    parser = argparse.ArgumentParser(
+        prog="hermes",
+        description="Hermes keeps your conversations with an AI agent; look back on them here.",
+        epilog=EXAMPLES,
+        formatter_class=Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"hermes {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for each in COMMANDS:
+        child = add(commands, each.name, each.help)
+        if each.name == command:
+            module = each.load()
+            child.epilog = module.EXAMPLES
+            module.configure(child)
+    return parser
+
+
+def add(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    purpose: str,
+    *,
+    examples: str = "",
+    run: Run | None = None,
+) -> argparse.ArgumentParser:
+    """One more command or action under *actions*."""
+    child = actions.add_parser(
+        name,
+        help=purpose,
+        description=purpose[0].upper() + purpose[1:] + ".",
+        epilog=examples,
+        formatter_class=Formatter,
+        allow_abbrev=False,
+    )
+    if run is not None:
+        child.set_defaults(run=run)
+    return child
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, with the same words everywhere."""
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")

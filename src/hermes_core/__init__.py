@@ -1,0 +1,1 @@
+"""Rules without a database: errors, time, paths, settings, keys, messages, policy, hooks."""

@@ -1,0 +1,81 @@
+"""Files that are always whole: either the old content or the new one, never a part.
+
+The order that makes it so: write a temporary file beside the target, force it to
+the disk, rename it over the target, force the folder to the disk. A temporary file
+that a killed process left behind is removed by a later write to the same target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from hermes_core.paths import FILE_MODE, private_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ABANDONED_SECONDS = 3600
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Replace *path* by *content*, readable by the owner alone, safely on the disk.
+
+    A symbolic link stays one: the file that it points to is replaced.
+    """
+    target = path.resolve() if path.is_symlink() else path
+    folder = private_folder(target.parent)
+    data = content.encode() if isinstance(content, str) else content
+    temporary = folder / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    try:
+        written_at = _write_synced(temporary, data)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+    _remove_abandoned(target, written_at)
+
+
+@contextlib.contextmanager
+def folder_locked(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same lock out: for read, change, write."""
+    handle = os.open(private_folder(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write_synced(temporary: Path, data: bytes) -> float:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, FILE_MODE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_mtime
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in *folder* survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(target: Path, written_at: float) -> None:
+    """Age is judged by the file system's own time: process ids mean nothing across machines."""
+    start = f".{target.name}."
+    with os.scandir(target.parent) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(start) and entry.name.endswith(".tmp")):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                if entry.stat().st_mtime < written_at - _ABANDONED_SECONDS:
+                    (target.parent / entry.name).unlink()

@@ -1,0 +1,107 @@
+"""Every error this project raises on purpose.
+
+    HermesError
+      UsageError                 the user asked for something that cannot be done as asked
+        ConfigError              a setting cannot be used as written
+        SessionNotFoundError     no session has that id, prefix or title
+        AmbiguousSessionError    more than one session fits
+        TitleError               a text cannot be the title of a session
+      KeyFormatError             a session key cannot be read
+      IdFormatError              a message or event id cannot be read
+      StoreError                 the session store refused or failed
+        StoreUnavailableError    the file cannot be opened or written here
+          NotADatabaseError      the file is something else
+          NetworkFileSystemError the folder lies on a file system that breaks locks
+        SchemaTooNewError        our own tables were written by a newer release
+        SqliteTooOldError        the SQLite in use is known to corrupt files
+        ForeignAccessError       somebody reached past the store to its file
+        LeaseError               a turn lease is not ours
+          LeaseTakenError        somebody else holds the conversation
+          LeaseLostError         our lease was taken over; the write was refused
+        NotSavedError            neither the database nor the journal took the data
+
+An error's text says what happened and what to do about it; `exit_code` is what the
+command line returns for it.
+"""
+
+from __future__ import annotations
+
+
+class HermesError(Exception):
+    """Something this project reports on purpose, with a text meant for people."""
+
+    exit_code = 1
+
+
+class UsageError(HermesError):
+    """The user asked for something that cannot be done as asked."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting cannot be used as written."""
+
+
+class SessionNotFoundError(UsageError):
+    """No session has that id, prefix or title."""
+
+
+class AmbiguousSessionError(UsageError):
+    """More than one session fits what was asked for."""
+
+
+class TitleError(UsageError, ValueError):
+    """A text cannot be the title of a session."""
+
+
+class KeyFormatError(HermesError, ValueError):
+    """A session key cannot be read."""
+
+
+class IdFormatError(HermesError, ValueError):
+    """A message or event id cannot be read."""
+
+
+class StoreError(HermesError):
+    """The session store refused or failed."""
+
+
+class StoreUnavailableError(StoreError):
+    """The file cannot be opened or written here."""
+
+
+class NotADatabaseError(StoreUnavailableError):
+    """The file is something else."""
+
+
+class NetworkFileSystemError(StoreUnavailableError):
+    """The folder lies on a file system that breaks locks."""
+
+
+class SchemaTooNewError(StoreError):
+    """Our own tables were written by a newer release."""
+
+
+class SqliteTooOldError(StoreError):
+    """The SQLite in use is known to corrupt files."""
+
+
+class ForeignAccessError(StoreError):
+    """Somebody reached past the store to its file."""
+
+
+class LeaseError(StoreError):
+    """A turn lease is not ours."""
+
+
+class LeaseTakenError(LeaseError):
+    """Somebody else holds the conversation."""
+
+
+class LeaseLostError(LeaseError):
+    """Our lease was taken over; the write was refused."""
+
+
+class NotSavedError(StoreError):
+    """Neither the database nor the journal took the data."""

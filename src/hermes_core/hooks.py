@@ -1,0 +1,189 @@
+"""Every hook a plugin may register for, and every kind of session boundary.
+
+A hook is data: its name, the facts it is called with, the moment it is called and
+what becomes of the answer. Calls, validation and docs/reference/hooks.md read this
+table. Callbacks take keyword arguments and must accept ones they do not know.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_ANSWER = "ignored"
+
+
+class HookSpec(NamedTuple):
+    """One hook."""
+
+    name: str
+    facts: frozenset[str]
+    moment: str
+    returns: str = NO_ANSWER
+
+
+def _hook(name: str, facts: str, moment: str, returns: str = NO_ANSWER) -> HookSpec:
+    return HookSpec(name, frozenset(facts.split()), moment, returns)
+
+
+_TURN = "session_id task_id turn_id"
+_REQUEST = f"{_TURN} api_request_id model provider base_url api_mode platform"
+_TOOL = f"{_TURN} api_request_id tool_call_id tool_name args"
+
+HOOKS: tuple[HookSpec, ...] = (
+    _hook(
+        "on_session_start",
+        "session_id model platform",
+        "a session runs its first turn",
+    ),
+    _hook(
+        "on_session_end",
+        "session_id completed interrupted model platform",
+        "a turn has ended, well or not; the session may go on",
+    ),
+    _hook(
+        "on_session_finalize",
+        "session_id platform",
+        "a session id will not be written to again",
+    ),
+    _hook(
+        "on_session_reset",
+        "session_id platform",
+        "a place has got a new conversation; session_id is the new one",
+    ),
+    _hook(
+        "on_session_boundary",
+        "event_id kind reason old_session_id new_session_id session_id epoch platform occurred_at",
+        "a boundary of any kind was committed; at least once, and event_id tells repeats apart",
+    ),
+    _hook(
+        "pre_llm_call",
+        f"{_TURN} user_message conversation_history is_first_turn model platform sender_id",
+        "a turn is about to begin, once per turn",
+        'a text, or {"context": text}: added to the user\'s message for this turn, never stored',
+    ),
+    _hook(
+        "post_llm_call",
+        f"{_TURN} user_message assistant_response conversation_history model platform",
+        "a turn has produced its final answer",
+    ),
+    _hook(
+        "pre_api_request",
+        f"{_REQUEST} message_count tool_count request",
+        "a request is about to go to the model's provider",
+    ),
+    _hook(
+        "post_api_request",
+        f"{_REQUEST} duration_ms response usage finish_reason",
+        "the provider has answered",
+    ),
+    _hook(
+        "api_request_error",
+        f"{_REQUEST} duration_ms status_code retryable error",
+        "a request to the provider has failed",
+    ),
+    _hook(
+        "pre_tool_call",
+        _TOOL,
+        "a tool is about to run",
+        '{"action": "block", "message": text}: the tool does not run, the model gets the text',
+    ),
+    _hook(
+        "post_tool_call",
+        f"{_TOOL} result duration_ms status error_type error_message",
+        "a tool has run or was blocked",
+    ),
+    _hook(
+        "transform_tool_result",
+        f"{_TOOL} result",
+        "a tool's result is about to be stored",
+        "a text: stored and shown instead; the first one counts",
+    ),
+    _hook(
+        "transform_terminal_output",
+        f"{_TURN} tool_call_id command output exit_code",
+        "a terminal command's output is about to become a tool result",
+        "a text: used instead; the first one counts",
+    ),
+    _hook(
+        "transform_llm_output",
+        f"{_TURN} response_text model platform",
+        "the final answer is about to be stored and shown",
+        "a text: stored and shown instead; the first one counts",
+    ),
+    _hook(
+        "subagent_start",
+        "parent_session_id parent_turn_id child_session_id child_role child_goal",
+        "a subagent begins its work",
+    ),
+    _hook(
+        "subagent_stop",
+        "parent_session_id parent_turn_id child_session_id child_role child_summary child_status "
+        "duration_ms",
+        "a subagent has ended, well or not",
+    ),
+    _hook(
+        "pre_approval_request",
+        "command description pattern_key pattern_keys session_key surface",
+        "the user is about to be asked whether a command may run",
+    ),
+    _hook(
+        "post_approval_response",
+        "command description pattern_key pattern_keys session_key surface choice",
+        "the user has answered, or the time to answer is over",
+    ),
+    _hook(
+        "pre_gateway_dispatch",
+        "event gateway session_store",
+        "a chat message has arrived and nothing has been decided about it",
+        '{"action": "skip"}, {"action": "rewrite", "text": text} or {"action": "allow"}',
+    ),
+)
+
+
+class BoundaryKind(StrEnum):
+    """What made a session begin or end."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> BoundaryKind:
+        """A member is its name as text, with its meaning beside it."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    NEW = "new", "the user asked for a new conversation"
+    IDLE = "idle", "a message came after a pause longer than the reset policy allows"
+    DAILY = "daily", "a message came after the daily reset hour"
+    SUSPEND = "suspend", "the user paused the conversation; it is kept"
+    RESUME = "resume", "a place was pointed at an earlier conversation"
+    BRANCH = "branch", "a conversation was copied into a new one that goes its own way"
+    HANDOFF = "handoff", "a conversation moved from one surface to another"
+    COMPACTION = "compaction", "older messages left the model's context; the history keeps them"
+    EXPIRY = "expiry", "the reset policy declared a conversation over while nobody wrote"
+    PRUNE = "prune", "a routing entry was dropped; its conversation is kept"
+    SHUTDOWN = "shutdown", "the process that carried the conversation was told to stop"
+    CRASH = "crash", "the process that carried the conversation is gone without a word"
+
+
+BOUNDARY_KINDS: tuple[BoundaryKind, ...] = tuple(BoundaryKind)
+
+
+def spec(name: str) -> HookSpec:
+    """The hook called *name*."""
+    for hook in HOOKS:
+        if hook.name == name:
+            return hook
+    known = ", ".join(hook.name for hook in HOOKS)
+    raise UsageError(f"There is no hook {name!r}. The hooks are: {known}.")
+
+
+def unknown_facts(name: str, facts: Iterable[str]) -> frozenset[str]:
+    """Those of *facts* that the hook does not promise to its callbacks."""
+    return frozenset(facts) - spec(name).facts

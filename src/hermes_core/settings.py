@@ -1,0 +1,149 @@
+"""Every setting there is, as one table.
+
+Validation, the `config` commands, the environment variables and
+docs/reference/settings.md all read this table; a setting that is not in it does
+not exist. A name is `section.key`, and the same two words are its place in
+config.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Value = bool | int | float | str | tuple[str, ...]
+Kind = Literal["bool", "int", "float", "str", "list", "choice"]
+
+
+class Setting(NamedTuple):
+    """One thing the user may decide."""
+
+    name: str
+    kind: Kind
+    default: Value
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    secret: bool = False
+    secret_variable: str = ""
+
+    @property
+    def section(self) -> str:
+        """The top-level word in config.yaml."""
+        return self.name.partition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """The word below the section."""
+        return self.name.partition(".")[2]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides the files."""
+        return self.secret_variable or f"HERMES_{self.name.replace('.', '_').upper()}"
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "store.busy_seconds",
+        "float",
+        10.0,
+        "How long a write waits for another process before it goes to the journal.",
+        minimum=0.1,
+        maximum=600,
+    ),
+    Setting(
+        "store.trash_days",
+        "int",
+        30,
+        "How long deleted sessions can be restored; 0 keeps them in the trash for ever.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
+        "store.wal_limit_mb",
+        "int",
+        64,
+        "Size in MB to which the write-ahead log is cut back once its pages are in the file.",
+        minimum=1,
+        maximum=4096,
+    ),
+    Setting(
+        "store.draft_interval_ms",
+        "int",
+        150,
+        "How often a streaming reply is saved; the most that a crash can lose of it.",
+        minimum=10,
+        maximum=250,
+    ),
+    Setting(
+        "sessions.auto_prune",
+        "bool",
+        False,
+        "Whether old sessions are moved to the trash without asking each time.",
+    ),
+    Setting(
+        "sessions.retention_days",
+        "int",
+        0,
+        "With auto_prune: days without activity after which an ended session goes to the "
+        "trash; 0 keeps every session for ever.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
+        "session_reset.mode",
+        "choice",
+        "none",
+        "When a chat gets a new conversation by itself: never, after a pause, once a day, or both.",
+        choices=("none", "idle", "daily", "both"),
+    ),
+    Setting(
+        "session_reset.at_hour",
+        "int",
+        4,
+        "The hour of the daily reset, in the time zone of display.timezone.",
+        minimum=0,
+        maximum=23,
+    ),
+    Setting(
+        "session_reset.idle_minutes",
+        "int",
+        1440,
+        "The pause, in minutes, after which a conversation counts as over.",
+        minimum=1,
+        maximum=5_256_000,
+    ),
+    Setting(
+        "display.color",
+        "choice",
+        "auto",
+        "Whether output is coloured; auto means only on a terminal.",
+        choices=("auto", "always", "never"),
+    ),
+    Setting(
+        "display.timezone",
+        "str",
+        "",
+        "Time zone of all times shown, such as Europe/Berlin; empty means the system's.",
+    ),
+    Setting(
+        "plugins.enabled",
+        "list",
+        (),
+        "Plugins to load.",
+    ),
+    Setting(
+        "plugins.disabled",
+        "list",
+        (),
+        "Plugins never to load, even when they are enabled elsewhere.",
+    ),
+    Setting(
+        "log.level",
+        "choice",
+        "info",
+        "The least serious kind of entry that reaches the log file.",
+        choices=("debug", "info", "warning", "error"),
+    ),
+)

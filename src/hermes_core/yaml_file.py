@@ -1,0 +1,72 @@
+"""Reading config.yaml, with errors that say where and what to do.
+
+The YAML library is loaded when there is something to parse, not before: most
+installations have no config.yaml and should not pay for it at every start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ruamel.yaml import YAML
+
+_ADVICE = "Correct the line, or move the file away to start with the defaults."
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text with its own line ends; None when there is no file."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def parse(text: str, path: Path) -> dict[str, object]:
+    """The sections of the file as plain dicts and lists."""
+    if not text.strip():
+        return {}
+    data = _guarded(lambda yaml: yaml.load(text), path)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must consist of `section:` blocks; it is something else.")
+    return {str(name): _plain(value) for name, value in data.items()}
+
+
+def compose(text: str, path: Path) -> Any:
+    """The tree of nodes, each with its place in *text*; None for an empty text."""
+    return _guarded(lambda yaml: yaml.compose(text), path)
+
+
+def _guarded(read: Any, path: Path) -> Any:
+    from ruamel.yaml import YAML  # noqa: PLC0415 - costs 20 ms, and only a file needs it
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415 - as above
+
+    yaml: YAML = YAML()
+    try:
+        return read(yaml)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        reason = str(error.problem or error.context or "it cannot be parsed").strip()
+        raise ConfigError(f"{path} is not valid YAML{place}: {reason}. {_ADVICE}") from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "too deep"
+        raise ConfigError(f"{path} is not valid YAML: {reason}. {_ADVICE}") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,43 @@
+"""The session store. `SessionDB` is what programs and plugins use.
+
+Importing this package is light: the store itself is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_core import paths
+
+if TYPE_CHECKING:
+    from hermes_state.compatibility import (
+        apply_wal_with_fallback,
+        format_session_db_unavailable,
+        get_last_init_error,
+        is_malformed_db_error,
+        repair_state_db_schema,
+    )
+    from hermes_state.store import SessionDB
+
+__all__ = [
+    "SessionDB",
+    "apply_wal_with_fallback",
+    "format_session_db_unavailable",
+    "get_last_init_error",
+    "is_malformed_db_error",
+    "repair_state_db_schema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SessionDB":
+        from hermes_state.store import SessionDB  # noqa: PLC0415 - keeps start-up light
+
+        return SessionDB
+    if name == "DEFAULT_DB_PATH":
+        return paths.state_db_path()
+    if name in __all__ or name == "_db_opens_cleanly":
+        from hermes_state import compatibility  # noqa: PLC0415 - keeps start-up light
+
+        return getattr(compatibility, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

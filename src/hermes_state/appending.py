@@ -1,0 +1,125 @@
+"""Storing messages: once each, whatever is repeated."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError, StoreError
+from hermes_core.ids import foreign_row_id, uid_bytes
+from hermes_state import index
+from hermes_state.driver import sqlite3
+from hermes_state.foreign_triggers import change_messages
+from hermes_state.message_rows import insert_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_state.message_rows import NewMessage
+    from hermes_state.transaction import Tx
+
+KNOWN_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
+SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
+PUT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
+HELD_BY = "SELECT token FROM hermes_lease WHERE session_id = ?"
+COUNT_IN_SESSION = """
+    UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
+        tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
+"""
+COUNT_AND_STAMP = """
+    UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
+        tool_call_count = coalesce(tool_call_count, 0) + ?, last_activity_at = ? WHERE id = ?
+"""
+
+
+def append(tx: Tx, session_id: str, message: NewMessage, token: int | None = None) -> int:
+    """Store one message at the end of a session; its row id, old or new."""
+    return append_all(tx, session_id, [message], token)[0]
+
+
+def append_all(
+    tx: Tx, session_id: str, messages: Sequence[NewMessage], token: int | None = None
+) -> list[int]:
+    """Store messages in order; those already stored keep the row they have."""
+    if token is not None:
+        check_token(tx, session_id, token)
+    row_ids: list[int] = []
+    fresh: list[NewMessage] = []
+    for message in messages:
+        row_id, key = _look_up(tx, session_id, message)
+        if row_id is None:
+            row_id = _insert(tx, session_id, message, key)
+            fresh.append(message)
+        row_ids.append(row_id)
+    if fresh:
+        _count(tx, session_id, fresh, max(row_ids))
+    return row_ids
+
+
+def check_token(tx: Tx, session_id: str, token: int) -> None:
+    """Refuse a write by a turn whose lease was taken over."""
+    current = tx.value(HELD_BY, (session_id,))
+    if current != token:
+        raise LeaseLostError(
+            f"another process has taken over the conversation {session_id}; "
+            "this turn's message was not stored"
+        )
+
+
+def _uid_key(uid: str) -> bytes:
+    """The stored form of an identity; a text that is not one of ours is hashed."""
+    try:
+        return uid_bytes(uid)
+    except IdFormatError:
+        return hashlib.blake2b(uid.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, bytes | None]:
+    """The row a message already has in this session, or the key to store it under."""
+    uid = message.uid
+    if uid is None:
+        return None, None
+    if message.is_named_here:
+        return None, bytes.fromhex(uid)
+    row_id = foreign_row_id(uid)
+    if row_id is not None:
+        return (row_id if tx.value(SESSION_OF, (row_id,)) == session_id else None), None
+    key = _uid_key(uid)
+    known = tx.value(KNOWN_UID, (key,))
+    if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
+        # Known in another conversation: here it has an identity derived from both.
+        key = hashlib.blake2b(key + session_id.encode(), digest_size=16).digest()
+        known = tx.value(KNOWN_UID, (key,))
+    return known, key
+
+
+def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> int:
+    values = message.values
+    if "timestamp" not in values:
+        values["timestamp"] = tx.clock.now()
+    values.setdefault("observed", 0)
+    statement, names = tx.prepared(insert_statement)
+    parameters = (session_id, *[values.get(name) for name in names])
+    try:
+        row_id = change_messages(tx, statement, parameters).lastrowid
+    except sqlite3.IntegrityError as error:
+        if "FOREIGN KEY" not in str(error):
+            raise
+        raise SessionNotFoundError(f"there is no session {session_id} to write to") from error
+    if row_id is None:  # pragma: no cover - SQLite gives every inserted row an id
+        raise StoreError("the database gave the message no row id")
+    if key is not None:
+        tx.execute(PUT_UID, (key, row_id))
+    return row_id
+
+
+def _count(tx: Tx, session_id: str, fresh: list[NewMessage], last_id: int) -> None:
+    calls = sum(message.tool_calls for message in fresh)
+    at = float(fresh[-1].values["timestamp"])
+    words = next((message.words for message in fresh if message.words), "")
+    rows = len(fresh)
+    if tx.columns.stamps_activity:
+        tx.execute(COUNT_AND_STAMP, (rows, calls, at, session_id))
+    else:
+        tx.execute(COUNT_IN_SESSION, (rows, calls, session_id))
+    index.note_append(tx, session_id, index.Appended(last_id, at, rows, calls, words))

@@ -1,0 +1,106 @@
+"""Session boundaries as rows: written with the change they announce, delivered later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_state.transaction import Tx
+
+MOST_ATTEMPTS: Final = 8
+
+PUT = """
+    INSERT INTO hermes_boundary
+        (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform,
+         occurred_at, is_final, state, due_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)
+    ON CONFLICT DO NOTHING
+"""
+FACTS = """
+    SELECT s.source, coalesce(i.epoch, 0) FROM sessions s
+    LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
+"""
+NEXT_DUE = """
+    SELECT sequence FROM hermes_boundary
+    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ?
+"""
+CLAIM = """
+    UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
+    WHERE sequence = ?
+"""
+GET = "SELECT * FROM hermes_boundary WHERE sequence = ?"
+SETTLE = """
+    UPDATE hermes_boundary SET state = ?, settled_at = ?, due_at = ?, error = ?, process_id = NULL
+    WHERE event_id = ?
+"""
+ATTEMPTS = "SELECT attempts FROM hermes_boundary WHERE event_id = ?"
+GIVE_BACK = """
+    UPDATE hermes_boundary SET state = 'waiting', process_id = NULL
+    WHERE state = 'delivering' AND process_id = ?
+"""
+LIST = "SELECT * FROM hermes_boundary ORDER BY sequence DESC LIMIT ?"
+LIST_OF_SESSION = """
+    SELECT * FROM hermes_boundary WHERE session_id = ? ORDER BY sequence DESC LIMIT ?
+"""
+
+
+def announce(
+    tx: Tx,
+    event_id: str,
+    session_id: str,
+    kind: str,
+    reason: str,
+    *,
+    is_final: bool,
+    old_session_id: str | None = None,
+    new_session_id: str | None = None,
+) -> bool:
+    """Write one boundary; False if this session's epoch already had its final one."""
+    platform, epoch = tx.row(FACTS, (session_id,)) or ("unknown", 0)
+    now = tx.clock.now()
+    row = (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform)
+    return tx.execute(PUT, (*row, now, int(is_final), now)).rowcount > 0
+
+
+def give_back(tx: Tx, process_id: str) -> None:
+    """A dispatcher died: its events wait again."""
+    tx.execute(GIVE_BACK, (process_id,))
+
+
+class BoundaryPart(StorePart):
+    """What a dispatcher of boundary events needs."""
+
+    def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Take events that are due, oldest first; each counts as an attempt."""
+
+        def claim(tx: Tx) -> list[dict[str, Any]]:
+            due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
+            tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
+            return [event for (sequence,) in due for event in tx.dicts(GET, (sequence,))]
+
+        return self.engine.write(claim)
+
+    def settle_boundary(self, event_id: str, error: str | None = None) -> None:
+        """An event was delivered, or failed: then it waits longer each time, at last for ever."""
+
+        def settle(tx: Tx) -> None:
+            now = tx.clock.now()
+            attempts = tx.value(ATTEMPTS, (event_id,)) or 0
+            if error is None:
+                tx.execute(SETTLE, ("delivered", now, now, None, event_id))
+            elif attempts >= MOST_ATTEMPTS:
+                tx.execute(SETTLE, ("dead", now, now, error, event_id))
+            else:
+                tx.execute(SETTLE, ("waiting", None, now + 2.0**attempts, error, event_id))
+
+        self.engine.write(settle)
+
+    def list_boundaries(
+        self, session_id: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Boundary events, newest first."""
+        if session_id is None:
+            return self.engine.read(lambda reader: reader.dicts(LIST, (limit,)))
+        return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, (session_id, limit)))

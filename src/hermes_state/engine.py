@@ -1,0 +1,282 @@
+"""One open session file: opening it safely, reading, writing, closing.
+
+All stores of a process that name the same file share one engine, so there is one
+writing connection however many `SessionDB` objects exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hermes_core import paths
+from hermes_core.errors import SchemaTooNewError, StoreError, StoreUnavailableError
+from hermes_state import driver, filesystem, own_schema, processes
+from hermes_state.base_schema import BASE_INDEXES, BASE_TABLES, BASE_VERSION
+from hermes_state.columns import Columns, read_columns
+from hermes_state.dialect import SqliteDialect
+from hermes_state.driver import sqlite3
+from hermes_state.guard import GUARD
+from hermes_state.index import before_commit, catch_up
+from hermes_state.processes import ProcessIdentity
+from hermes_state.readers import ReaderPool, read_only_uri
+from hermes_state.transaction import Reader, Tx
+from hermes_state.trouble import explain
+from hermes_state.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.clock import Clock
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
+CACHE_KIB: Final = 16 * 1024
+HEARTBEAT_SECONDS: Final = 30.0
+
+
+class Engine:
+    """The file, its one writer and its readers."""
+
+    def __init__(self, path: Path, *, read_only: bool, clock: Clock, busy_seconds: float) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.clock = clock
+        self.busy_seconds = busy_seconds
+        driver.check_version()
+        self.columns = self._open()
+        self._readers = ReaderPool(path, self.columns, busy_seconds)
+        self._writer: Writer | None = None
+        self._writer_lock = threading.Lock()
+        self._is_beating = False
+        GUARD.protect(path)
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a read-only connection."""
+        try:
+            with self._readers.reader() as reader:
+                return work(reader)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* in a transaction; return once it is on disk."""
+        try:
+            return self.write_raw(work)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def write_raw(self, work: Callable[[Tx], T]) -> T:
+        """As `write`, with SQLite's own errors."""
+        writer = self._writer
+        if writer is None:
+            writer = self.writer()
+        return writer.submit(work)
+
+    def writer(self) -> Writer:
+        """The process's only writer of this file, started when first needed."""
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened for reading only")
+        with self._writer_lock:
+            if self._writer is None:
+                self._transaction = Tx(
+                    self._connect, self.columns, self.clock, catch_up, before_commit
+                )
+                self._writer = Writer(self._transaction, f"hermes-store-{self.path.name}")
+            return self._writer
+
+    def keep_present(self, identity: ProcessIdentity) -> None:
+        """Refresh this process's registration from time to time, as long as it lives."""
+        if not self._is_beating:
+            self._is_beating = True
+            self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+
+    def _beat(self, identity: ProcessIdentity) -> None:
+        self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+        self.write(lambda tx: processes.register(tx, identity))
+
+    @property
+    def has_written(self) -> bool:
+        """Whether anything was written since opening."""
+        return self._writer is not None
+
+    def close(self) -> None:
+        """Finish queued work and let go of the file."""
+        if self._writer is not None:
+            self._writer.close()
+            with contextlib.suppress(sqlite3.Error):
+                self._transaction.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._transaction.connection.close()
+        self._readers.close()
+        GUARD.release(self.path)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = driver.connect(str(self.path), self.busy_seconds)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        mode = _use_write_ahead_log(connection)
+        # Outside WAL, only EXTRA survives a power cut right after a commit.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+        return connection
+
+    def _open(self) -> Columns:
+        try:
+            return self._open_for_reading() if self.read_only else self._open_for_writing()
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def _open_for_reading(self) -> Columns:
+        if not self.path.exists():
+            raise StoreUnavailableError(f"there is no history at {self.path} yet")
+        filesystem.check_file_system(self.path.parent)
+        uri = read_only_uri(self.path)
+        with contextlib.closing(driver.connect(uri, self.busy_seconds, uri=True)) as connection:
+            columns = read_columns(connection)
+            _check_is_session_store(columns, self.path)
+            _check_layout(connection, columns, self.path)
+        return columns
+
+    def _open_for_writing(self) -> Columns:
+        filesystem.prepare_folder(self.path)
+        _create_private(self.path)
+        with contextlib.closing(self._connect()) as connection:
+            columns = read_columns(connection)
+            if columns.tables:
+                _check_is_session_store(columns, self.path)
+                _check_layout(connection, columns, self.path)
+            if not columns.has_own_tables:
+                _create_tables(connection)
+                columns = read_columns(connection)
+        return columns
+
+
+class Engines:
+    """The engines of this process, shared by all who open the same file."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, bool], tuple[Engine, int]] = {}
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._identity: ProcessIdentity | None = None
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """Who this process is, in every store it opens."""
+        with self._lock:
+            self._forget_after_fork()
+            if self._identity is None:
+                self._identity = ProcessIdentity.of_this_process()
+            return self._identity
+
+    def acquire(self, path: Path, *, read_only: bool, clock: Clock, busy_seconds: float) -> Engine:
+        """The engine for *path*, opened if nobody has."""
+        with self._lock:
+            self._forget_after_fork()
+            key = (os.path.realpath(path), read_only)
+            engine, users = self._open.get(key, (None, 0))
+            if engine is None:
+                real = Path(key[0])
+                engine = Engine(real, read_only=read_only, clock=clock, busy_seconds=busy_seconds)
+            self._open[key] = (engine, users + 1)
+            return engine
+
+    def release(self, engine: Engine) -> None:
+        """One user fewer; the last one closes the file."""
+        with self._lock:
+            key = (str(engine.path), engine.read_only)
+            held, users = self._open.get(key, (None, 0))
+            if held is not engine:
+                return
+            if users > 1:
+                self._open[key] = (engine, users - 1)
+                return
+            del self._open[key]
+        engine.close()
+
+    def _forget_after_fork(self) -> None:
+        if os.getpid() != self._pid:
+            # A parent's connections must not be used, nor closed, in its child.
+            self._pid = os.getpid()
+            self._open = {}
+            self._identity = None
+
+
+# One per process by nature: SQLite allows one writing connection to be shared, not two.
+ENGINES: Final = Engines()
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
+    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
+    if mode == "wal":
+        return mode
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 200")
+    try:
+        return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]).lower()
+    except sqlite3.OperationalError as error:
+        log.warning("write-ahead log not available now (%s); staying with %s", error, mode)
+        return mode
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty file that only its owner can read; SQLite's companions inherit that."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, paths.FILE_MODE))
+    paths.private_file(path)
+
+
+def _check_is_session_store(columns: Columns, path: Path) -> None:
+    if not {"sessions", "messages"} <= columns.tables:
+        raise StoreUnavailableError(
+            f"{path} is an SQLite database, but not a session store. "
+            "Move it away, or point HERMES_HOME elsewhere."
+        )
+
+
+def _check_layout(connection: sqlite3.Connection, columns: Columns, path: Path) -> None:
+    if not columns.has_own_tables:
+        return
+    row = connection.execute(
+        "SELECT value FROM hermes_layout WHERE name = 'readable_by'"
+    ).fetchone()
+    if row is not None and int(row[0]) > own_schema.LAYOUT:
+        raise SchemaTooNewError(
+            f"{path} was last written by a newer release of Hermes (layout {row[0]}, this "
+            f"release knows {own_schema.LAYOUT}). Update Hermes; nothing was changed."
+        )
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Shared tables if the file is new, and ours; in one transaction."""
+    dialect = SqliteDialect()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        known = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "sessions" not in known:
+            for statement in (*BASE_TABLES, *BASE_INDEXES):
+                connection.execute(statement)
+            connection.execute("INSERT INTO schema_version VALUES (?)", (BASE_VERSION,))
+        for template in own_schema.OWN_TABLES:
+            connection.execute(dialect.table(template))
+        layout: list[tuple[str, Any]] = [
+            ("layout", own_schema.LAYOUT),
+            ("readable_by", own_schema.READABLE_BY),
+        ]
+        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
+        layout.append(("indexed_through", newest))  # no index row exists that could be stale
+        connection.executemany(
+            "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", layout
+        )
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        connection.execute("ROLLBACK")
+        raise

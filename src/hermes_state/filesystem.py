@@ -1,0 +1,73 @@
+"""Whether a database may live in a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_core import paths
+from hermes_core.errors import NetworkFileSystemError, StoreUnavailableError
+
+# File systems whose locks do not hold between machines, or at all.
+BREAKS_LOCKS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ncpfs", "fuse.sshfs", "fuse.rclone",
+     "fuse.s3fs", "fuse.gcsfuse", "davfs", "fuse.davfs2", "ceph", "glusterfs", "fuse.glusterfs"}
+)  # fmt: skip
+
+
+def file_system_of(folder: Path, mounts: str | None = None) -> str:
+    """The type of the file system that holds *folder*; 'unknown' where the system does not say."""
+    if mounts is None:
+        table = Path("/proc/self/mounts")
+        if not table.exists():
+            return "unknown"
+        mounts = table.read_text(encoding="utf-8", errors="replace")
+    real = os.path.realpath(folder)
+    best, kind = "", "unknown"
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ").rstrip("/")
+        inside = real == point or real.startswith(point + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind
+
+
+def check_file_system(folder: Path, mounts: str | None = None) -> None:
+    """Refuse a network file system that breaks locks."""
+    kind = file_system_of(folder, mounts)
+    if kind in BREAKS_LOCKS:
+        raise NetworkFileSystemError(
+            f"{folder} lies on a {kind} file system, whose locks cannot protect a database. "
+            "Put HERMES_HOME on a local disk."
+        )
+
+
+def prepare_folder(path: Path) -> None:
+    """Make sure that a database can be created and written at *path*."""
+    folder = path.parent
+    try:
+        paths.private_folder(folder)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"cannot create {folder}: {error.strerror}. Choose another place with HERMES_HOME."
+        ) from error
+    check_file_system(folder)
+    if not folder.is_dir():
+        raise StoreUnavailableError(f"{folder} is not a folder; HERMES_HOME must name one.")
+    refused = [
+        place
+        for place in (folder, path)
+        if place.exists() and (not os.access(place, os.W_OK) or _mounted_read_only(place))
+    ]
+    if refused:
+        raise StoreUnavailableError(
+            f"{refused[0]} is read-only; history cannot be written there. "
+            "Mend the permissions, or choose another place with HERMES_HOME."
+        )
+
+
+def _mounted_read_only(place: Path) -> bool:
+    return bool(os.statvfs(place).f_flag & os.ST_RDONLY)

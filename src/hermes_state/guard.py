@@ -1,0 +1,80 @@
+"""Nobody reaches past the store to its files.
+
+POSIX locks belong to the process: closing *any* handle on a database file drops every
+lock SQLite holds on it, and another process may then delete the live write-ahead log.
+A copy, a hash or a look at the header is enough. While a store is open, this guard
+refuses such access inside the process, whoever tries it: our code, a plugin, a library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from hermes_core.errors import ForeignAccessError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What SQLite keeps beside a database, each with locks of its own.
+COMPANIONS = ("", "-wal", "-shm", "-journal")
+# Audit events whose first argument is a path we care about. Our own copy of SQLite
+# opens files in C and raises none of them; the interpreter's `sqlite3` does.
+GUARDED_EVENTS = frozenset({"open", "os.remove", "os.rename", "os.truncate", "sqlite3.connect"})
+
+
+class FileGuard:
+    """Refuses raw access to protected database files in this process."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._names: tuple[str, ...] = ()
+        self._installed = False
+
+    def protect(self, path: Path) -> None:
+        """Refuse raw access to the database at *path* from now on."""
+        real = os.path.realpath(path)
+        self._counts[real] = self._counts.get(real, 0) + 1
+        self._refresh()
+        if not self._installed:
+            self._installed = True
+            sys.addaudithook(self._audit)
+
+    def release(self, path: Path) -> None:
+        """One store fewer holds the database at *path* open."""
+        real = os.path.realpath(path)
+        self._counts[real] = self._counts.get(real, 0) - 1
+        if self._counts[real] <= 0:
+            del self._counts[real]
+        self._refresh()
+
+    def _refresh(self) -> None:
+        names = {real.rpartition(os.sep)[2] + tail for real in self._counts for tail in COMPANIONS}
+        self._names = tuple(names)
+
+    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event not in GUARDED_EVENTS or not self._names:
+            return
+        target = arguments[0]
+        if isinstance(target, os.PathLike):
+            target = os.fspath(target)
+        if isinstance(target, bytes):
+            target = os.fsdecode(target)
+        if isinstance(target, str) and self._is_protected(target):
+            raise ForeignAccessError(
+                f"{target} is open as a session store in this process; touching the file "
+                f"directly ({event}) would drop its locks and lose data. Use the store's own "
+                "methods (SessionDB), or do it from another process."
+            )
+
+    def _is_protected(self, target: str) -> bool:
+        plain = target.partition("?")[0]  # an SQLite URI carries options
+        if not plain.endswith(self._names):
+            return False
+        real = os.path.realpath(plain.removeprefix("file:"))
+        return any(real == known + tail for known in self._counts for tail in COMPANIONS)
+
+
+# One per process by nature: locks and audit hooks belong to the process.
+GUARD: Final = FileGuard()

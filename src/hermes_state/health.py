@@ -1,0 +1,205 @@
+"""Whether a store is well: each question asked, and what to do about a bad answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from hermes_core.clock import SystemClock
+from hermes_core.errors import HermesError
+from hermes_state import driver, filesystem, index, owners
+from hermes_state.driver import sqlite3
+from hermes_state.engine import ENGINES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.engine import Engine
+    from hermes_state.transaction import Reader
+
+Status = Literal["ok", "warning", "failed", "skipped"]
+
+PARITY: Final = """
+    SELECT i.session_id FROM hermes_session_index i
+    WHERE i.shown < 3 AND (
+        i.last_message_id <> (SELECT coalesce(max(m.id), 0) FROM messages m
+                              WHERE m.session_id = i.session_id)
+        OR i.active_count <> (SELECT count(*) FROM messages m
+                              WHERE m.session_id = i.session_id AND coalesce(m.active, 1) = 1))
+    LIMIT 6
+"""
+UNDELIVERED: Final = """
+    SELECT sum(state IN ('waiting', 'delivering')), sum(state = 'dead') FROM hermes_boundary
+"""
+
+
+class Finding(NamedTuple):
+    """One question and its answer."""
+
+    name: str
+    status: Status
+    detail: str
+    advice: str = ""
+
+
+def sqlite_copies() -> list[str]:
+    """The SQLite libraries mapped into this process."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return []
+    names = {
+        line.split(maxsplit=5)[5]
+        for line in maps.read_text(encoding="utf-8", errors="replace").splitlines()
+        if "/" in line and line.split(maxsplit=5)[-1].startswith("/")
+    }
+    return sorted(
+        name
+        for name in names
+        if "sqlite3" in Path(name).name or "/apsw/" in name or "sqlcipher" in name
+    )
+
+
+def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
+    """Ask every question about the store at *path*; it changes nothing."""
+    findings = [_version(), _copies(), _file_system(path)]
+    if not path.exists():
+        return [*findings, Finding("store", "skipped", f"there is no history at {path} yet")]
+    try:
+        engine = ENGINES.acquire(path, read_only=True, clock=SystemClock(), busy_seconds=5.0)
+    except HermesError as error:
+        return [*findings, Finding("store", "failed", str(error))]
+    try:
+        questions: list[tuple[str, Callable[[Engine], Finding]]] = [
+            ("store", _opens),
+            ("journal mode", _journal_mode),
+            ("integrity", _integrity if is_thorough else _skipped),
+            ("session index", _parity),
+            ("open sessions", _open_sessions),
+            ("boundary events", _events),
+            ("journal", _spool),
+        ]
+        for name, ask in questions:
+            findings.append(_asked(name, ask, engine))
+    finally:
+        ENGINES.release(engine)
+    return findings
+
+
+def _asked(name: str, ask: Callable[[Engine], Finding], engine: Engine) -> Finding:
+    try:
+        return ask(engine)
+    except HermesError as error:
+        return Finding(name, "failed", str(error), "restore a backup, or ask for help with this")
+
+
+def _version() -> Finding:
+    found = sqlite3.sqlite_version
+    if driver.is_trustworthy(sqlite3.sqlite_version_info):
+        return Finding("SQLite", "ok", f"version {found}")
+    return Finding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
+
+
+def _copies() -> Finding:
+    copies = sqlite_copies()
+    if not copies:
+        return Finding("SQLite copies", "skipped", "this system does not tell")
+    if len(copies) == 1:
+        return Finding("SQLite copies", "ok", "one in this process")
+    return Finding(
+        "SQLite copies",
+        "warning",
+        f"{len(copies)} in this process: {', '.join(copies)}",
+        "a plugin brings its own SQLite; it must never open the session store with it",
+    )
+
+
+def _file_system(path: Path) -> Finding:
+    folder = path.parent
+    while not folder.exists():
+        folder = folder.parent
+    kind = filesystem.file_system_of(folder)
+    if kind in filesystem.BREAKS_LOCKS:
+        return Finding("file system", "failed", f"{kind} breaks locks", "move to a local disk")
+    return Finding("file system", "ok", kind)
+
+
+def _skipped(_engine: Engine) -> Finding:
+    return Finding("integrity", "skipped", "not asked for")
+
+
+def _opens(engine: Engine) -> Finding:
+    count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
+    version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
+    return Finding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
+
+
+def _journal_mode(engine: Engine) -> Finding:
+    mode = engine.read(lambda reader: reader.value("PRAGMA journal_mode"))
+    if mode == "wal":
+        return Finding("journal mode", "ok", "write-ahead log")
+    return Finding(
+        "journal mode",
+        "warning",
+        f"{mode} instead of a write-ahead log",
+        "close other programs that have the file open, then start Hermes once",
+    )
+
+
+def _integrity(engine: Engine) -> Finding:
+    rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
+    if rows == [("ok",)]:
+        return Finding("integrity", "ok", "every page is whole")
+    return Finding(
+        "integrity", "failed", "; ".join(str(row[0]) for row in rows), "restore a backup"
+    )
+
+
+def _parity(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("session index", "skipped", "this file has not been opened for writing yet")
+    total, indexed = engine.read(index.counts)
+    if total != indexed:
+        return Finding("session index", "warning", f"{indexed} of {total} sessions are indexed",
+                       "it is built while Hermes runs; nothing needs to be done")  # fmt: skip
+    stale = engine.read(lambda reader: reader.rows(PARITY))
+    if not stale:
+        return Finding("session index", "ok", f"agrees with the rows of {total} sessions")
+    names = ", ".join(row[0] for row in stale[:5])
+    return Finding("session index", "warning", f"is behind for {names}",
+                   "run `hermes doctor --fix`")  # fmt: skip
+
+
+def _open_sessions(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("open sessions", "skipped", "owners are not known for this file")
+    count = len(engine.read(owners.open_without_owner))
+    if not count:
+        return Finding("open sessions", "ok", "each has a running process, or none is open")
+    return Finding(
+        "open sessions",
+        "warning",
+        f"{count} are open without a process that carries them",
+        "another program left them, or they were released to go on later; resuming one is safe",
+    )
+
+
+def _events(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("boundary events", "skipped", "none are kept in this file")
+    waiting, dead = engine.read(lambda reader: reader.row(UNDELIVERED)) or (0, 0)
+    if dead:
+        return Finding("boundary events", "warning", f"{dead} could not be delivered")
+    return Finding("boundary events", "ok", f"{waiting or 0} waiting")
+
+
+def _spool(engine: Engine) -> Finding:
+    waiting = sorted((engine.path.parent / "spool").glob(f"{engine.path.name}-*.jsonl"))
+    if not waiting:
+        return Finding("journal", "ok", "empty")
+    return Finding("journal", "warning", f"{len(waiting)} files wait to be stored",
+                   "start Hermes once; they are stored at opening")  # fmt: skip
+
+
+def reindex_stale(reader: Reader) -> list[str]:
+    """The sessions whose index row does not agree with their rows."""
+    return [row[0] for row in reader.rows(PARITY.replace("LIMIT 6", ""))]

@@ -1,0 +1,125 @@
+"""Incoming chat messages as rows: stored before they are acknowledged, handled once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_core.errors import StoreError
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_state.transaction import Tx
+
+PUT = """
+    INSERT INTO hermes_inbox
+        (platform, account, chat_id, message_id, session_key, payload, received_at, state)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
+"""
+FIND = """
+    SELECT inbox_id FROM hermes_inbox
+    WHERE platform = ? AND account = ? AND chat_id = ? AND message_id = ?
+"""
+# The oldest waiting message of a place none of whose messages is being handled.
+NEXT = """
+    SELECT inbox_id FROM hermes_inbox w
+    WHERE w.state = 'waiting' AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key AND c.state = 'claimed')
+    ORDER BY w.inbox_id LIMIT 1
+"""
+NEXT_OF_PLACE = """
+    SELECT inbox_id FROM hermes_inbox w
+    WHERE w.session_key = ? AND w.state = 'waiting' AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key AND c.state = 'claimed')
+    ORDER BY w.inbox_id LIMIT 1
+"""
+CLAIM = """
+    UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
+    WHERE inbox_id = ?
+"""
+GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
+SETTLE = """
+    UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
+    WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
+"""
+GIVE_BACK = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
+    WHERE state = 'claimed' AND process_id = ?
+"""
+RELEASE = GIVE_BACK + " AND inbox_id = ?"
+
+
+class Received(NamedTuple):
+    """Where an incoming message is kept, and whether it had been received before."""
+
+    inbox_id: int
+    is_new: bool
+
+
+def settle(
+    tx: Tx, inbox_id: int, process_id: str, session_id: str | None, error: str | None = None
+) -> None:
+    """A message was handled; in the transaction that stores the answer."""
+    state = "done" if error is None else "failed"
+    row = (state, session_id, tx.clock.now(), error, inbox_id, process_id)
+    if not tx.execute(SETTLE, row).rowcount:
+        raise StoreError(f"incoming message {inbox_id} is not claimed by this process")
+
+
+def give_back(tx: Tx, process_id: str) -> None:
+    """A process died: what it had claimed waits again."""
+    tx.execute(GIVE_BACK, (process_id,))
+
+
+class InboxPart(StorePart):
+    """Receiving and claiming chat messages."""
+
+    def receive(
+        self,
+        *,
+        platform: str,
+        account: str,
+        chat_id: str,
+        message_id: str,
+        session_key: str,
+        payload: dict[str, Any],
+    ) -> Received:
+        """Keep an incoming message; a repeated delivery is recognised."""
+        key = (platform, account, chat_id, message_id)
+        text = json.dumps(payload)
+
+        def put(tx: Tx) -> Received:
+            row = (*key, session_key, text, tx.clock.now())
+            is_new = tx.execute(PUT, row).rowcount > 0
+            return Received(int(tx.value(FIND, key)), is_new)
+
+        return self.engine.write(put)
+
+    def claim_incoming(self, session_key: str | None = None) -> dict[str, Any] | None:
+        """Take the next message to handle; one at a time per place, in order."""
+
+        def claim(tx: Tx) -> dict[str, Any] | None:
+            found = tx.value(NEXT) if session_key is None else tx.value(
+                NEXT_OF_PLACE, (session_key,)
+            )  # fmt: skip
+            if found is None:
+                return None
+            self.present(tx)
+            tx.execute(CLAIM, (self.identity.process_id, found))
+            row = tx.dicts(GET, (found,))[0]
+            row["payload"] = json.loads(row["payload"])
+            return row
+
+        return self.engine.write(claim)
+
+    def settle_incoming(
+        self, inbox_id: int, session_id: str | None = None, error: str | None = None
+    ) -> None:
+        """A claimed message was handled, or has failed for good."""
+        process_id = self.identity.process_id
+        self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
+
+    def release_incoming(self, inbox_id: int) -> None:
+        """Give a claimed message back unhandled."""
+        row = (self.identity.process_id, inbox_id)
+        self.engine.write(lambda tx: tx.run(RELEASE, row))

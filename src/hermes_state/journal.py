@@ -1,0 +1,162 @@
+"""Where messages wait that the database refused.
+
+One file per process, one JSON line per message, forced to disk before the caller is told
+that the message is kept. The lines are stored in the database as soon as it takes them:
+by the same process, or by the next one that opens the store. A message stored twice this
+way is stored once, by its identity.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hermes_core import paths
+from hermes_core.atomic_files import sync_folder
+from hermes_core.errors import NotSavedError
+from hermes_state import appending
+from hermes_state.message_rows import NewMessage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.engine import Engine
+    from hermes_state.transaction import Tx
+
+log = logging.getLogger(__name__)
+
+SESSION_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+REVIVE_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unknown', ?)"
+
+
+class Journal:
+    """The spool of one process for one store."""
+
+    def __init__(self, database: Path, process_id: str) -> None:
+        self._folder = database.parent / "spool"
+        self._prefix = database.name
+        self._path = self._folder / f"{self._prefix}-{process_id}.jsonl"
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self.waiting = 0
+
+    def keep(self, session_id: str, message: NewMessage, cause: BaseException) -> None:
+        """Put a message on disk here; NotSavedError if even that fails."""
+        line = json.dumps(
+            {"session_id": session_id, "uid": message.uid, "values": message.values,
+             "tool_calls": message.tool_calls, "words": message.words}
+        )  # fmt: skip
+        try:
+            with self._lock:
+                self._write(line.encode() + b"\n")
+        except OSError as error:
+            raise NotSavedError(
+                f"the message could not be saved: the database said '{cause}', "
+                f"and {self._folder} said '{error.strerror}'. Free some space or mend the disk, "
+                "then send it again."
+            ) from error
+        self.waiting += 1
+        if self.waiting == 1:
+            log.warning(
+                "the database refuses messages (%s); they are kept in %s and stored when it "
+                "recovers",
+                cause,
+                self._path,
+            )
+
+    def _write(self, line: bytes) -> None:
+        if self._descriptor is None:
+            paths.private_folder(self._folder)
+            flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+            descriptor = os.open(self._path, flags, paths.FILE_MODE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._descriptor = descriptor
+            sync_folder(self._folder)
+        size = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, line)
+            os.fsync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, size)
+            raise
+        if written < len(line):
+            os.ftruncate(self._descriptor, size)
+            raise OSError(28, "no space left for the whole message")
+
+    def replay(self, engine: Engine) -> int:
+        """Store what waits here; how many messages."""
+        with self._lock:
+            if self._descriptor is None:
+                return 0
+            lines = _lines(self._descriptor)
+            engine.write_raw(lambda tx: store_lines(tx, lines))
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+        done, self.waiting = self.waiting, 0
+        if done:
+            log.warning("the database takes messages again; %d kept ones were stored", done)
+        return done
+
+    def replay_orphans(self, engine: Engine) -> int:
+        """Store what processes that are gone left waiting; how many messages."""
+        if not self._folder.is_dir():
+            return 0
+        return sum(
+            self._replay_file(path, engine)
+            for path in sorted(self._folder.glob(f"{self._prefix}-*.jsonl"))
+            if path != self._path
+        )
+
+    def _replay_file(self, path: Path, engine: Engine) -> int:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lines = _lines(descriptor)
+            engine.write_raw(lambda tx: store_lines(tx, lines))
+            path.unlink(missing_ok=True)
+        except BlockingIOError:
+            return 0  # its process lives and will do it itself
+        finally:
+            os.close(descriptor)
+        log.warning("%d messages kept in %s were stored", len(lines), path.name)
+        return len(lines)
+
+    def close(self) -> None:
+        """Let go of the file; what waits in it is stored by whoever opens the store next."""
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+
+def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:
+    """Store journaled messages; a session that is missing is made again."""
+    for line in lines:
+        session_id = line["session_id"]
+        if not tx.value(SESSION_EXISTS, (session_id,)):
+            tx.execute(REVIVE_SESSION, (session_id, tx.clock.now()))
+        message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
+        appending.append(tx, session_id, message)
+
+
+def _lines(descriptor: int) -> list[dict[str, Any]]:
+    """The whole lines of a spool; a torn last one was never acknowledged."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    data = b""
+    while piece := os.read(descriptor, 1 << 20):
+        data += piece
+    found = []
+    for line in data.split(b"\n")[:-1]:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            log.error("a line of the journal cannot be read and is skipped: %r", line[:200])
+    return found

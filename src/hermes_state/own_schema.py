@@ -1,0 +1,203 @@
+"""The tables that are ours, beside the shared ones.
+
+All of them carry the prefix `hermes_`; a program that does not know them is not
+disturbed by them. Two numbers describe them: LAYOUT is what this release writes,
+READABLE_BY the oldest layout a release must know to open the file safely.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LAYOUT: Final = 1
+READABLE_BY: Final = 1
+
+# {blob}, {identity} and {clustered} are filled in by the dialect.
+OWN_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS hermes_layout (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    # The durable identity of a message: what makes append idempotent.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_message (
+        uid {blob} PRIMARY KEY,
+        message_id INTEGER NOT NULL
+    ) {clustered}
+    """,
+    # Rows that are copies (branches), so that nothing is counted twice.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_copy (
+        message_id INTEGER PRIMARY KEY,
+        origin_id INTEGER NOT NULL
+    )
+    """,
+    # Derived from sessions and messages in the same transaction; rebuilt when in doubt.
+    # A purged session keeps its row: lifetime counts never shrink.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_session_index (
+        session_id TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        root_id TEXT NOT NULL,
+        shown INTEGER NOT NULL,
+        last_activity DOUBLE PRECISION NOT NULL,
+        last_message_id INTEGER NOT NULL,
+        active_count INTEGER NOT NULL,
+        lifetime_messages INTEGER NOT NULL,
+        lifetime_tool_calls INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        preview TEXT
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_session_index_recent"
+    " ON hermes_session_index(shown, last_activity)",
+    "CREATE INDEX IF NOT EXISTS hermes_session_index_root"
+    " ON hermes_session_index(root_id) WHERE root_id <> session_id",
+    # Facts about a session for which an older file has no column.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_session_extra (
+        session_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT,
+        PRIMARY KEY (session_id, name)
+    ) {clustered}
+    """,
+    # A reply while it streams: pieces in the order they were shown.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_draft (
+        uid {blob} NOT NULL,
+        part INTEGER NOT NULL,
+        session_id TEXT NOT NULL,
+        process_id TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        piece TEXT NOT NULL,
+        written_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (uid, part)
+    ) {clustered}
+    """,
+    # Who is running, and which open sessions are whose.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_process (
+        process_id TEXT PRIMARY KEY,
+        host TEXT NOT NULL,
+        boot_id TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        birth TEXT NOT NULL,
+        seen_at DOUBLE PRECISION NOT NULL,
+        seen_monotonic DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_owner (
+        session_id TEXT PRIMARY KEY,
+        process_id TEXT NOT NULL,
+        since DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
+    # One turn at a time: the token only ever grows, also across take-overs.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_lease (
+        session_id TEXT PRIMARY KEY,
+        token INTEGER NOT NULL,
+        process_id TEXT,
+        holder TEXT,
+        acquired_at DOUBLE PRECISION,
+        expires_at DOUBLE PRECISION,
+        expires_monotonic DOUBLE PRECISION
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_inbox (
+        inbox_id {identity},
+        platform TEXT NOT NULL,
+        account TEXT NOT NULL,
+        chat_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        received_at DOUBLE PRECISION NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('waiting', 'claimed', 'done', 'failed')),
+        attempts INTEGER NOT NULL DEFAULT 0,
+        process_id TEXT,
+        session_id TEXT,
+        settled_at DOUBLE PRECISION,
+        error TEXT,
+        UNIQUE (platform, account, chat_id, message_id)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_inbox_unsettled ON hermes_inbox(session_key, inbox_id)"
+    " WHERE state IN ('waiting', 'claimed')",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_outbox (
+        outbox_id {identity},
+        idempotency_key TEXT NOT NULL UNIQUE,
+        session_id TEXT,
+        inbox_id INTEGER,
+        platform TEXT NOT NULL,
+        target TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        state TEXT NOT NULL
+            CHECK (state IN ('waiting', 'sending', 'sent', 'ambiguous', 'failed')),
+        attempts INTEGER NOT NULL DEFAULT 0,
+        due_at DOUBLE PRECISION NOT NULL,
+        process_id TEXT,
+        settled_at DOUBLE PRECISION,
+        receipt TEXT,
+        error TEXT
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_outbox_unsettled ON hermes_outbox(due_at, outbox_id)"
+    " WHERE state IN ('waiting', 'sending', 'ambiguous')",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_boundary (
+        sequence {identity},
+        event_id TEXT NOT NULL UNIQUE,
+        session_id TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        old_session_id TEXT,
+        new_session_id TEXT,
+        platform TEXT NOT NULL,
+        occurred_at DOUBLE PRECISION NOT NULL,
+        is_final INTEGER NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('waiting', 'delivering', 'delivered', 'dead')),
+        attempts INTEGER NOT NULL DEFAULT 0,
+        due_at DOUBLE PRECISION NOT NULL,
+        process_id TEXT,
+        settled_at DOUBLE PRECISION,
+        error TEXT
+    )
+    """,
+    # A session id is finalised once per epoch, whatever races.
+    "CREATE UNIQUE INDEX IF NOT EXISTS hermes_boundary_final"
+    " ON hermes_boundary(session_id, epoch) WHERE is_final = 1",
+    "CREATE INDEX IF NOT EXISTS hermes_boundary_undelivered ON hermes_boundary(due_at, sequence)"
+    " WHERE state IN ('waiting', 'delivering')",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_undo (
+        undo_id {identity},
+        session_id TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        last_message_id INTEGER NOT NULL,
+        is_open INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_undo_session ON hermes_undo(session_id, undo_id)",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_undo_row (
+        undo_id INTEGER NOT NULL,
+        message_id INTEGER NOT NULL,
+        PRIMARY KEY (undo_id, message_id)
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_trash (
+        session_id TEXT PRIMARY KEY,
+        trashed_at DOUBLE PRECISION NOT NULL,
+        reason TEXT NOT NULL,
+        was_archived INTEGER NOT NULL,
+        was_open INTEGER NOT NULL,
+        title TEXT
+    ) {clustered}
+    """,
+)

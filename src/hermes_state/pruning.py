@@ -1,0 +1,85 @@
+"""Pruning: what is old enough, what is spared, and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_core.policy import RetentionPolicy
+from hermes_state.session_extra import with_extras
+from hermes_state.trash import DAY_SECONDS, TrashPart
+
+if TYPE_CHECKING:
+    from hermes_state.transaction import Reader
+
+CANDIDATES: Final = """
+    SELECT s.*, i.last_activity AS last_active, i.preview, o.process_id AS owner
+    FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id
+    LEFT JOIN hermes_owner o ON o.session_id = s.id
+    WHERE i.shown < 2 AND i.last_activity < ? ORDER BY i.last_activity
+"""
+EMPTY: Final = """
+    SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NOT NULL AND i.lifetime_messages = 0 AND i.shown < 2
+    AND s.title IS NULL AND i.kind <> 'delegate'
+"""
+IS_EMPTY: Final = """
+    SELECT 1 FROM hermes_session_index WHERE session_id = ? AND lifetime_messages = 0
+"""
+
+
+class PrunePlan(NamedTuple):
+    """What pruning would do: the sessions that go, and those that stay with the reason."""
+
+    due: list[dict[str, Any]]
+    spared: list[tuple[dict[str, Any], str]]
+
+
+def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan:
+    """Judge every session without activity for that long."""
+    policy = RetentionPolicy(days)
+    rows = with_extras(reader, reader.dicts(CANDIDATES, (now - days * DAY_SECONDS,)))
+    result = PrunePlan([], [])
+    for row in rows:
+        if source is not None and row["source"] != source:
+            continue
+        verdict = policy.due(
+            datetime.fromtimestamp(row["last_active"], UTC),
+            datetime.fromtimestamp(now, UTC),
+            pinned=bool(row["pinned"]),
+            # An open row that no process carries was left behind by another program.
+            ended=row["ended_at"] is not None or row["owner"] is None,
+        )
+        if verdict.is_due:
+            result.due.append(row)
+        else:
+            result.spared.append((row, verdict.reason))
+    return result
+
+
+class PrunePart(TrashPart):
+    """Removing old and empty sessions, into the trash."""
+
+    def plan_prune(self, older_than_days: int, source: str | None = None) -> PrunePlan:
+        """What `prune_sessions` would do now."""
+        now = self.clock.now()
+        return self.engine.read(lambda reader: plan(reader, older_than_days, source, now))
+
+    def prune_sessions(self, older_than_days: int = 90, source: str | None = None) -> int:
+        """Move sessions without activity for that long into the trash; how many."""
+        due = self.plan_prune(older_than_days, source).due
+        return self.delete_sessions([row["id"] for row in due], reason="pruned")
+
+    def count_empty_sessions(self) -> int:
+        """How many ended sessions nothing was ever said in."""
+        return len(self.engine.read(lambda reader: reader.rows(EMPTY)))
+
+    def delete_empty_sessions(self) -> int:
+        """Move sessions in which nothing was ever said into the trash."""
+        rows = self.engine.read(lambda reader: reader.rows(EMPTY))
+        return self.delete_sessions([row[0] for row in rows], reason="empty")
+
+    def delete_session_if_empty(self, session_id: str) -> bool:
+        """Move a session into the trash if nothing was ever said in it."""
+        is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
+        return bool(is_empty) and self.delete_session(session_id, reason="empty")

@@ -1,0 +1,285 @@
+"""Lists of sessions: answered from the index, whatever the size of the history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state import index, lineage
+from hermes_state.part import StorePart
+from hermes_state.session_extra import with_extras
+from hermes_state.sessions import listed_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_state.transaction import Reader, Tx
+
+FEW: Final = 200
+
+# The same facts for a session that is not in the index yet.
+COMPUTED_LAST_ACTIVITY = """
+    coalesce((SELECT max(timestamp) FROM messages m WHERE m.session_id = s.id),
+             s.ended_at, s.started_at)
+"""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a list shall contain."""
+
+    sources: tuple[str, ...] = ()
+    exclude_sources: tuple[str, ...] = ()
+    cwd_prefix: str | None = None
+    min_message_count: int = 0
+    include_children: bool = False
+    project_tips: bool = True
+    include_archived: bool = False
+    archived_only: bool = False
+    by_last_active: bool = False
+    trashed_only: bool = False
+    id_query: str | None = None
+    session_key: str | None = None
+    limit: int = 20
+    offset: int = 0
+
+    def conditions(self) -> tuple[list[str], list[Any]]:
+        """The WHERE of the list, over `sessions s` and the index `i`."""
+        words: list[str] = [self._shown()]
+        values: list[Any] = []
+        if self.sources:
+            words.append(f"s.source IN ({', '.join('?' * len(self.sources))})")
+            values.extend(self.sources)
+        if self.exclude_sources:
+            words.append(f"s.source NOT IN ({', '.join('?' * len(self.exclude_sources))})")
+            values.extend(self.exclude_sources)
+        if self.min_message_count:
+            words.append("s.message_count >= ?")
+            values.append(self.min_message_count)
+        if self.archived_only:
+            words.append("s.archived <> 0")
+        elif not self.include_archived and not self.trashed_only:
+            words.append("s.archived = 0")
+        for sql, text in (
+            ("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')", self.cwd_prefix),
+            ("s.id LIKE ? ESCAPE '\\'", self.id_query),
+        ):
+            if text is not None:
+                escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+                prefix = escaped.rstrip("/") + "/%"
+                values.extend([text.rstrip("/"), prefix] if "cwd" in sql else [f"%{escaped}%"])
+                words.append(sql)
+        if self.session_key is not None:
+            words.append("s.session_key = ?")
+            values.append(self.session_key)
+        return words, values
+
+    def _shown(self) -> str:
+        if self.trashed_only:
+            return "i.shown = 2"
+        if self.include_children:
+            return "i.shown < 2"
+        if not self.project_tips:
+            return "i.shown < 2 AND i.kind IN ('root', 'branch', 'reset')"
+        return "i.shown = 1"
+
+
+def list_indexed(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
+    """The list from the index alone."""
+    words, values = wish.conditions()
+    names = ", ".join("s." + name for name in reader.prepared(listed_columns))
+    order = "i.last_activity DESC" if wish.by_last_active else "s.started_at DESC"
+    sql = (
+        f"SELECT {names}, i.preview, i.last_activity AS last_active, i.root_id, i.kind"  # noqa: S608
+        " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
+        f" WHERE {' AND '.join(words)} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
+    )
+    if not wish.by_last_active:
+        sql = sql.replace(
+            "hermes_session_index i CROSS JOIN sessions s",
+            "sessions s CROSS JOIN hermes_session_index i",
+        )
+    return reader.dicts(sql, (*values, wish.limit, wish.offset))
+
+
+def list_computed(reader: Reader, wish: Wish, only: Sequence[str]) -> list[dict[str, Any]]:
+    """The same rows for sessions that the index does not know, one by one."""
+    names = ", ".join("s." + name for name in reader.prepared(listed_columns))
+    sql = (
+        f"SELECT {names}, {COMPUTED_LAST_ACTIVITY} AS last_active"  # noqa: S608 - file's names
+        " FROM sessions s WHERE s.id = ?"
+    )
+    rows = []
+    for session_id in only:
+        place = lineage.place_of(reader, session_id)
+        for row in reader.dicts(sql, (session_id,)):
+            row["preview"] = index.first_words(reader, session_id)
+            row["root_id"], row["kind"] = place.root_id, place.kind
+            if _fits(row, wish, place.is_listed):
+                rows.append(row)
+    return rows
+
+
+def _fits(row: dict[str, Any], wish: Wish, is_listed: bool) -> bool:
+    checks: list[Callable[[], bool]] = [
+        lambda: is_listed or wish.include_children,
+        lambda: not wish.sources or row["source"] in wish.sources,
+        lambda: row["source"] not in wish.exclude_sources,
+        lambda: (row["message_count"] or 0) >= wish.min_message_count,
+        lambda: not row["archived"] or wish.include_archived or wish.archived_only,
+        lambda: bool(row["archived"]) or not wish.archived_only,
+        lambda: wish.cwd_prefix is None or (row["cwd"] or "").startswith(wish.cwd_prefix),
+        lambda: wish.id_query is None or wish.id_query in row["id"],
+        lambda: wish.session_key is None or row.get("session_key") == wish.session_key,
+        lambda: not wish.trashed_only,
+    ]
+    return all(check() for check in checks)
+
+
+def unindexed(reader: Reader, limit: int) -> list[str]:
+    """Sessions without an index row; all of them are where the index does not exist."""
+    if not reader.columns.has_own_tables:
+        sql = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT ?"
+        return [row[0] for row in reader.rows(sql, (limit,))]
+    total, indexed = index.counts(reader)
+    return index.missing_sessions(reader, limit) if total != indexed else []
+
+
+def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
+    """The list, with sessions the index has not reached mixed in where they belong."""
+    most = -1 if wish.limit < 0 else wish.limit + wish.offset
+    strangers = unindexed(reader, most)
+    if not strangers:
+        rows = list_indexed(reader, wish)
+    else:
+        everything = Wish(**{**wish.__dict__, "limit": most, "offset": 0})
+        known = list_indexed(reader, everything) if reader.columns.has_own_tables else []
+        rows = known + list_computed(reader, wish, strangers)
+        key = "last_active" if wish.by_last_active else "started_at"
+        rows.sort(key=lambda row: (row[key], row["id"]), reverse=True)
+        rows = rows[wish.offset : None if most < 0 else most]
+    rows = with_extras(reader, rows)
+    return [_as_listed(reader, row, wish) for row in rows]
+
+
+def _as_listed(reader: Reader, row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+    root = row.pop("root_id")
+    row["preview"] = row["preview"] or ""
+    if root != row["id"]:
+        row["_lineage_root_id"] = root
+        if wish.project_tips and not wish.include_children:
+            sql = "SELECT started_at FROM sessions WHERE id = ?"
+            row["started_at"] = reader.value(sql, (root,)) or row["started_at"]
+    return row
+
+
+class ListPart(StorePart):
+    """Listing and counting sessions."""
+
+    def list_sessions_rich(
+        self,
+        source: str | None = None,
+        exclude_sources: Sequence[str] | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        include_children: bool = False,
+        project_compression_tips: bool = True,
+        *,
+        min_message_count: int = 0,
+        order_by_last_active: bool = False,
+        include_archived: bool = False,
+        archived_only: bool = False,
+        id_query: str | None = None,
+        sources: Sequence[str] | None = None,
+        cwd_prefix: str | None = None,
+        session_key: str | None = None,
+        trashed_only: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Sessions with `preview` and `last_active`; `limit=-1` means all of them.
+
+        Rows carry every column but the system prompt, which `get_session` gives. A
+        conversation that was continued in further rows appears once, as its last one.
+        """
+        wish = Wish(
+            sources=tuple(sources or ()) + ((source,) if source else ()),
+            exclude_sources=tuple(exclude_sources or ()),
+            cwd_prefix=cwd_prefix,
+            min_message_count=min_message_count,
+            include_children=include_children,
+            project_tips=project_compression_tips,
+            include_archived=include_archived,
+            archived_only=archived_only,
+            by_last_active=order_by_last_active,
+            trashed_only=trashed_only,
+            id_query=id_query,
+            session_key=session_key,
+            limit=limit,
+            offset=offset,
+        )
+        self.refresh_index()
+        return self.engine.read(lambda reader: answer(reader, wish))
+
+    def search_sessions(
+        self, source: str | None = None, limit: int = 20, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Sessions by last activity, most recent first."""
+        return self.list_sessions_rich(
+            source, limit=limit, offset=offset, order_by_last_active=True, include_children=True
+        )
+
+    def search_sessions_by_id(
+        self, query: str, limit: int = 20, include_archived: bool = False
+    ) -> list[dict[str, Any]]:
+        """Sessions whose id contains *query*: equal ones first, then prefixes."""
+        rows = self.list_sessions_rich(
+            limit=-1, id_query=query, include_archived=include_archived, include_children=True
+        )
+        rows.sort(key=lambda row: (row["id"] != query, not row["id"].startswith(query)))
+        return rows[:limit]
+
+    def session_count(
+        self,
+        source: str | None = None,
+        *,
+        exclude_children: bool = False,
+        include_archived: bool = True,
+    ) -> int:
+        """How many sessions there are."""
+        words = ["i.shown = 1" if exclude_children else "i.shown < 2"]
+        values: list[Any] = []
+        if source:
+            words.append("s.source = ?")
+            values.append(source)
+        if not include_archived:
+            words.append("s.archived = 0")
+        self.refresh_index()
+        sql = (
+            "SELECT count(*) FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id"  # noqa: S608
+            f" WHERE {' AND '.join(words)}"
+        )
+        return int(self.engine.read(lambda reader: reader.value(sql, values)))
+
+    def refresh_index(self) -> None:
+        """Take in what other programs wrote, if it is little; the builder does the rest."""
+        if self.engine.read_only:
+            return
+
+        def is_stale(reader: Reader) -> bool:
+            total, indexed = index.counts(reader)
+            mark = reader.value(index.READ_MARK) or 0
+            newest = reader.value("SELECT max(id) FROM messages") or 0
+            if total != indexed:
+                return True
+            return newest > mark and bool(index.stale_in_tail(reader, mark, newest))
+
+        if self.engine.read(is_stale):
+            self.engine.write(_take_in)
+
+
+def _take_in(tx: Tx) -> None:
+    index.catch_up(tx)
+    for session_id in index.missing_sessions(tx, FEW):
+        index.reindex(tx, session_id)
+    total, indexed = index.counts(tx)
+    if indexed > total:
+        tx.execute(index.VANISHED)

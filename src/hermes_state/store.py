@@ -1,0 +1,156 @@
+"""SessionDB: the session store as programs and plugins use it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_core import paths
+from hermes_core.clock import SystemClock
+from hermes_core.ids import MessageIds
+from hermes_core.isolate import Step, run_all
+from hermes_state import index
+from hermes_state.boundaries import BoundaryPart
+from hermes_state.engine import ENGINES
+from hermes_state.exports import ExportPart
+from hermes_state.history_edits import HistoryEditPart
+from hermes_state.inbox import InboxPart
+from hermes_state.index_builder import IndexBuilder
+from hermes_state.journal import Journal
+from hermes_state.leases import LeasePart
+from hermes_state.message_search import SearchPart
+from hermes_state.outbox import OutboxPart
+from hermes_state.pruning import PrunePart
+from hermes_state.resolving import ResolvePart
+from hermes_state.sessions import SessionPart
+from hermes_state.small_parts import CompressionLockPart, HandoffPart, MetaPart
+from hermes_state.statistics import StatisticsPart
+from hermes_state.sweep import sweep
+from hermes_state.titles import TitlePart
+from hermes_state.usage import UsagePart
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from hermes_core.clock import Clock
+
+log = logging.getLogger(__name__)
+
+BUSY_SECONDS: Final = 10.0
+
+
+class SessionDB(
+    SessionPart,
+    ExportPart,
+    TitlePart,
+    ResolvePart,
+    SearchPart,
+    HistoryEditPart,
+    PrunePart,
+    UsagePart,
+    MetaPart,
+    CompressionLockPart,
+    HandoffPart,
+    LeasePart,
+    InboxPart,
+    OutboxPart,
+    BoundaryPart,
+    StatisticsPart,
+):
+    """Every conversation, in one file.
+
+    `SessionDB()` opens the user's own store. Objects are cheap: all that name the same
+    file share one connection for writing. Every method may be called from any thread; a
+    method that changes something returns when the change is on disk.
+    """
+
+    def __init__(
+        self,
+        db_path: str | Path | None = None,
+        read_only: bool = False,
+        *,
+        clock: Clock | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+        draft_interval_seconds: float | None = None,
+        is_recovering: bool = True,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.engine = ENGINES.acquire(
+            Path(db_path) if db_path is not None else paths.state_db_path(),
+            read_only=read_only,
+            clock=self.clock,
+            busy_seconds=busy_seconds,
+        )
+        self.db_path = self.engine.path
+        self.ids = MessageIds(self.clock)
+        self.identity = ENGINES.identity
+        self.journal = Journal(self.engine.path, self.identity.process_id)
+        if draft_interval_seconds is not None:
+            self.draft_interval_seconds = draft_interval_seconds
+        self._builder = IndexBuilder(self.engine)
+        self._is_open = True
+        if not read_only and is_recovering:
+            self._recover()
+
+    def _recover(self) -> None:
+        """Settle what dead processes left, and index what other programs wrote."""
+        run_all(
+            [
+                Step("replay the journal", lambda: self.journal.replay_orphans(self.engine)),
+                Step("sweep after crashes", lambda: sweep(self.engine, self.identity, self.ids)),
+                Step("index other programs' sessions", self._start_index),
+            ]
+        )
+
+    def _start_index(self) -> None:
+        self.refresh_index()
+        self._builder.start()
+
+    def index_progress(self) -> tuple[int, int] | None:
+        """How many sessions are indexed of how many; None when all are."""
+        if not self.engine.columns.has_own_tables:
+            return (0, self.engine.read(lambda r: r.value("SELECT count(*) FROM sessions")))
+        return self._builder.progress()
+
+    def wait_for_index(self, seconds: float) -> bool:
+        """Wait while the index is built in the background; whether it is complete."""
+        return self._builder.wait(seconds)
+
+    def trouble(self) -> str | None:
+        """What to tell the user when messages wait in the journal; None when all is well."""
+        if not self.journal.waiting:
+            return None
+        return (
+            f"{self.journal.waiting} messages are kept in the journal because the database "
+            "refuses them; they will be stored when it recovers"
+        )
+
+    def close(self) -> None:
+        """Let go of the store; the last one to do so closes the file."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._builder.stop()
+        steps = [Step("close the journal", self.journal.close)]
+        if not self.engine.read_only and self.engine.has_written:
+            steps.insert(0, Step("note what is indexed", self._note_mark))
+        if self.journal.waiting:
+            steps.insert(0, Step("store the journal", lambda: self.journal.replay(self.engine)))
+        run_all(steps)
+        ENGINES.release(self.engine)
+
+    def _note_mark(self) -> None:
+        self.engine.write(index.write_mark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

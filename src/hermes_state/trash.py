@@ -1,0 +1,177 @@
+"""Deleting without fear: into the trash, back from it, and for good only in the end.
+
+A trashed session is archived, so that other programs hide it too, and gives its title
+free. Purging removes rows in small transactions, so that no writer waits; lifetime
+counts stay in the index.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.errors import SessionNotFoundError
+from hermes_core.hooks import BoundaryKind
+from hermes_state import boundaries, index, lineage, sessions
+from hermes_state.foreign_triggers import change_messages
+from hermes_state.part import StorePart
+from hermes_state.session_extra import set_fact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_state.transaction import Reader, Tx
+
+SLICE_ROWS: Final = 20
+SLICE_SECONDS: Final = 0.03
+BREATH_SECONDS: Final = 0.005
+DAY_SECONDS: Final = 86400.0
+
+PUT = """
+    INSERT INTO hermes_trash (session_id, trashed_at, reason, was_archived, was_open, title)
+    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+GET = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
+TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
+HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
+SHOW = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
+LIST = "SELECT session_id, trashed_at, reason, title FROM hermes_trash ORDER BY trashed_at DESC"
+OLD = "SELECT session_id FROM hermes_trash WHERE trashed_at < ?"
+TITLE_TAKEN = "SELECT 1 FROM sessions WHERE title = ?"
+SOME_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"
+CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ?"
+ORPHAN = "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?"
+FORGET_SESSION = (
+    "DELETE FROM hermes_session_extra WHERE session_id = ?",
+    "DELETE FROM hermes_owner WHERE session_id = ?",
+    "DELETE FROM hermes_lease WHERE session_id = ?",
+    "DELETE FROM hermes_draft WHERE session_id = ?",
+    "DELETE FROM hermes_undo_row WHERE undo_id IN"
+    " (SELECT undo_id FROM hermes_undo WHERE session_id = ?)",
+    "DELETE FROM hermes_undo WHERE session_id = ?",
+    "DELETE FROM hermes_trash WHERE session_id = ?",
+    "UPDATE hermes_session_index SET shown = 3, preview = NULL WHERE session_id = ?",
+)
+
+
+def put(tx: Tx, event_id: str, session_id: str, reason: str) -> bool:
+    """Move one session into the trash, ending it if it is open."""
+    row = sessions.get(tx, session_id)
+    if row is None:
+        return False
+    was_open = int(row["ended_at"] is None)
+    known = (tx.clock.now(), reason, row["archived"], was_open, row["title"])
+    if not tx.execute(PUT, (session_id, *known)).rowcount:
+        return False
+    if not sessions.end(tx, event_id, session_id, reason):
+        boundaries.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason, is_final=False)
+    tx.execute(HIDE, (session_id,))
+    index.replace_family(tx, session_id)
+    return True
+
+
+def restore(tx: Tx, event_id: str, session_id: str) -> None:
+    """Take a session out of the trash; a title that was given away gets a number."""
+    found = tx.row(GET, (session_id,))
+    if found is None:
+        raise SessionNotFoundError(f"session {session_id} is not in the trash")
+    archived, was_open, title = found
+    tx.execute(TAKE, (session_id,))
+    name, number = title, 2
+    while name is not None and tx.value(TITLE_TAKEN, (name,)):
+        name, number = f"{title} #{number}", number + 1
+    tx.execute(SHOW, (archived, name, session_id))
+    if was_open:
+        sessions.reopen(tx, event_id, session_id)
+    index.replace_family(tx, session_id)
+
+
+def with_delegates(reader: Reader, session_id: str) -> list[str]:
+    """A session and the work done for it, which has no life of its own."""
+    found, waiting = [], [session_id]
+    while waiting:
+        current = waiting.pop()
+        found.append(current)
+        for (child,) in reader.rows(CHILDREN, (current,)):
+            if lineage.kind_of(reader, child)[0] == lineage.DELEGATE:
+                waiting.append(child)
+    return found
+
+
+def purge_some(tx: Tx, session_id: str) -> bool:
+    """Remove some rows of a session for good; whether the session itself is gone."""
+    deadline = time.monotonic() + SLICE_SECONDS
+    while True:
+        row_ids = [row[0] for row in tx.rows(SOME_ROWS, (session_id, SLICE_ROWS))]
+        if not row_ids:
+            break
+        marks = ", ".join("?" * len(row_ids))
+        tx.execute(f"DELETE FROM hermes_copy WHERE message_id IN ({marks})", row_ids)  # noqa: S608
+        change_messages(tx, f"DELETE FROM messages WHERE id IN ({marks})", row_ids)  # noqa: S608
+        if time.monotonic() >= deadline:
+            return False
+    for sql in FORGET_SESSION:
+        tx.execute(sql, (session_id,))
+    tx.execute(ORPHAN, (session_id,))
+    for table in ("session_model_usage", "compression_locks"):
+        if table in tx.columns.tables:
+            tx.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608
+    tx.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    return True
+
+
+class TrashPart(StorePart):
+    """Deleting, restoring and purging."""
+
+    def delete_session(self, session_id: str, *, reason: str = "deleted") -> bool:
+        """Move a session and its delegates into the trash; branches stay."""
+        return self.delete_sessions([session_id], reason=reason) > 0
+
+    def delete_sessions(self, session_ids: Sequence[str], *, reason: str = "deleted") -> int:
+        """Move sessions into the trash; how many."""
+        done = 0
+        for session_id in session_ids:
+            done += self.engine.write(
+                lambda tx, session_id=session_id: self._trash_with_delegates(  # type: ignore[misc]
+                    tx, session_id, reason
+                )
+            )
+        return done
+
+    def _trash_with_delegates(self, tx: Tx, session_id: str, reason: str) -> int:
+        family = with_delegates(tx, session_id)
+        moved = [put(tx, self.ids.new(), one, reason) for one in family]
+        return int(moved[0])
+
+    def restore_session(self, session_id: str) -> None:
+        """Take a session and its delegates back out of the trash."""
+
+        def bring_back(tx: Tx) -> None:
+            restore(tx, self.ids.new(), session_id)
+            for one in with_delegates(tx, session_id)[1:]:
+                if tx.row(GET, (one,)):
+                    restore(tx, self.ids.new(), one)
+
+        self.engine.write(bring_back)
+
+    def list_trash(self) -> list[dict[str, Any]]:
+        """What is in the trash, newest first."""
+        return self.engine.read(lambda reader: reader.dicts(LIST))
+
+    def purge_session(self, session_id: str) -> bool:
+        """Remove a session for good, in slices that let other writers through."""
+        if self.engine.read(lambda reader: sessions.get(reader, session_id)) is None:
+            return False
+        while not self.engine.write(lambda tx: purge_some(tx, session_id)):
+            time.sleep(BREATH_SECONDS)
+        return True
+
+    def purge_trash(self, older_than_days: float = 30) -> int:
+        """Remove for good what has been in the trash that long; how many sessions."""
+        before = self.clock.now() - older_than_days * DAY_SECONDS
+        due = self.engine.read(lambda reader: reader.rows(OLD, (before,)))
+        return sum(self.purge_session(session_id) for (session_id,) in due)
+
+    def set_session_hidden(self, session_id: str, hidden: bool = True) -> bool:
+        """Hide a session from front ends that honour it."""
+        return self.engine.write(lambda tx: set_fact(tx, session_id, "hidden", int(hidden)))

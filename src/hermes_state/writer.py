@@ -1,0 +1,223 @@
+"""One writer per process: a queue, one connection, group commit.
+
+A job is a function that gets an open transaction. `submit` returns when the transaction
+that holds the job's work is on disk, never before. Jobs that wait at the same moment
+share one commit; each runs in a savepoint of its own, so one that fails takes only
+itself back.
+
+Who runs the jobs: whichever thread finds the writer free leads and works for all that
+wait. The main thread never leads, because only there can a signal handler strike
+between two steps; it hands its job to a thread kept for that purpose. So a handler that
+writes, or Ctrl-C in the middle of a write, can neither deadlock nor tear a transaction.
+"""
+
+from __future__ import annotations
+
+import _thread
+import heapq
+import logging
+import os
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from hermes_core.errors import StoreError
+from hermes_core.isolate import Step, attempt
+from hermes_state.driver import sqlite3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.transaction import Tx
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+LARGEST_GROUP = 128
+
+
+class Job(Generic[T]):
+    """One piece of work, and the place where its outcome appears."""
+
+    __slots__ = ("_done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[Tx], T]) -> None:
+        self.work = work
+        self.result: T | None = None
+        self.error: BaseException | None = None
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+
+    def finish(self) -> None:
+        """Wake whoever waits."""
+        self._done.release()
+
+    def outcome(self) -> T:
+        """Wait until the work is on disk; its result, or its error."""
+        self._done.acquire()
+        self._done.release()
+        if self.error is not None:
+            raise self.error
+        return cast("T", self.result)
+
+
+class Writer:
+    """Runs jobs one group at a time on the process's only writing connection."""
+
+    def __init__(self, transaction: Tx, name: str) -> None:
+        self._tx = transaction
+        self._name = name
+        self._queue: deque[Job[object]] = deque()
+        self._turn = threading.Lock()
+        self._leader = 0
+        self._pid = os.getpid()
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._timed: list[tuple[float, int, Callable[[], object]]] = []
+        self._sequence = 0
+        self._is_stopping = False
+        self._is_closed = False
+
+    def submit(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* in a transaction; return its result once it is on disk."""
+        job = self._enqueue(work)
+        if threading.current_thread() is threading.main_thread():
+            self._hand_over()
+        else:
+            self._lead_while_free()
+        return job.outcome()
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Call *act* on the writer's own thread after a while, or when the writer stops."""
+        with self._wake:
+            if self._is_stopping:
+                return
+            self._sequence += 1
+            heapq.heappush(self._timed, (time.monotonic() + seconds, self._sequence, act))
+            self._start_thread()
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Finish what is queued, then stop."""
+        with self._wake:
+            self._is_stopping = True
+            self._wake.notify()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=30)
+        self._is_closed = True
+        self._lead_while_free()
+
+    def _enqueue(self, work: Callable[[Tx], T]) -> Job[T]:
+        if self._is_closed:
+            raise StoreError("the session store is closed")
+        if os.getpid() != self._pid:
+            raise StoreError("a forked process must open the session store anew (SessionDB())")
+        if self._leader == threading.get_ident():
+            raise StoreError("a write was started from inside a write; return from it first")
+        job = Job(work)
+        self._queue.append(cast("Job[object]", job))
+        return job
+
+    def _hand_over(self) -> None:
+        with self._wake:
+            self._start_thread()
+            self._wake.notify()
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            self._lead_while_free(patient=True)
+            with self._wake:
+                due = self._next_due()
+                if due is None:
+                    if self._is_stopping and not self._queue:
+                        return
+                    if not self._queue:
+                        self._wake.wait(self._patience())
+                    continue
+            attempt(Step("a timed task of the store", due))
+
+    def _next_due(self) -> Callable[[], object] | None:
+        if self._timed and (self._is_stopping or self._timed[0][0] <= time.monotonic()):
+            return heapq.heappop(self._timed)[2]
+        return None
+
+    def _patience(self) -> float | None:
+        return max(0.0, self._timed[0][0] - time.monotonic()) if self._timed else None
+
+    def _lead_while_free(self, *, patient: bool = False) -> None:
+        """Work for everybody who waits, unless another thread is already doing so."""
+        while self._queue:
+            if not self._turn.acquire(blocking=patient):
+                return
+            try:
+                self._leader = threading.get_ident()
+                self._run_group()
+            finally:
+                self._leader = 0
+                self._turn.release()
+
+    def _run_group(self) -> None:
+        group: list[Job[object]] = []
+        while self._queue and len(group) < LARGEST_GROUP:
+            group.append(self._queue.popleft())
+        if not group:
+            return
+        if len(group) == 1:
+            self._run_alone(group[0])
+        else:
+            self._run_together(group)
+
+    def _run_alone(self, job: Job[object]) -> None:
+        tx = self._tx
+        try:
+            tx.begin()
+            job.result = job.work(tx)
+            tx.commit()
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
+            job.error = error
+            self._take_back()
+        job.finish()
+
+    def _run_together(self, group: list[Job[object]]) -> None:
+        tx = self._tx
+        try:
+            tx.begin()
+            for job in group:
+                self._run_in_savepoint(job)
+            tx.commit()
+        except sqlite3.Error:
+            # The shared commit failed: nothing is on disk, so each tries on its own.
+            self._take_back()
+            for job in group:
+                job.error = None
+                self._run_alone(job)
+            return
+        for job in group:
+            job.finish()
+
+    def _take_back(self) -> None:
+        try:
+            self._tx.rollback()
+        except sqlite3.Error as error:
+            log.warning("the transaction could not be rolled back: %s", error)
+            self._tx.reconnect()
+
+    def _run_in_savepoint(self, job: Job[object]) -> None:
+        tx = self._tx
+        tx.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(tx)
+        except BaseException as error:
+            job.error = error
+            if not tx.is_open:
+                raise  # SQLite rolled the whole transaction back
+            tx.execute("ROLLBACK TO job")
+            tx.forget_covered()
+        tx.execute("RELEASE job")

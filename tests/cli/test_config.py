@@ -1,0 +1,107 @@
+"""`hermes config`, as real processes over real files."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.settings import SETTINGS
+from support.command_line import CLI
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+def test_get_set_unset(hermes: Hermes, hermes_home: Path) -> None:
+    assert hermes("config", "get", "display.color").out == "auto\n"
+    assert hermes("config", "set", "display.color", "never").out == "display.color = never\n"
+    assert hermes("config", "get", "display.color").out == "never\n"
+    found = json.loads(hermes("config", "get", "display.color", "--json").out)
+    assert found == {"name": "display.color", "value": "never", "source": "config.yaml"}
+    assert stat.S_IMODE((hermes_home / "config.yaml").stat().st_mode) == 0o600
+    assert hermes("config", "unset", "display.color").out == "display.color = auto\n"
+    assert hermes("config", "unset", "display.color").out == "display.color = auto (was not set)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("get", "display.colour"), "display.color"),
+        (("set", "display.color", "sometimes"), "always"),
+        (("set", "store.trash_days", "-1"), "store.trash_days"),
+    ],
+)
+def test_refusals_say_what_to_do(hermes: Hermes, arguments: tuple[str, ...], word: str) -> None:
+    done = hermes("config", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("hermes: ")
+    assert word in done.err
+
+
+def test_a_value_can_come_from_standard_input(hermes: Hermes) -> None:
+    subprocess.run([*CLI, "config", "set", "log.level"], input=b"debug\n", check=True)
+    assert hermes("config", "get", "log.level").out == "debug\n"
+
+
+def test_the_environment_wins_and_is_said_to(hermes: Hermes) -> None:
+    done = hermes("config", "set", "log.level", "error", HERMES_LOG_LEVEL="debug")
+    assert "HERMES_LOG_LEVEL overrides" in done.err
+    assert hermes("config", "get", "log.level", HERMES_LOG_LEVEL="debug").out == "debug\n"
+    assert hermes("config", "get", "log.level").out == "error\n"
+
+
+def test_list_has_every_setting(hermes: Hermes) -> None:
+    text = hermes("config", "list").out
+    rows = json.loads(hermes("config", "list", "--json").out)
+    assert [row["name"] for row in rows] == [setting.name for setting in SETTINGS]
+    for setting in SETTINGS:
+        assert setting.name in text
+        assert setting.help in text
+
+
+def test_one_mistake_does_not_hide_the_rest(hermes: Hermes, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("display:\n  color: sometimes\nlog:\n  level: debug\n")
+    done = hermes("config", "list")
+    assert done.code == 2
+    assert "debug" in done.out
+    assert "display.color" in done.err
+    assert hermes("sessions", "list").code == 0
+
+
+def test_path(hermes: Hermes, hermes_home: Path) -> None:
+    assert hermes("config", "path").out == f"{hermes_home / 'config.yaml'}\n"
+
+
+def test_check(hermes: Hermes, hermes_home: Path) -> None:
+    assert hermes("config", "check").code == 0
+    config = hermes_home / "config.yaml"
+    config.write_text("display:\n  color: sometimes\nmodel:\n  name: x\n")
+    config.chmod(0o600)
+    done = hermes("config", "check")
+    assert done.code == 1
+    assert "✗" in done.out
+    report = json.loads(hermes("config", "check", "--json").out)
+    assert report["ok"] is False
+    assert {problem["name"] for problem in report["problems"]} == {"display.color", "model"}
+
+
+def test_times_are_shown_in_the_chosen_zone(hermes: Hermes, history: Path) -> None:
+    assert history.exists()
+    there = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="Pacific/Kiritimati").out
+    here = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="UTC").out
+    assert there != here
+    wrong = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="Mars/Base")
+    assert wrong.code == 0
+    assert "no time zone 'Mars/Base'" in wrong.err
+
+
+def test_colours_can_be_forced(hermes: Hermes) -> None:
+    assert "\x1b[" in hermes(HERMES_DISPLAY_COLOR="always").out
+    assert "\x1b[" not in hermes(HERMES_DISPLAY_COLOR="always", NO_COLOR="1").out
+    assert "\x1b[" not in hermes().out

@@ -1,0 +1,97 @@
+"""Text on a terminal: harmless, measured, cut."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_cli import display, moments
+
+NOW = 1_800_000_000.0
+
+
+@given(st.text())
+def test_nothing_that_acts_survives(text: str) -> None:
+    cleaned = display.clean(text)
+    cleaned.encode("utf-8")
+    acting = {"Cc", "Cs", "Zl", "Zp"}
+    assert all(char == "\n" or unicodedata.category(char) not in acting for char in cleaned)
+    assert not set(cleaned) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"])))
+def test_ordinary_text_is_cleaned_only_once(text: str) -> None:
+    once = display.clean(text)
+    assert display.clean(once) == once
+
+
+@given(st.text(), st.integers(0, 40))
+def test_cut_text_fits(text: str, cells: int) -> None:
+    line = display.one_line(text)
+    assert display.width(display.fit(line, cells)) <= cells
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", "␛[31mred"),
+        ("\x9b31m", "\ufffd31m"),
+        ("a\tb", "a    b"),
+        ("a\r\nb", "a\nb"),
+        ("a\rb", "a␍b"),
+        ("naïve 世界 👩‍👩‍👧", "naïve 世界 👩‍👩‍👧"),
+        ("\ud800", "\ufffd"),
+    ],
+)
+def test_clean(text: str, shown: str) -> None:
+    assert display.clean(text) == shown
+
+
+def test_wide_characters_take_two_cells() -> None:
+    assert display.width("世界") == 4
+    assert display.fit("世界世界", 5) == "世界…"
+    assert display.pad("世", 4) == "世  "
+    assert display.pad("7", 3, right=True) == "  7"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-10, "just now"),
+        (0, "just now"),
+        (59, "just now"),
+        (60, "1 min ago"),
+        (3 * 3600 + 5, "3 h ago"),
+        (86_400, "yesterday"),
+        (5 * 86_400, "5 days ago"),
+    ],
+)
+def test_ago(seconds: float, words: str) -> None:
+    assert moments.ago(NOW - seconds, NOW) == words
+
+
+def test_old_and_future_times_are_dates() -> None:
+    assert moments.ago(NOW - 100 * 86_400, NOW) == moments.date(NOW - 100 * 86_400)
+    assert moments.ago(NOW + 7200, NOW) == moments.date(NOW + 7200)
+
+
+def test_numbers_that_are_no_times() -> None:
+    assert moments.ago(None, NOW) == "-"
+    assert moments.local(1e30) == "-"
+    assert moments.local(float("nan")) == "-"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (6_400_000_000, "6.4 GB")],
+)
+def test_size(count: int | None, words: str) -> None:
+    assert moments.size(count) == words
+
+
+def test_plural() -> None:
+    assert moments.plural(1, "message") == "1 message"
+    assert moments.plural(1200, "message") == "1,200 messages"

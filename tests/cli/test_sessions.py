@@ -1,0 +1,242 @@
+"""`hermes sessions` and the overview, as real processes over a real history."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_cli.commands.history import note_indexing
+from hermes_cli.output import Output
+from hermes_state import SessionDB
+from support.command_line import command
+from support.sample_history import CHAT, OSLO
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+def test_a_missing_history_is_an_empty_one(hermes: Hermes, hermes_home: Path) -> None:
+    for action in ("list", "stats"):
+        done = hermes("sessions", action)
+        assert (done.code, done.err) == (0, "")
+        assert "No conversations yet" in done.out
+        assert str(hermes_home) in done.out
+    assert json.loads(hermes("sessions", "list", "--json").out) == []
+    assert json.loads(hermes("sessions", "stats", "--json").out)["sessions"] == 0
+    assert not (hermes_home / "state.db").exists()
+
+
+def test_showing_without_a_history_says_so(hermes: Hermes) -> None:
+    done = hermes("sessions", "show", "last")
+    assert done.code == 1
+    assert done.err.startswith("hermes: ")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.usefixtures("history")
+def test_list(hermes: Hermes) -> None:
+    done = hermes("sessions", "list")
+    assert done.code == 0
+    title, first, second = done.out.splitlines()
+    assert title.split() == ["id", "when", "source", "messages", "conversation", "state"]
+    assert first.startswith(CHAT)
+    assert "2 min ago" in first
+    assert first.endswith("open")
+    assert "Weather in Oslo" in second
+    assert second.endswith("ended: cli_close")
+
+
+@pytest.mark.usefixtures("history")
+def test_list_filters(hermes: Hermes) -> None:
+    rows = json.loads(hermes("sessions", "list", "--source", "cli", "--json").out)
+    assert [row["id"] for row in rows] == [OSLO]
+    assert rows[0]["state"] == "ended: cli_close"
+    assert "system_prompt" not in rows[0]
+    assert len(json.loads(hermes("sessions", "list", "--limit", "1", "--json").out)) == 1
+    assert len(json.loads(hermes("sessions", "list", "--all", "--json").out)) == 2
+    assert "No conversations fit" in hermes("sessions", "list", "--source", "none").out
+    assert hermes("sessions", "list", "--limit", "0").code == 2
+
+
+@pytest.mark.usefixtures("history")
+def test_archived_conversations_are_listed_when_asked_for(hermes: Hermes) -> None:
+    with SessionDB() as db:
+        db.set_session_archived(OSLO, True)
+    assert OSLO not in hermes("sessions", "list").out
+    assert "archived" in hermes("sessions", "list", "--archived").out
+
+
+@pytest.mark.usefixtures("history")
+def test_show(hermes: Hermes) -> None:
+    done = hermes("sessions", "show", "Weather in")
+    assert done.code == 0
+    assert done.out.startswith("Weather in Oslo\n")
+    assert OSLO in done.out
+    assert re.search(r"^user  20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$", done.out, re.MULTILINE)
+    assert '→ weather({"city": "Oslo"})' in done.out
+    assert "line 3" in done.out
+    assert "line 150" not in done.out
+    assert "--full shows them" in done.out
+    assert "line 199" in hermes("sessions", "show", OSLO[:10], "--full").out
+
+
+@pytest.mark.usefixtures("history")
+def test_show_json(hermes: Hermes) -> None:
+    document = json.loads(hermes("sessions", "show", OSLO, "--json").out)
+    assert document["session"]["id"] == OSLO
+    assert [message["role"] for message in document["messages"]] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+    assert document["messages"][1]["tool_calls"][0]["function"]["name"] == "weather"
+
+
+@pytest.mark.usefixtures("history")
+def test_undone_messages_are_counted_and_shown_when_asked_for(hermes: Hermes) -> None:
+    with SessionDB() as db:
+        first = next(iter(db.iter_messages(CHAT)))
+        db.rewind_to_message(CHAT, first["id"])
+    plain = hermes("sessions", "show", CHAT).out
+    assert "1 undone or compacted message not shown" in plain
+    assert "Guten Tag" not in plain
+    assert "[undone]" in hermes("sessions", "show", CHAT, "--inactive").out
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize(
+    ("asked", "word"), [("nothing-like-it", "nothing-like-it"), ("2026", OSLO)]
+)
+def test_an_unclear_id_is_refused(hermes: Hermes, asked: str, word: str) -> None:
+    done = hermes("sessions", "show", asked)
+    assert done.code == 2
+    assert word in done.err
+    assert done.err.startswith("hermes: ")
+
+
+@pytest.mark.usefixtures("history")
+def test_tail(hermes: Hermes) -> None:
+    done = hermes("sessions", "tail", OSLO, "-n", "1")
+    assert "21 degrees." in done.out
+    assert "How warm" not in done.out
+    assert hermes("sessions", "tail", OSLO, "-n", "0").out == ""
+    lines = hermes("sessions", "tail", OSLO, "-n", "2", "--json").out.splitlines()
+    assert [json.loads(line)["role"] for line in lines] == ["tool", "assistant"]
+
+
+@pytest.mark.usefixtures("history")
+def test_tail_follows_until_interrupted() -> None:
+    process = subprocess.Popen(
+        command("sessions", "tail", "last", "-n", "1", "--follow", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["content"] == "Guten Tag, 世界"
+    with SessionDB() as db:
+        db.append_message(CHAT, "assistant", content="Hello to you")
+    began = time.monotonic()
+    assert json.loads(process.stdout.readline())["content"] == "Hello to you"
+    assert time.monotonic() - began < 5
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (130, "")
+
+
+@pytest.mark.usefixtures("history")
+def test_stats(hermes: Hermes) -> None:
+    stats = json.loads(hermes("sessions", "stats", "--json").out)
+    assert (stats["sessions"], stats["messages"], stats["open_sessions"]) == (2, 5, 1)
+    assert stats["by_source"]["telegram"] == {"sessions": 1, "messages": 1}
+    text = hermes("sessions", "stats").out
+    assert "conversations" in text
+    assert "2 (1 open)" in text
+
+
+def test_overview(hermes: Hermes, history: Path) -> None:
+    done = hermes()
+    assert done.code == 0
+    assert f"2 conversations, 5 messages in {history / 'state.db'}" in done.out
+    assert "Weather in Oslo" in done.out
+    assert "hermes sessions show last" in done.out
+
+
+def test_overview_of_an_empty_home(hermes: Hermes, hermes_home: Path) -> None:
+    done = hermes()
+    assert (done.code, done.err) == (0, "")
+    assert "No conversations yet" in done.out
+    assert list(hermes_home.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["state-schema16.db", "state-schema26.db"])
+def test_a_history_of_the_original(
+    hermes: Hermes, hermes_home: Path, shared_data: Path, name: str
+) -> None:
+    (hermes_home / "state.db").write_bytes((shared_data / name).read_bytes())
+    rows = json.loads(hermes("sessions", "list", "--all", "--json").out)
+    assert rows
+    for row in rows[:5]:
+        done = hermes("sessions", "show", row["id"], "--inactive")
+        assert (done.code, done.err) == (0, "")
+    assert hermes("sessions", "stats").code == 0
+
+
+def test_stored_escape_sequences_never_reach_the_terminal(hermes: Hermes) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\x7f\r"
+    with SessionDB() as db:
+        db.create_session("evil", f"cli{evil}", model=evil, cwd=evil)
+        db.append_message("evil", "user", content=f"hi{evil}")
+        db.append_message("evil", f"role{evil}", content=[{"type": evil}, {"text": evil}])
+        db.append_message("evil", "tool", content=evil, tool_name=evil)
+        call = {"function": {"name": evil, "arguments": evil}}
+        db.append_message("evil", "assistant", content=None, tool_calls=[call])
+        db.end_session("evil", evil)
+    everything = [
+        ("sessions", "list"),
+        ("sessions", "list", "--json"),
+        ("sessions", "show", "evil", "--full"),
+        ("sessions", "show", "evil", "--json"),
+        ("sessions", "tail", "evil"),
+        ("sessions", "stats"),
+        ("sessions", "show", f"nobody{evil}"),
+        (),
+    ]
+    for arguments in everything:
+        done = hermes(*arguments)
+        said = done.out + done.err
+        assert not set(said) & set("\x1b\x07\x9b\u202e\x7f\r"), arguments
+
+
+@pytest.mark.usefixtures("history")
+def test_a_reader_who_leaves_is_no_error() -> None:
+    with SessionDB() as db:
+        for number in range(400):
+            db.append_message(CHAT, "user", content=f"{number} " + "x" * 1000)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        command("sessions", "show", CHAT),
+        check=False,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_progress_of_indexing_is_said_beside_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    class HalfIndexed:
+        def index_progress(self) -> tuple[int, int]:
+            return (40, 100)
+
+    note_indexing(HalfIndexed(), Output())
+    assert capsys.readouterr() == ("", "indexing … 40 % (40 of 100 conversations)\n")

@@ -1,0 +1,64 @@
+"""On a real (pseudo) terminal: colours, and tables as wide as the screen."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+from hermes_cli.display import width
+from hermes_state import SessionDB
+from support.command_line import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def on_terminal(*arguments: str, columns: int = 80) -> str:
+    program, *rest = command(*arguments)
+    child = pexpect.spawn(
+        program,
+        rest,
+        dimensions=(24, columns),
+        encoding="utf-8",
+        # Given explicitly: readline in this process puts COLUMNS into the C environment.
+        env=dict(os.environ),
+        timeout=30,
+    )
+    said = str(child.read())
+    child.close()
+    assert child.exitstatus == 0, said
+    return said
+
+
+@pytest.mark.usefixtures("history")
+def test_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[36m" in on_terminal("sessions", "list")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in on_terminal("sessions", "list")
+
+
+@pytest.mark.usefixtures("history")
+def test_no_colours_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in on_terminal()
+
+
+def test_the_setting_decides(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    (history / "config.yaml").write_text("display:\n  color: never\n")
+    assert "\x1b" not in on_terminal("sessions", "list")
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("columns", [36, 60, 80, 132])
+def test_tables_fit_the_screen(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with SessionDB() as db:
+        db.create_session("wide", "cli")
+        db.append_message("wide", "user", content="世界" * 200)
+    for line in on_terminal("sessions", "list", columns=columns).splitlines():
+        assert width(line) <= columns

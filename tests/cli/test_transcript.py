@@ -1,0 +1,54 @@
+"""Stored messages as readable text."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_cli import transcript
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("plain  \n", "plain"),
+        ([{"type": "text", "text": "look"}, {"type": "image_url"}], "look\n[image]"),
+        ([{"type": "input_audio"}, "words", 7], "[audio]\nwords\n7"),
+        ({"text": "one part"}, "one part"),
+        ({}, "[object]"),
+        ([], ""),
+    ],
+)
+def test_content(content: object, text: str) -> None:
+    assert transcript.content_text(content) == text
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ({"function": {"name": "ls", "arguments": "{}"}}, "→ ls({})"),
+        ({"name": "ls", "arguments": "a\nb"}, "→ ls(a b)"),
+        ({"function": {"name": "ls", "arguments": "x" * 300}}, f"→ ls({'x' * 99}…)"),
+        ({}, "→ unnamed tool()"),
+        ("garbage", "→ unnamed tool()"),
+    ],
+)
+def test_calls(call: object, line: str) -> None:
+    assert transcript.call_line(call) == line
+
+
+def test_long_text_is_folded_and_says_by_how_much() -> None:
+    assert transcript.fold("short\ntext") == "short\ntext"
+    folded = transcript.fold("x" * 5000)
+    assert folded.startswith("x" * transcript.FOLD_CHARACTERS + "\n")
+    assert "3,800 more characters" in folded
+    assert transcript.fold("\n".join("abcdefghij")).startswith("a\nb\nc\nd\ne\nf\ng\nh\n…")
+
+
+def test_marks() -> None:
+    assert transcript._marks({"active": 1}) == []
+    assert transcript._marks({"active": 0, "compacted": 1}) == ["compacted"]
+    assert transcript._marks({"active": 0, "finish_reason": "interrupted"}) == [
+        "undone",
+        "interrupted",
+    ]

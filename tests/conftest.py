@@ -1,0 +1,44 @@
+"""What every test stands on: a home of its own, our SQLite, the real command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_state import driver
+from support.command_line import Hermes, run_hermes
+
+driver.install()
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT / ".." / "shared"
+
+
+@pytest.fixture(autouse=True)
+def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A private HERMES_HOME and HOME, and no leftovers of the caller's surroundings."""
+    home = tmp_path / "hermes-home"
+    home.mkdir(mode=0o700)
+    user = tmp_path / "user"
+    user.mkdir()
+    monkeypatch.setenv("HERMES_HOME", str(home))
+    monkeypatch.setenv("HOME", str(user))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "NO_COLOR", "COLUMNS", "HERMES_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@pytest.fixture
+def hermes() -> Hermes:
+    """Run the real command line as a process of its own."""
+    return run_hermes
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Histories written by the original, where somebody keeps them beside the project."""
+    path = SHARED / "data"
+    if not path.is_dir():
+        pytest.skip("no ../shared/data: histories of the original are not here")
+    return path

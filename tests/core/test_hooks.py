@@ -1,0 +1,65 @@
+"""The table of hooks keeps the promises made to plugins, and is documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hermes_core.errors import UsageError
+from hermes_core.hooks import BOUNDARY_KINDS, HOOKS, BoundaryKind, spec, unknown_facts
+
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "hooks.md"
+BOUNDARY_IDS = "event_id session_id old_session_id new_session_id"
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("on_session_start", "session_id model platform"),
+        ("on_session_end", "session_id completed interrupted model platform"),
+        ("on_session_finalize", "session_id platform"),
+        ("on_session_reset", "session_id platform"),
+        ("on_session_boundary", f"{BOUNDARY_IDS} epoch kind occurred_at platform reason"),
+    ],
+)
+def test_session_hooks_have_exactly_the_promised_facts(name, facts):
+    assert spec(name).facts == frozenset(facts.split())
+
+
+def test_names_are_unique():
+    assert len({hook.name for hook in HOOKS}) == len(HOOKS)
+
+
+def test_there_are_twelve_kinds_of_boundary_and_each_is_a_text():
+    assert [str(kind) for kind in BOUNDARY_KINDS] == [
+        "new", "idle", "daily", "suspend", "resume", "branch",
+        "handoff", "compaction", "expiry", "prune", "shutdown", "crash",
+    ]  # fmt: skip
+    assert BoundaryKind("crash") is BoundaryKind.CRASH
+    assert BoundaryKind.CRASH == "crash"
+
+
+def test_an_unknown_hook_is_refused_with_the_known_ones():
+    with pytest.raises(UsageError, match="on_session_end"):
+        spec("on_sesion_end")
+
+
+def test_facts_that_were_not_promised_are_found():
+    assert unknown_facts("on_session_finalize", {"session_id", "reason"}) == {"reason"}
+    assert unknown_facts("on_session_finalize", ["session_id"]) == frozenset()
+
+
+def test_the_documentation_lists_exactly_the_hooks_of_the_table():
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*?) \|$", DOCS.read_text(), re.MULTILINE)
+    documented = {
+        name: (moment, frozenset(re.findall(r"`(\w+)`", facts)), returns)
+        for name, moment, facts, returns in rows
+    }
+    assert documented == {h.name: (h.moment, h.facts, h.returns) for h in HOOKS}
+
+
+def test_the_documentation_lists_exactly_the_kinds_of_boundary():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", DOCS.read_text(), re.MULTILINE)
+    assert dict(rows) == {kind.value: kind.meaning for kind in BOUNDARY_KINDS}

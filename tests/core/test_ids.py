@@ -1,0 +1,148 @@
+"""Ids are unique, ordered, and come back from their stored form."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_core.clock import ManualClock, SystemClock
+from hermes_core.errors import IdFormatError
+from hermes_core.ids import (
+    MessageIds,
+    foreign_row_id,
+    foreign_uid,
+    new_event_id,
+    new_gateway_session_id,
+    new_message_uid,
+    new_session_id,
+    uid_bytes,
+    uid_milliseconds,
+    uid_text,
+)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_a_session_id_is_local_time_and_hex():
+    clock = ManualClock(now=1_750_000_000.0)
+    assert new_session_id(clock, lambda n: b"\xab" * n) == "20250615_170640_ababab"
+    assert new_gateway_session_id(clock, lambda n: b"\x01" * n) == "20250615_170640_01010101"
+
+
+def test_session_ids_of_one_second_differ():
+    clock = ManualClock()
+    assert len({new_gateway_session_id(clock) for _ in range(1000)}) == 1000
+
+
+@pytest.mark.parametrize("make", [new_message_uid, new_event_id])
+def test_an_id_is_a_version_7_uuid_without_dashes(make):
+    uid = make(SystemClock())
+    assert re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}", uid)
+
+
+def test_an_id_tells_when_it_was_made():
+    assert uid_milliseconds(new_message_uid(ManualClock(now=1_750_000_000.123))) == 1750000000123
+
+
+def test_ids_of_one_millisecond_sort_in_the_order_they_were_made():
+    ids = MessageIds(ManualClock())
+    made = [ids.new() for _ in range(20_000)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+
+
+def test_the_order_holds_when_the_counter_passes_the_edges_of_its_fields():
+    ids = MessageIds(
+        ManualClock(), lambda n: (((1 << 18) - 5) << 3).to_bytes(4) if n == 4 else os.urandom(n)
+    )
+    made = [ids.new() for _ in range(10)]
+    assert made == sorted(made)
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=30))
+def test_the_order_holds_whatever_the_clock_does(jumps):
+    clock = ManualClock()
+    ids = MessageIds(clock)
+    made = []
+    for seconds in jumps:
+        clock.jump(seconds)
+        made.append(ids.new())
+    assert made == sorted(made)
+
+
+def test_threads_sharing_one_maker_never_get_the_same_id_and_each_sees_order():
+    ids = MessageIds(SystemClock())
+    results = [[] for _ in range(8)]
+
+    def work(mine):
+        mine.extend(ids.new() for _ in range(5000))
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in results]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({uid for mine in results for uid in mine}) == 40_000
+    assert all(mine == sorted(mine) for mine in results)
+
+
+def test_a_forked_counter_still_makes_other_ids():
+    zero_then_random = iter([b"\0\0\0\0", b"\0\0\0\0"])
+
+    def entropy(n):
+        return next(zero_then_random) if n == 4 else os.urandom(n)
+
+    clock = ManualClock()
+    parent, child = MessageIds(clock, entropy), MessageIds(clock, entropy)
+    assert {parent.new() for _ in range(1000)}.isdisjoint({child.new() for _ in range(1000)})
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_an_id_comes_back_from_its_bytes(data):
+    assert uid_bytes(uid_text(data)) == data
+
+
+@pytest.mark.parametrize(
+    "text", ["", "row-1", "A" * 32, "g" * 32, "0" * 31, "0" * 33, " " * 32, "٣" * 32]
+)
+def test_what_is_not_an_id_is_refused(text):
+    with pytest.raises(IdFormatError):
+        uid_bytes(text)
+
+
+def test_bytes_of_another_length_are_refused():
+    with pytest.raises(IdFormatError):
+        uid_text(b"short")
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_foreign_row_is_known_by_its_number(row_id):
+    assert foreign_row_id(foreign_uid(row_id)) == row_id
+
+
+@pytest.mark.parametrize(
+    "text", ["row-", "row-01", "row- 1", "row-1 ", "row-1_0", "row-٣", "row-x", "1"]
+)
+def test_other_texts_are_no_foreign_rows(text):
+    assert foreign_row_id(text) is None
+
+
+@given(st.text())
+def test_an_id_of_ours_is_never_a_foreign_row(text):
+    row_id = foreign_row_id(text)
+    assert row_id is None or foreign_uid(row_id) == text
+    assert foreign_row_id(new_message_uid(ManualClock())) is None

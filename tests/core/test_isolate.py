@@ -1,0 +1,56 @@
+"""A failing step is reported and does not stop the others."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from hermes_core.isolate import Failure, Step, attempt, run_all
+
+
+def fail():
+    raise KeyError("lost")
+
+
+def test_a_step_that_works_reports_nothing():
+    assert attempt(Step("fine", lambda: 5)) is None
+
+
+def test_a_failure_names_its_step_and_keeps_the_error():
+    failure = attempt(Step("save", fail))
+    assert isinstance(failure, Failure)
+    assert failure.step == "save"
+    assert isinstance(failure.error, KeyError)
+
+
+def test_every_step_runs_whatever_happens_to_the_others():
+    ran = []
+    steps = [
+        Step("one", lambda: ran.append(1)),
+        Step("two", fail),
+        Step("three", lambda: ran.append(3)),
+        Step("four", fail),
+    ]
+    assert [failure.step for failure in run_all(steps)] == ["two", "four"]
+    assert ran == [1, 3]
+
+
+def test_a_failure_is_logged_with_its_traceback(caplog):
+    with caplog.at_level(logging.WARNING):
+        attempt(Step("save messages", fail))
+    (record,) = caplog.records
+    assert "save messages failed" in record.getMessage()
+    assert record.exc_info[0] is KeyError
+
+
+@pytest.mark.parametrize("order", [KeyboardInterrupt, SystemExit])
+def test_an_order_to_quit_passes_through(order):
+    ran = []
+
+    def quit_now():
+        raise order
+
+    with pytest.raises(order):
+        run_all([Step("quit", quit_now), Step("later", lambda: ran.append(1))])
+    assert ran == []

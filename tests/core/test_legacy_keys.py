@@ -1,0 +1,192 @@
+"""The older keys are written as before and read as far as they can be read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_core.errors import KeyFormatError
+from hermes_core.keys import SessionKey, place
+from hermes_core.legacy_keys import COLON_FREE, IdShapes, legacy_text, parse_legacy
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ({"chat_type": "dm", "chat_id": "1"}, "dm:1"),
+        ({"chat_type": "dm", "chat_id": "1", "user_id": "u"}, "dm:1"),
+        ({"chat_type": "dm", "chat_id": "1", "thread_id": "9"}, "dm:1:9"),
+        ({"chat_type": "dm", "user_id": "u"}, "dm:u"),
+        ({"chat_type": "dm", "user_id": "u", "thread_id": "9"}, "dm:u:9"),
+        ({"chat_type": "dm"}, "dm"),
+        ({"chat_type": "dm", "thread_id": "9"}, "dm:9"),
+        ({"chat_type": "group", "chat_id": "g", "user_id": "u"}, "group:g:u"),
+        ({"chat_type": "group", "chat_id": "g", "user_id": "u", "user_id_alt": "a"}, "group:g:a"),
+        (
+            {
+                "chat_type": "group",
+                "chat_id": "g",
+                "user_id": "u",
+                "group_sessions_per_user": False,
+            },
+            "group:g",
+        ),
+        ({"chat_type": "group", "chat_id": "g", "thread_id": "t", "user_id": "u"}, "group:g:t"),
+        (
+            {
+                "chat_type": "group",
+                "chat_id": "g",
+                "thread_id": "t",
+                "user_id": "u",
+                "thread_sessions_per_user": True,
+            },
+            "group:g:t:u",
+        ),
+        (
+            {
+                "chat_type": "group",
+                "chat_id": "g",
+                "thread_id": "t",
+                "user_id": "u",
+                "group_sessions_per_user": False,
+                "thread_sessions_per_user": True,
+            },
+            "group:g:t",
+        ),
+    ],
+)
+def test_a_place_is_written_as_the_original_writes_it(source, text):
+    assert legacy_text(place("telegram", **source)) == f"agent:main:telegram:{text}"
+
+
+def test_the_profile_is_the_namespace():
+    key = place("telegram", "dm", namespace="coder", chat_id="1")
+    assert legacy_text(key) == "agent:coder:telegram:dm:1"
+
+
+def test_a_whatsapp_number_is_written_without_its_server():
+    key = place("whatsapp", "dm", chat_id="15551234567@s.whatsapp.net")
+    assert legacy_text(key) == "agent:main:whatsapp:dm:15551234567"
+
+
+def test_a_direct_chat_is_read_with_certainty():
+    reading = parse_legacy("agent:main:telegram:dm:1:9")
+    assert reading.certain == SessionKey("main", "telegram", "dm", "1", "9")
+
+
+def test_a_key_without_ids_is_read_with_certainty():
+    assert parse_legacy("agent:main:local:dm").certain == SessionKey("main", "local", "dm")
+
+
+def test_thread_or_user_is_reported_as_ambiguous_with_both_readings():
+    reading = parse_legacy("agent:main:telegram:group:g:9")
+    assert reading.is_ambiguous
+    assert reading.certain is None
+    assert set(reading.places) == {
+        SessionKey("main", "telegram", "group", "g", thread_id="9"),
+        SessionKey("main", "telegram", "group", "g", user_id="9"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ("!abc:server.org", {"chat_id": "!abc:server.org"}),
+        ("!abc:server.org:8448", {"chat_id": "!abc:server.org:8448"}),
+        ("!abc:[::1]:8448", {"chat_id": "!abc:[::1]:8448"}),
+        ("!abc", {"chat_id": "!abc"}),
+        ("!a:s.org:$ev", {"chat_id": "!a:s.org", "thread_id": "$ev"}),
+        ("!a:s.org:$ev:s.org", {"chat_id": "!a:s.org", "thread_id": "$ev:s.org"}),
+        ("!a:s.org:@u:t.org", {"chat_id": "!a:s.org", "user_id": "@u:t.org"}),
+        (
+            "!a:s.org:$ev:@u:t.org:99",
+            {"chat_id": "!a:s.org", "thread_id": "$ev", "user_id": "@u:t.org:99"},
+        ),
+    ],
+)
+def test_matrix_ids_with_colons_are_read_with_certainty(ids, expected):
+    reading = parse_legacy(f"agent:main:matrix:group:{ids}")
+    assert reading.certain == SessionKey("main", "matrix", "group", **expected)
+
+
+def test_google_chat_ids_with_slashes_are_read():
+    reading = parse_legacy("agent:main:google_chat:dm:spaces/AAA:spaces/AAA/threads/B")
+    assert reading.certain == SessionKey(
+        "main", "google_chat", "dm", "spaces/AAA", "spaces/AAA/threads/B"
+    )
+
+
+def test_on_an_unknown_platform_every_cut_is_considered():
+    reading = parse_legacy("agent:main:teams:dm:19:x@thread")
+    assert {(p.chat_id, p.thread_id) for p in reading.places} == {
+        ("19:x@thread", None),
+        ("19", "x@thread"),
+    }
+
+
+def test_the_caller_can_say_what_ids_look_like():
+    shapes = IdShapes(chat=r"19:[^:]+", thread=r"\d+", user=r"u-[^:]+")
+    reading = parse_legacy("agent:main:teams:group:19:x:u-1", shapes)
+    assert reading.certain == SessionKey("main", "teams", "group", "19:x", user_id="u-1")
+
+
+def test_places_without_a_chat_are_considered_only_when_asked_for():
+    text = "agent:main:telegram:dm:9"
+    assert not parse_legacy(text).is_ambiguous
+    places = parse_legacy(text, may_lack_chat=True).places
+    assert SessionKey("main", "telegram", "dm", thread_id="9") in places
+    assert SessionKey("main", "telegram", "dm", user_id="9") in places
+
+
+def test_a_matrix_chat_named_by_its_user_is_read_since_nothing_else_fits():
+    reading = parse_legacy("agent:main:matrix:dm:@u:s.org")
+    assert reading.certain == SessionKey("main", "matrix", "dm", user_id="@u:s.org")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "agent", "agent:main:telegram", "agent::telegram:dm:1", "hk1:main:telegram:dm:c=1",
+     "agent:main:telegram:dm:1:2:3", "agent:main:telegram:dm:", "agent:main:matrix:group:what"],
+)  # fmt: skip
+def test_what_is_not_such_a_key_is_refused(text):
+    with pytest.raises(KeyFormatError):
+        parse_legacy(text)
+
+
+IDS = st.text(min_size=1, max_size=8)
+COLON_FREE_IDS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8)
+
+
+def places(ids):
+    maybe = st.none() | ids
+    return st.builds(
+        place,
+        st.sampled_from(["telegram", "teams"]),
+        st.sampled_from(["dm", "group", "channel"]),
+        chat_id=maybe,
+        thread_id=maybe,
+        user_id=maybe,
+        group_sessions_per_user=st.booleans(),
+        thread_sessions_per_user=st.booleans(),
+    )
+
+
+@given(places(IDS))
+def test_the_true_place_is_always_among_the_readings(key):
+    assert key in parse_legacy(legacy_text(key), IdShapes(), may_lack_chat=True).places
+
+
+@given(places(COLON_FREE_IDS))
+def test_the_true_place_is_among_few_readings_when_ids_have_no_colon(key):
+    reading = parse_legacy(legacy_text(key), COLON_FREE, may_lack_chat=True)
+    assert key in reading.places
+    assert len(reading.places) <= 4
+
+
+@given(places(IDS))
+def test_every_reading_would_be_written_the_same_way(key):
+    text = legacy_text(key)
+    reading = parse_legacy(text, IdShapes(), may_lack_chat=True)
+    assert {legacy_text(found) for found in reading.places} == {text}
+    assert len(set(reading.places)) == len(reading.places)

@@ -1,0 +1,189 @@
+"""Changing one setting leaves every other byte of config.yaml alone."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_core import yaml_file
+from hermes_core.errors import ConfigError
+from hermes_core.yaml_edit import with_value
+
+PATH = Path("config.yaml")
+
+FULL = textwrap.dedent(
+    """\
+    # my configuration
+    model:   "big"      # odd spacing stays
+
+    plugins:
+      enabled:          # the good ones
+        - alpha   # first
+        # a word about beta
+        - 'beta'
+
+    # --- store ---
+    store:
+      # how long
+      trash_days:   30  # a month
+
+    other: {a: 1,   b: [x, y]}
+    """
+)
+
+
+def edit(text, section, key, value):
+    return with_value(text, section, key, value, PATH)
+
+
+def changed_lines(old, new):
+    before, after = old.splitlines(), new.splitlines()
+    return [x for x in before if x not in after], [x for x in after if x not in before]
+
+
+def test_a_number_changes_in_its_line_and_nowhere_else():
+    new = edit(FULL, "store", "trash_days", 7)
+    assert new == FULL.replace("trash_days:   30", "trash_days:   7")
+
+
+def test_a_new_key_is_put_at_the_end_of_its_section():
+    new = edit(FULL, "store", "wal_limit_mb", 5)
+    assert new == FULL.replace("# a month\n", "# a month\n  wal_limit_mb: 5\n")
+
+
+def test_a_new_section_is_put_at_the_end_of_the_file():
+    assert edit(FULL, "log", "level", "debug") == FULL + "\nlog:\n  level: debug\n"
+
+
+def test_an_empty_file_gets_the_section():
+    assert edit("", "log", "level", "debug") == "log:\n  level: debug\n"
+
+
+def test_a_file_of_comments_keeps_them():
+    assert edit("# hello", "log", "level", "debug") == "# hello\n\nlog:\n  level: debug\n"
+
+
+def test_a_name_appended_to_a_list_leaves_all_comments_where_they_are():
+    new = edit(FULL, "plugins", "enabled", ("alpha", "beta", "gamma"))
+    assert new == FULL.replace("    - 'beta'\n", "    - 'beta'\n    - gamma\n")
+
+
+def test_a_name_removed_from_a_list_takes_only_its_own_line():
+    new = edit(FULL, "plugins", "enabled", ("beta",))
+    assert changed_lines(FULL, new) == (["    - alpha   # first"], [])
+
+
+def test_a_list_that_becomes_empty_keeps_the_comment_behind_it():
+    new = edit(FULL, "plugins", "enabled", ())
+    assert "enabled: []          # the good ones\n" in new
+    assert "# --- store ---" in new
+
+
+def test_a_list_in_another_order_is_written_anew():
+    new = edit(FULL, "plugins", "enabled", ("beta", "alpha"))
+    assert yaml_file.parse(new, PATH)["plugins"] == {"enabled": ["beta", "alpha"]}
+    assert "# --- store ---" in new
+
+
+def test_unset_takes_the_line_and_keeps_the_comments():
+    new = edit(FULL, "store", "trash_days", None)
+    assert changed_lines(FULL, new) == (["  trash_days:   30  # a month"], [])
+
+
+def test_unsetting_a_list_takes_all_its_lines():
+    new = edit(FULL, "plugins", "enabled", None)
+    assert "alpha" not in new
+    assert "# --- store ---" in new
+
+
+def test_unsetting_what_is_not_there_changes_nothing():
+    assert edit(FULL, "store", "wal_limit_mb", None) == FULL
+    assert edit(FULL, "log", "level", None) == FULL
+    assert edit("log:\n", "log", "level", None) == "log:\n"
+
+
+def test_a_section_in_braces_is_edited_in_braces():
+    text = "store: {trash_days: 3, wal_limit_mb: 5}  # short\n"
+    assert edit(text, "store", "wal_limit_mb", 6) == text.replace("5", "6")
+    assert edit(text, "store", "trash_days", None) == "store: {wal_limit_mb: 5}  # short\n"
+    assert edit("store: {}\n", "store", "trash_days", 1) == "store: {trash_days: 1}\n"
+
+
+def test_a_section_without_content_gets_some():
+    assert edit("store: # mine\n", "store", "trash_days", 1) == "store: # mine\n  trash_days: 1\n"
+    assert edit("store:", "store", "trash_days", 1) == "store:\n  trash_days: 1\n"
+
+
+def test_a_key_without_value_gets_one():
+    text = "store:\n  trash_days:\n  wal_limit_mb: 5\n"
+    assert edit(text, "store", "trash_days", 1) == text.replace("days:", "days: 1")
+
+
+def test_windows_line_ends_stay():
+    text = "store:\r\n  trash_days: 1\r\nlog:\r\n  level: info\r\n"
+    new = edit(text, "store", "wal_limit_mb", 5)
+    assert new == text.replace("days: 1\r\n", "days: 1\r\n  wal_limit_mb: 5\r\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "base: &b\n  trash_days: 1\nstore: *b\n",
+        "n: &n 5\nstore:\n  trash_days: *n\n",
+        "store:\n  - a\n",
+        "store: 5\n",
+    ],
+)
+def test_what_cannot_be_changed_safely_is_refused_and_left_to_the_user(text):
+    with pytest.raises(ConfigError, match="by hand"):
+        edit(text, "store", "trash_days", 7)
+
+
+@pytest.mark.parametrize("text", ["{store: {trash_days: 1}}\n", "store: {}\n...\n"])
+def test_a_new_section_that_does_not_fit_at_the_end_is_left_to_the_user(text):
+    with pytest.raises(ConfigError, match="by hand"):
+        edit(text, "log", "level", "debug")
+
+
+def test_a_merged_block_gets_its_own_value_beside_the_merge():
+    text = "base: &b {trash_days: 1}\nstore:\n  <<: *b\n  wal_limit_mb: 5\n"
+    new = edit(text, "store", "trash_days", 2)
+    assert yaml_file.parse(new, PATH)["store"] == {"trash_days": 2, "wal_limit_mb": 5}
+    assert yaml_file.parse(new, PATH)["base"] == {"trash_days": 1}
+
+
+@pytest.mark.parametrize("word", ["yes", "Off", "null", "1", "1.5", "a: b", "# c", "", "é", "[x"])
+def test_texts_that_yaml_might_read_as_something_else_are_quoted(word):
+    new = edit("", "display", "timezone", word)
+    assert yaml_file.parse(new, PATH) == {"display": {"timezone": word}}
+    assert '"' in new
+
+
+NAMES = st.lists(
+    st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=1, max_size=12),
+    unique=True,
+    max_size=5,
+).map(tuple)
+
+
+@given(first=NAMES, second=NAMES)
+def test_any_list_of_names_can_be_written_and_changed(first, second):
+    text = edit(FULL, "plugins", "disabled", first)
+    assert yaml_file.parse(text, PATH)["plugins"]["disabled"] == list(first)
+    again = edit(text, "plugins", "disabled", second)
+    assert yaml_file.parse(again, PATH)["plugins"]["disabled"] == list(second)
+    in_block = edit(FULL, "plugins", "enabled", second)
+    assert yaml_file.parse(in_block, PATH)["plugins"]["enabled"] == list(second)
+
+
+@given(days=st.integers(0, 36500), seconds=st.floats(0.1, 600))
+def test_setting_and_unsetting_returns_to_the_same_text(days, seconds):
+    text = edit(FULL, "store", "trash_days", days)
+    text = edit(text, "store", "busy_seconds", seconds)
+    assert yaml_file.parse(text, PATH)["store"] == {"trash_days": days, "busy_seconds": seconds}
+    text = edit(text, "store", "busy_seconds", None)
+    assert edit(text, "store", "trash_days", 30) == FULL

@@ -1,0 +1,47 @@
+"""The real command line, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLI = [sys.executable, "-P", "-m", "hermes_cli"]
+MEASURED_CLI = [
+    sys.executable, "-P", str(ROOT / "tests" / "run_with_coverage.py"), "run", "-m", "hermes_cli",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def command(*arguments: str) -> list[str]:
+    """How to start `hermes`; under coverage when the tests are."""
+    measured = os.environ.get("HERMES_TESTS_MEASURED")
+    return [*(MEASURED_CLI if measured else CLI), *arguments]
+
+
+Hermes = Callable[..., Finished]
+
+
+def run_hermes(*arguments: str, **environment: str) -> Finished:
+    """Run `hermes` with *arguments* to its end."""
+    done = subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    # Bytes decoded by hand: universal newlines would hide a carriage return.
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
