@@ -9,7 +9,6 @@ from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundErr
 from hermes_core.ids import foreign_row_id, uid_bytes
 from hermes_state import index
 from hermes_state.driver import sqlite3
-from hermes_state.foreign_triggers import change_messages
 from hermes_state.message_rows import insert_statement
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
     statement, names = tx.prepared(insert_statement)
     parameters = (session_id, *[values.get(name) for name in names])
     try:
-        row_id = change_messages(tx, statement, parameters).lastrowid
+        row_id = tx.execute(statement, parameters).lastrowid
     except sqlite3.IntegrityError as error:
         if "FOREIGN KEY" not in str(error):
             raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from hermes_core.errors import ForeignAccessError
 
@@ -30,6 +31,7 @@ class FileGuard:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._names: tuple[str, ...] = ()
+        self._files: frozenset[tuple[int, int]] = frozenset()
         self._installed = False
 
     def protect(self, path: Path) -> None:
@@ -52,16 +54,17 @@ class FileGuard:
     def _refresh(self) -> None:
         names = {real.rpartition(os.sep)[2] + tail for real in self._counts for tail in COMPANIONS}
         self._names = tuple(names)
+        self._files = frozenset(filter(None, map(_file_at, self._counts)))
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         if event not in GUARDED_EVENTS or not self._names:
             return
-        target = arguments[0]
-        if isinstance(target, os.PathLike):
-            target = os.fspath(target)
-        if isinstance(target, bytes):
-            target = os.fsdecode(target)
-        if isinstance(target, str) and self._is_protected(target):
+        for target in arguments[: 2 if event == "os.rename" else 1]:
+            if isinstance(target, (str, bytes, os.PathLike)):
+                self._check(event, os.fsdecode(target))
+
+    def _check(self, event: str, target: str) -> None:
+        if self._is_protected(target):
             raise ForeignAccessError(
                 f"{target} is open as a session store in this process; touching the file "
                 f"directly ({event}) would drop its locks and lose data. Use the store's own "
@@ -69,11 +72,28 @@ class FileGuard:
             )
 
     def _is_protected(self, target: str) -> bool:
-        plain = target.partition("?")[0]  # an SQLite URI carries options
+        plain = _path_in(target) if target.startswith("file:") else target
+        if _file_at(plain) in self._files:
+            return True  # under whatever name
         if not plain.endswith(self._names):
             return False
-        real = os.path.realpath(plain.removeprefix("file:"))
+        real = os.path.realpath(plain)
         return any(real == known + tail for known in self._counts for tail in COMPANIONS)
+
+
+def _path_in(uri: str) -> str:
+    """The path in an address as SQLite takes it: with options, host and escapes."""
+    path = unquote(uri.removeprefix("file:").partition("#")[0].partition("?")[0])
+    return "/" + path[2:].partition("/")[2] if path.startswith("//") else path
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    """The file at *path*, told apart from every other; None if there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - runs at every open() of the process
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 # One per process by nature: locks and audit hooks belong to the process.

@@ -52,11 +52,15 @@ def sqlite_copies() -> list[str]:
         for line in maps.read_text(encoding="utf-8", errors="replace").splitlines()
         if "/" in line and line.split(maxsplit=5)[-1].startswith("/")
     }
-    return sorted(
+    found = {
         name
         for name in names
         if "sqlite3" in Path(name).name or "/apsw/" in name or "sqlcipher" in name
-    )
+    }
+    # The interpreter's own module only binds to the system's library, where there is one.
+    if any("libsqlite3" in name for name in found):
+        found = {name for name in found if "lib-dynload" not in name}
+    return sorted(found)
 
 
 def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
@@ -149,9 +153,15 @@ def _integrity(engine: Engine) -> Finding:
     rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
     if rows == [("ok",)]:
         return Finding("integrity", "ok", "every page is whole")
-    return Finding(
-        "integrity", "failed", "; ".join(str(row[0]) for row in rows), "restore a backup"
-    )
+    text = "; ".join(str(row[0]) for row in rows)
+    if all("FTS5 table" in str(row[0]) for row in rows):
+        return Finding(
+            "integrity",
+            "warning",
+            f"another program's search index is damaged ({text}); every message is whole",
+            "nothing needs to be done: Hermes does not use that index",
+        )
+    return Finding("integrity", "failed", text, "restore a backup")
 
 
 def _parity(engine: Engine) -> Finding:

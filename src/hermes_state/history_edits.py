@@ -13,7 +13,6 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
 from hermes_state import appending, boundaries, index, owners, sessions, titles
-from hermes_state.foreign_triggers import change_messages
 from hermes_state.message_rows import NewMessage, as_message, select_list
 from hermes_state.part import StorePart
 
@@ -61,7 +60,7 @@ def get_row(reader: Reader, message_id: int) -> dict[str, Any] | None:
 def set_state(tx: Tx, row_ids: Sequence[int], *, active: int, compacted: int) -> None:
     """Put rows into or out of the model's context."""
     for row_id in row_ids:
-        change_messages(tx, SET_STATE, (active, compacted, row_id))
+        tx.execute(SET_STATE, (active, compacted, row_id))
 
 
 def undo_from(tx: Tx, session_id: str, first_id: int) -> list[int]:
@@ -136,7 +135,7 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     put = f"INSERT INTO messages (session_id, {listed}) VALUES ({marks})"  # noqa: S608 - as above
     count = 0
     for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
-        copy_id = change_messages(tx, put, (new_id, *values)).lastrowid
+        copy_id = tx.execute(put, (new_id, *values)).lastrowid
         first = tx.value(ORIGIN, (origin,)) or origin
         tx.execute(PUT_COPY, (copy_id, first))
         count += 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
 from hermes_state import lineage
-from hermes_state.codec import decode_content
+from hermes_state.codec import decode_content, storable
 
 if TYPE_CHECKING:
     from hermes_state.transaction import Reader, Tx
@@ -154,7 +154,7 @@ def _has_copies(tx: Tx) -> bool:
 def first_words(reader: Reader, session_id: str) -> str | None:
     """What the user said first: the preview of a conversation."""
     content = decode_content(reader.value(FIRST_USER_CONTENT, (session_id,)))
-    return preview(content) or None
+    return storable(preview(content)) or None
 
 
 def replace_family(tx: Tx, session_id: str) -> None:

@@ -69,7 +69,7 @@ class NewMessage:
             values=values,
             uid=uid,
             tool_calls=codec.tool_call_count(calls) if calls else 0,
-            words=preview(content) if fields.get("role") == "user" else "",
+            words=codec.storable(preview(content)) or "" if fields.get("role") == "user" else "",
         )
 
     @classmethod

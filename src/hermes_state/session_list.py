@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state import index, lineage
@@ -11,11 +12,19 @@ from hermes_state.session_extra import with_extras
 from hermes_state.sessions import listed_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hermes_state.transaction import Reader, Tx
 
-FEW: Final = 200
+FEW: Final = 64
+MARGIN: Final = 50
+SPOKEN_ROWS: Final = 2000
+
+STARTED = "SELECT id FROM sessions ORDER BY started_at DESC"
+SPOKEN = """
+    SELECT session_id FROM (SELECT session_id, id FROM messages ORDER BY id DESC LIMIT ?)
+    GROUP BY session_id ORDER BY max(id) DESC
+"""
 
 # The same facts for a session that is not in the index yet.
 COMPUTED_LAST_ACTIVITY = """
@@ -102,62 +111,75 @@ def list_indexed(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
     return reader.dicts(sql, (*values, wish.limit, wish.offset))
 
 
-def list_computed(reader: Reader, wish: Wish, only: Sequence[str]) -> list[dict[str, Any]]:
+def list_computed(reader: Reader, wish: Wish, ids: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The same rows for sessions that the index does not know, one by one."""
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     sql = (
         f"SELECT {names}, {COMPUTED_LAST_ACTIVITY} AS last_active"  # noqa: S608 - file's names
         " FROM sessions s WHERE s.id = ?"
     )
-    rows = []
-    for session_id in only:
+    for session_id in ids:
         place = lineage.place_of(reader, session_id)
         for row in reader.dicts(sql, (session_id,)):
             row["preview"] = index.first_words(reader, session_id)
             row["root_id"], row["kind"] = place.root_id, place.kind
-            if _fits(row, wish, place.is_listed):
-                rows.append(row)
-    return rows
+            if _fits(row, wish, place):
+                yield row
 
 
-def _fits(row: dict[str, Any], wish: Wish, is_listed: bool) -> bool:
-    checks: list[Callable[[], bool]] = [
-        lambda: is_listed or wish.include_children,
-        lambda: not wish.sources or row["source"] in wish.sources,
-        lambda: row["source"] not in wish.exclude_sources,
-        lambda: (row["message_count"] or 0) >= wish.min_message_count,
-        lambda: not row["archived"] or wish.include_archived or wish.archived_only,
-        lambda: bool(row["archived"]) or not wish.archived_only,
-        lambda: wish.cwd_prefix is None or (row["cwd"] or "").startswith(wish.cwd_prefix),
-        lambda: wish.id_query is None or wish.id_query in row["id"],
-        lambda: wish.session_key is None or row.get("session_key") == wish.session_key,
-        lambda: not wish.trashed_only,
-    ]
-    return all(check() for check in checks)
+def _fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
+    is_listed = place.is_listed if wish.project_tips else place.kind in lineage.LISTABLE
+    return (
+        not wish.trashed_only
+        and (is_listed or wish.include_children)
+        and (not wish.sources or row["source"] in wish.sources)
+        and row["source"] not in wish.exclude_sources
+        and (row["message_count"] or 0) >= wish.min_message_count
+        and _fits_archive(bool(row["archived"]), wish)
+        and (wish.cwd_prefix is None or _is_inside(row["cwd"] or "", wish.cwd_prefix))
+        and (wish.id_query is None or wish.id_query in row["id"])
+        and (wish.session_key is None or row.get("session_key") == wish.session_key)
+    )
 
 
-def unindexed(reader: Reader, limit: int) -> list[str]:
-    """Sessions without an index row; all of them are where the index does not exist."""
-    if not reader.columns.has_own_tables:
-        sql = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT ?"
-        return [row[0] for row in reader.rows(sql, (limit,))]
-    total, indexed = index.counts(reader)
-    return index.missing_sessions(reader, limit) if total != indexed else []
+def _fits_archive(is_archived: bool, wish: Wish) -> bool:
+    if wish.archived_only:
+        return is_archived
+    return wish.include_archived or not is_archived
+
+
+def _is_inside(folder: str, prefix: str) -> bool:
+    return folder == prefix.rstrip("/") or folder.startswith(prefix.rstrip("/") + "/")
+
+
+def unindexed(reader: Reader, wish: Wish) -> list[str]:
+    """Sessions without an index row, the likely most recent first."""
+    if reader.columns.has_own_tables:
+        total, indexed = index.counts(reader)
+        most = -1 if wish.limit < 0 else max(1000, 4 * (wish.limit + wish.offset))
+        return [] if total == indexed else index.missing_sessions(reader, most)
+    started = [row[0] for row in reader.rows(STARTED)]
+    if not wish.by_last_active:
+        return started
+    spoken = [row[0] for row in reader.rows(SPOKEN, (SPOKEN_ROWS,))]
+    return list(dict.fromkeys(spoken + started))
 
 
 def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
     """The list, with sessions the index has not reached mixed in where they belong."""
-    most = -1 if wish.limit < 0 else wish.limit + wish.offset
-    strangers = unindexed(reader, most)
+    strangers = unindexed(reader, wish)
     if not strangers:
         rows = list_indexed(reader, wish)
     else:
-        everything = Wish(**{**wish.__dict__, "limit": most, "offset": 0})
-        known = list_indexed(reader, everything) if reader.columns.has_own_tables else []
-        rows = known + list_computed(reader, wish, strangers)
+        most = None if wish.limit < 0 else wish.limit + wish.offset
+        whole = replace(wish, limit=-1 if most is None else most, offset=0)
+        rows = list_indexed(reader, whole) if reader.columns.has_own_tables else []
+        # More are looked at than shown: activity may order them differently than start.
+        enough = None if most is None else most + MARGIN
+        rows += itertools.islice(list_computed(reader, wish, strangers), enough)
         key = "last_active" if wish.by_last_active else "started_at"
         rows.sort(key=lambda row: (row[key], row["id"]), reverse=True)
-        rows = rows[wish.offset : None if most < 0 else most]
+        rows = rows[wish.offset : most]
     rows = with_extras(reader, rows)
     return [_as_listed(reader, row, wish) for row in rows]
 

@@ -78,15 +78,20 @@ class Tx(Reader):
         self._catch_up = catch_up
         self._before_commit = before_commit
         self._version = -1
+        self._is_lost = False
         self._covered_before = 0
         self._marked_before = 0
 
-    def reconnect(self) -> None:
-        """Start over with a new connection: the old one is beyond use."""
+    def give_up_connection(self) -> None:
+        """The connection is beyond use: the next transaction begins with a new one."""
         self.connection.close()
+        self._is_lost = True
+        self._version = -1
+
+    def _reconnect(self) -> None:
         self.connection = self._connect()
         self.execute = self.connection.execute
-        self._version = -1
+        self._is_lost = False
 
     @property
     def is_open(self) -> bool:
@@ -95,6 +100,8 @@ class Tx(Reader):
 
     def begin(self) -> None:
         """Take the write lock, and look at what others wrote since we last had it."""
+        if self._is_lost:
+            self._reconnect()
         self.execute("BEGIN IMMEDIATE")
         self._covered_before = self.covered
         self._marked_before = self.marked
@@ -117,7 +124,7 @@ class Tx(Reader):
         """Take everything back."""
         self.forget_covered()
         self._version = -1
-        if self.connection.in_transaction:
+        if not self._is_lost and self.connection.in_transaction:
             self.execute("ROLLBACK")
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, sessions
-from hermes_state.foreign_triggers import change_messages
 from hermes_state.part import StorePart
 from hermes_state.session_extra import set_fact
 
@@ -36,7 +35,7 @@ TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
 SHOW = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
 LIST = "SELECT session_id, trashed_at, reason, title FROM hermes_trash ORDER BY trashed_at DESC"
-OLD = "SELECT session_id FROM hermes_trash WHERE trashed_at < ?"
+OLD = "SELECT session_id FROM hermes_trash WHERE trashed_at <= ?"
 TITLE_TAKEN = "SELECT 1 FROM sessions WHERE title = ?"
 SOME_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ?"
@@ -107,7 +106,7 @@ def purge_some(tx: Tx, session_id: str) -> bool:
             break
         marks = ", ".join("?" * len(row_ids))
         tx.execute(f"DELETE FROM hermes_copy WHERE message_id IN ({marks})", row_ids)  # noqa: S608
-        change_messages(tx, f"DELETE FROM messages WHERE id IN ({marks})", row_ids)  # noqa: S608
+        tx.execute(f"DELETE FROM messages WHERE id IN ({marks})", row_ids)  # noqa: S608
         if time.monotonic() >= deadline:
             return False
     for sql in FORGET_SESSION:

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from hermes_core.errors import StoreError
 from hermes_core.isolate import Step, attempt
 from hermes_state.driver import sqlite3
+from hermes_state.foreign_triggers import drop_if_guilty
+from hermes_state.trouble import is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,6 +177,13 @@ class Writer:
             self._run_together(group)
 
     def _run_alone(self, job: Job[object]) -> None:
+        self._try(job)
+        if isinstance(job.error, sqlite3.Error) and self._mended(job.error):
+            job.error = None
+            self._try(job)
+        job.finish()
+
+    def _try(self, job: Job[object]) -> None:
         tx = self._tx
         try:
             tx.begin()
@@ -183,7 +192,14 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - the caller gets it
             job.error = error
             self._take_back()
-        job.finish()
+
+    def _mended(self, error: sqlite3.Error) -> bool:
+        try:
+            return drop_if_guilty(self._tx, error)
+        except sqlite3.Error as another:
+            log.warning("foreign search triggers could not be dropped: %s", another)
+            self._take_back()
+            return False
 
     def _run_together(self, group: list[Job[object]]) -> None:
         tx = self._tx
@@ -192,22 +208,29 @@ class Writer:
             for job in group:
                 self._run_in_savepoint(job)
             tx.commit()
-        except sqlite3.Error:
-            # The shared commit failed: nothing is on disk, so each tries on its own.
+        except sqlite3.Error as error:
             self._take_back()
-            for job in group:
-                job.error = None
-                self._run_alone(job)
+            self._run_one_by_one(group, error)
             return
         for job in group:
             job.finish()
+
+    def _run_one_by_one(self, group: list[Job[object]], error: sqlite3.Error) -> None:
+        """Nothing of the group is on disk: each tries on its own, unless none can succeed."""
+        for job in group:
+            if is_passing(error):
+                job.error = error
+                job.finish()
+            else:
+                job.error = None
+                self._run_alone(job)
 
     def _take_back(self) -> None:
         try:
             self._tx.rollback()
         except sqlite3.Error as error:
             log.warning("the transaction could not be rolled back: %s", error)
-            self._tx.reconnect()
+            self._tx.give_up_connection()
 
     def _run_in_savepoint(self, job: Job[object]) -> None:
         tx = self._tx
@@ -216,8 +239,8 @@ class Writer:
             job.result = job.work(tx)
         except BaseException as error:
             job.error = error
-            if not tx.is_open:
-                raise  # SQLite rolled the whole transaction back
+            if isinstance(error, sqlite3.Error):
+                raise  # the whole group starts over, each on its own
             tx.execute("ROLLBACK TO job")
             tx.forget_covered()
         tx.execute("RELEASE job")

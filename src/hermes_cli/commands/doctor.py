@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     """Run every check; 1 when one failed."""
     from hermes_state import health  # noqa: PLC0415 - `--help` does without
 
-    checks = [check_python(), check_config(), *health.examine(state_db_path())]
+    checks: list[Check] = [check_python(), check_config(), *health.examine(state_db_path())]
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
         out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})

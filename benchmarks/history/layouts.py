@@ -1,0 +1,94 @@
+"""The tables of each kind of file, and how rows get into them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+# What the original's files look like is written down once, beside the tests that need it.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+
+from hermes_state.base_schema import BASE_INDEXES, BASE_TABLES
+from history.rows import Message
+from state import foreign_files
+
+if TYPE_CHECKING:
+    from hermes_state.driver import sqlite3
+
+Kind = Literal["native", "schema16", "schema26"]
+
+PUT_MESSAGE: Final = (
+    f"INSERT INTO messages ({', '.join(Message._fields)}, observed)"  # noqa: S608 - our names
+    f" VALUES ({', '.join('?' * len(Message._fields))}, 0)"
+)
+PUT_USAGE: Final = """
+    INSERT INTO session_model_usage (session_id, model, billing_provider, api_call_count,
+        input_tokens, output_tokens, estimated_cost_usd, cost_status)
+    SELECT id, model, billing_provider, api_call_count, input_tokens, output_tokens,
+        estimated_cost_usd, cost_status FROM sessions
+"""
+FILL_INLINE: Final = """
+    INSERT INTO {table}(rowid, content)
+    SELECT id, coalesce(content, '') || ' ' || coalesce(tool_name, '') || ' '
+        || coalesce(tool_calls, '') FROM messages
+"""
+FTS_HASH_BYTES: Final = 64 * 1024 * 1024
+FTS_DEFAULT_HASH_BYTES: Final = 1024 * 1024
+
+
+def statements(kind: str) -> tuple[list[str], list[str]]:
+    """What makes the tables, and what makes their indexes once rows are there."""
+    if kind == "schema16":
+        made = [foreign_files.SESSIONS_16, foreign_files.MESSAGES_16, *foreign_files.OTHERS_16]
+    else:
+        made = [*BASE_TABLES, *BASE_INDEXES]
+    tables = [sql for sql in made if " TABLE " in sql]
+    return tables, [sql for sql in made if " TABLE " not in sql]
+
+
+def prompts(kind: str, texts: list[str]) -> list[tuple[str, str]]:
+    """System prompts by hash, for files that keep each once."""
+    if kind == "schema16":
+        return []
+    return [(hashlib.sha256(text.encode()).hexdigest(), text) for text in texts]
+
+
+def session_row(kind: str, row: dict[str, Any], prompt: str, last: float) -> dict[str, Any]:
+    """A session as this kind of file keeps it."""
+    if kind == "schema16":
+        return row | {"system_prompt": f"{prompt}\nSession {row['id']} in {row['cwd']}"}
+    return row | {
+        "system_prompt_hash": hashlib.sha256(prompt.encode()).hexdigest(),
+        "last_activity_at": last,
+        "title_source": "llm" if row["title"] else None,
+    }
+
+
+def put_session(row: dict[str, Any]) -> str:
+    """The INSERT for such a session."""
+    marks = ", ".join(f":{name}" for name in row)
+    return f"INSERT INTO sessions ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - our names
+
+
+def add_search(connection: sqlite3.Connection, kind: str) -> None:
+    """The search objects of the original, filled as its triggers would have."""
+    is_old = kind == "schema16"
+    made = foreign_files.search_objects_16() if is_old else foreign_files.search_objects_26()
+    for sql in made:
+        connection.execute(sql)
+    for table in ("messages_fts", "messages_fts_trigram") if is_old else ("messages_fts",):
+        _set_hash(connection, table, FTS_HASH_BYTES)
+        connection.execute("BEGIN")
+        if is_old:
+            connection.execute(FILL_INLINE.format(table=table))
+        else:
+            connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")  # noqa: S608
+        connection.execute("COMMIT")
+        _set_hash(connection, table, FTS_DEFAULT_HASH_BYTES)
+
+
+def _set_hash(connection: sqlite3.Connection, table: str, size_bytes: int) -> None:
+    sql = f"INSERT INTO {table}({table}, rank) VALUES ('hashsize', ?)"  # noqa: S608 - our names
+    connection.execute(sql, (size_bytes,))

@@ -1,0 +1,130 @@
+"""How many sessions of which length there are, how they hang together, when they begin."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from random import Random
+
+MEDIAN_ROWS: Final = 15
+MOST_ROWS: Final = 1000
+DAYS: Final = 730
+ENDS_AT: Final = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
+DAY_SECONDS: Final = 86_400
+# How busy each hour of a day is, from midnight on.
+RHYTHM: Final = (2, 1, 1, 1, 1, 1, 3, 6, 10, 14, 15, 14, 9, 12, 15, 14, 12, 9, 7, 8, 9, 8, 6, 4)
+
+ROOT: Final = "root"
+CONTINUATION: Final = "continuation"
+BRANCH: Final = "branch"
+DELEGATE: Final = "delegate"
+
+SOURCES: Final = {
+    "cli": 38, "tui": 18, "telegram": 14, "cron": 12, "matrix": 5, "discord": 4, "slack": 3,
+    "whatsapp": 2, "signal": 1, "api-server": 2, "acp": 1,
+}  # fmt: skip
+CHATS: Final = frozenset({"telegram", "matrix", "discord", "slack", "whatsapp", "signal"})
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a history shall be; without `total_bytes`, messages are as long as in life."""
+
+    sessions: int
+    messages: int
+    total_bytes: int | None = None
+    kind: str = "native"
+    has_search: bool = False
+
+
+PRESETS: Final = {
+    "small": Size(500, 26_000),
+    "power": Size(25_000, 1_300_000, 1_600_000_000),
+    "seeds": Size(8_564, 603_542, 6_400_000_000, "schema16", has_search=True),
+}
+
+
+def size_in_bytes(text: str) -> int:
+    """'1.3GB' as a number of bytes."""
+    found = re.fullmatch(r"([\d.]+)\s*([kmg]?)b?", text.strip().lower())
+    if found is None:
+        raise ValueError(f"{text!r} is not a size; write for example 1.3GB")
+    return int(float(found[1]) * 1000 ** " kmg".index(found[2] or " "))
+
+
+@dataclass
+class Planned:
+    """A session to be played, and what follows from it."""
+
+    kind: str
+    source: str
+    rows: int
+    starts_at: float = 0.0
+    then: list[Planned] = field(default_factory=list)
+    during: list[Planned] = field(default_factory=list)
+
+
+def session_lengths(rng: Random, sessions: int, messages: int) -> list[int]:
+    """Heavy-tailed lengths that add up to *messages* exactly."""
+    if not sessions <= messages <= sessions * MOST_ROWS:
+        raise ValueError(f"{messages} messages do not fit into {sessions} sessions")
+    normal = [rng.gauss(0, 1) for _ in range(sessions)]
+
+    def lengths(spread: float) -> list[int]:
+        return [min(MOST_ROWS, max(1, round(MEDIAN_ROWS * math.exp(spread * z)))) for z in normal]
+
+    low, high = 0.0, 6.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(lengths(middle)) < messages else (low, middle)
+    found = lengths(low)
+    missing = messages - sum(found)
+    while missing:
+        place = rng.randrange(sessions)
+        step = 1 if missing > 0 else -1
+        if 1 <= found[place] + step <= MOST_ROWS:
+            found[place] += step
+            missing -= step
+    return found
+
+
+def conversations(rng: Random, lengths: list[int]) -> list[Planned]:
+    """All sessions, as trees whose roots begin by the rhythm of days."""
+    remaining = iter(lengths)
+    roots: list[Planned] = []
+    names, weights = list(SOURCES), list(SOURCES.values())
+    for rows in remaining:
+        source = rng.choices(names, weights)[0]
+        root = Planned(ROOT, source, rows)
+        _add_relatives(rng, root, remaining)
+        roots.append(root)
+    times = sorted(_moment(rng) for _ in roots)
+    for root, starts_at in zip(roots, times, strict=True):
+        root.starts_at = starts_at
+    return roots
+
+
+def _add_relatives(rng: Random, root: Planned, remaining: Iterator[int]) -> None:
+    """Continuations after compression, branches, and delegates with work of their own."""
+    last = root
+    while rng.random() < 0.06 and (rows := next(remaining, None)):
+        continuation = Planned(CONTINUATION, root.source, rows)
+        last.then.append(continuation)
+        last = continuation
+    if rng.random() < 0.04 and (rows := next(remaining, None)):
+        last.then.append(Planned(BRANCH, root.source, rows))
+    while rng.random() < 0.12 and (rows := next(remaining, None)):
+        root.during.append(Planned(DELEGATE, "subagent", rows))
+
+
+def _moment(rng: Random) -> float:
+    """A moment in two years: more of them lately, most of them in waking hours."""
+    day = int(DAYS * math.sqrt(rng.random()))
+    hour = rng.choices(range(24), RHYTHM)[0]
+    return ENDS_AT - (DAYS - day) * DAY_SECONDS + hour * 3600 + rng.random() * 3600

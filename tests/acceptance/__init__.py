@@ -1,0 +1,1 @@
+"""Promises tested with real processes, real files and real faults."""

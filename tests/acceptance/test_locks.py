@@ -1,0 +1,76 @@
+"""The three rules: one SQLite per process, nobody opens the file, write-ahead log and FULL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acceptance.campaign import Contents, Worker
+from hermes_state import SessionDB
+
+NEEDS_PROC = pytest.mark.skipif(
+    not Path("/proc/locks").exists(), reason="this system does not show locks in /proc/locks"
+)
+
+
+@NEEDS_PROC
+def test_no_operation_drops_the_lock(state_db, tmp_path):
+    with Worker("walk.py", tmp_path, state_db) as worker:
+        assert worker.wait() == 0, worker.complaints()
+        steps = worker.said("step")
+        assert len(steps) > 40
+        assert [step["name"] for step in steps if not step["locks"]] == []
+        assert all("READ" in lock for step in steps for lock in step["locks"])
+        # The walk ends with what must never happen, to prove that it would be seen.
+        assert worker.said("control")[0]["locks"] == []
+
+
+@pytest.fixture
+def hostile(state_db, tmp_path):
+    with Worker("hostile.py", tmp_path, state_db) as worker:
+        assert worker.wait() == 0, worker.complaints()
+        yield worker
+
+
+def test_a_hostile_plugin_cannot_touch_the_file(hostile, state_db):
+    others = [fact for fact in hostile.said() if fact["kind"] not in {"refused", "alive"}]
+    assert [fact for fact in others if fact["kind"] != "skipped"] == []
+    assert len(hostile.said("refused")) >= 15
+    assert hostile.said("alive")[0]["row"] > 0
+    contents = Contents(state_db)
+    assert contents.integrity == [("ok",)]
+    assert len(contents.rows) == 2
+
+
+def test_a_second_sqlite_cannot_open_the_file(hostile):
+    if hostile.said("skipped"):
+        pytest.skip("this interpreter has no SQLite of its own")
+    names = [fact["name"] for fact in hostile.said("refused")]
+    assert len([name for name in names if "interpreter" in name]) == 5
+
+
+def test_a_process_of_the_command_line_maps_one_sqlite(hermes_home, tmp_path):
+    with Worker("command_line.py", tmp_path) as worker:
+        assert worker.wait() == 0, worker.complaints()
+        mapped = worker.said("mapped")[0]
+        assert mapped["code"] == 0
+        assert mapped["module"] == "pysqlite3"
+        assert len(mapped["copies"]) == 1
+        assert "pysqlite3" in mapped["copies"][0]
+
+
+def test_the_writer_uses_a_write_ahead_log_and_waits_for_the_disk(state_db):
+    with SessionDB(state_db) as db:
+        assert db.engine.write(lambda tx: tx.value("PRAGMA journal_mode")) == "wal"
+        full = 2
+        assert db.engine.write(lambda tx: tx.value("PRAGMA synchronous")) == full
+
+
+def test_the_settings_survive_a_new_connection(state_db):
+    with SessionDB(state_db) as db:
+        db.engine.write(lambda tx: None)
+        db.engine._transaction.reconnect()
+        assert db.engine.write(lambda tx: tx.value("PRAGMA journal_mode")) == "wal"
+        full = 2
+        assert db.engine.write(lambda tx: tx.value("PRAGMA synchronous")) == full

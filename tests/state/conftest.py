@@ -1,0 +1,61 @@
+"""Stores of every kind that a user may have on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from hermes_core.clock import ManualClock
+from hermes_state import SessionDB
+from state.foreign_files import make_schema_16, make_schema_26
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAKERS = {"new file": None, "schema 16": make_schema_16, "schema 26": make_schema_26}
+
+
+class OpenStore(Protocol):
+    def __call__(self, **options: object) -> SessionDB: ...
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=list(MAKERS))
+def db_path(request: pytest.FixtureRequest, hermes_home: Path) -> Path:
+    """The place of a store: none yet, or one that the original made."""
+    path = hermes_home / "state.db"
+    maker = MAKERS[request.param]
+    if maker is not None:
+        maker(path)
+    return path
+
+
+@pytest.fixture
+def open_store(db_path: Path, clock: ManualClock) -> Iterator[OpenStore]:
+    """Open the store; what a test leaves open is closed after it."""
+    opened: list[SessionDB] = []
+
+    def open_one(**options: object) -> SessionDB:
+        store = SessionDB(db_path, clock=clock, **options)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def db(open_store: OpenStore) -> SessionDB:
+    return open_store()
+
+
+@pytest.fixture
+def session(db: SessionDB) -> str:
+    return db.create_session("20260101_120000_aaaaaa", "cli", model="m-1", cwd="/home/me/project")

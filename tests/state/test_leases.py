@@ -1,0 +1,104 @@
+"""One turn at a time per conversation, whoever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import LeaseLostError, LeaseTakenError
+from hermes_state.processes import ProcessIdentity
+
+if TYPE_CHECKING:
+    from hermes_core.clock import ManualClock
+    from hermes_state import SessionDB
+
+
+def pretend_to_be(store: SessionDB, **changes: object) -> None:
+    store.identity = replace(store.identity, process_id="another", **changes)
+
+
+def test_a_second_turn_has_to_wait(db: SessionDB, session: str) -> None:
+    lease = db.acquire_turn(session, "terminal")
+    with pytest.raises(LeaseTakenError, match="terminal"):
+        db.acquire_turn(session)
+    db.release_turn(lease)
+    assert db.acquire_turn(session).token == lease.token + 1
+
+
+def test_conversations_do_not_wait_for_each_other(db: SessionDB, session: str) -> None:
+    db.create_session("other", "cli")
+    db.acquire_turn(session)
+    db.acquire_turn("other")
+
+
+def test_an_expired_turn_is_taken_over_and_can_write_no_more(
+    db: SessionDB, session: str, clock: ManualClock
+) -> None:
+    old = db.acquire_turn(session, seconds=60)
+    clock.advance(61)
+    new = db.acquire_turn(session)
+    with pytest.raises(LeaseLostError):
+        db.append_message(session, "assistant", "too late", lease=old)
+    with pytest.raises(LeaseLostError):
+        db.renew_turn(old)
+    db.append_message(session, "assistant", "in time", lease=new)
+    db.release_turn(old)
+    db.renew_turn(new)
+    assert [m["content"] for m in db.get_messages(session)] == ["in time"]
+
+
+def test_a_heartbeat_keeps_the_turn(db: SessionDB, session: str, clock: ManualClock) -> None:
+    lease = db.acquire_turn(session, seconds=60)
+    for _ in range(5):
+        clock.advance(50)
+        db.renew_turn(lease, seconds=60)
+    with pytest.raises(LeaseTakenError):
+        db.acquire_turn(session)
+
+
+@pytest.mark.parametrize("jump", [-86_400, 86_400])
+def test_setting_the_clock_neither_ends_nor_prolongs_a_turn(
+    db: SessionDB, session: str, clock: ManualClock, jump: int
+) -> None:
+    db.acquire_turn(session, seconds=60)
+    clock.jump(jump)
+    with pytest.raises(LeaseTakenError):
+        db.acquire_turn(session)
+    clock.advance(61)
+    db.acquire_turn(session)
+
+
+def test_a_dead_process_holds_nothing(open_store, session: str) -> None:
+    store = open_store()
+    pretend_to_be(store, pid=2**22 + 1, birth="1")
+    store.acquire_turn(session)
+    assert open_store().acquire_turn(session).token == 2
+
+
+def test_a_process_of_an_earlier_boot_is_dead(open_store, session: str) -> None:
+    store = open_store()
+    pretend_to_be(store, boot_id="earlier")
+    store.acquire_turn(session)
+    open_store().acquire_turn(session)
+
+
+def test_a_process_on_another_machine_lives_while_it_says_so(
+    open_store, session: str, clock: ManualClock
+) -> None:
+    store = open_store()
+    pretend_to_be(store, host="elsewhere", boot_id="its own")
+    lease = store.acquire_turn(session, seconds=1000)
+    store.renew_turn(lease, seconds=1000)
+    with pytest.raises(LeaseTakenError):
+        open_store().acquire_turn(session)
+    clock.advance(500)
+    open_store().acquire_turn(session)
+
+
+def test_we_recognise_ourselves() -> None:
+    one, two = ProcessIdentity.of_this_process(), ProcessIdentity.of_this_process()
+    assert one.shares_machine(two)
+    assert (one.pid, one.birth) == (two.pid, two.birth)
+    assert one.process_id != two.process_id

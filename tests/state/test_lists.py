@@ -1,0 +1,162 @@
+"""Lists show every conversation once, at its latest, whoever wrote it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from state.foreign_files import foreign_message, foreign_session, write_as_the_original
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_core.clock import ManualClock
+    from hermes_state import SessionDB
+
+
+def ids(rows: list[dict]) -> list[str]:
+    return [row["id"] for row in rows]
+
+
+def talk(db: SessionDB, clock: ManualClock, session_id: str, **facts: object) -> str:
+    clock.advance(10)
+    source = str(facts.pop("source", "cli"))
+    db.create_session(session_id, source, **facts)
+    db.append_message(session_id, "user", f"hello from {session_id}")
+    return session_id
+
+
+def test_the_latest_spoken_in_comes_first(db: SessionDB, clock: ManualClock) -> None:
+    for name in "abc":
+        talk(db, clock, name)
+    clock.advance(10)
+    db.append_message("a", "user", "again")
+    assert ids(db.list_sessions_rich(order_by_last_active=True)) == ["a", "c", "b"]
+    assert ids(db.list_sessions_rich()) == ["c", "b", "a"]
+    assert ids(db.search_sessions(limit=2)) == ["a", "c"]
+    assert ids(db.list_sessions_rich(limit=1, offset=1)) == ["b"]
+
+
+def test_a_row_carries_preview_and_activity(db: SessionDB, clock: ManualClock) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "system", "be kind")
+    db.append_message("s", "user", [{"type": "text", "text": "这张图片里   有什么?"}, {"type": "image"}])
+    (row,) = db.list_sessions_rich()
+    assert row["preview"] == "这张图片里 有什么? [image]"
+    assert row["last_active"] == clock.now()
+    assert "system_prompt" not in row
+
+
+def test_long_previews_are_cut(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", "word " * 100)
+    preview = db.list_sessions_rich()[0]["preview"]
+    assert preview.endswith("...")
+    assert len(preview) <= 63
+
+
+def test_filters_narrow_the_list(db: SessionDB, clock: ManualClock) -> None:
+    talk(db, clock, "a", source="cli", cwd="/home/me/project_x")
+    talk(db, clock, "b", source="telegram", cwd="/home/me/project_x/sub")
+    talk(db, clock, "c", source="tool", cwd="/home/me/projectAx")
+    db.append_message("b", "assistant", "hi")
+    assert ids(db.list_sessions_rich("telegram")) == ["b"]
+    assert ids(db.list_sessions_rich(exclude_sources=["tool"])) == ["b", "a"]
+    assert ids(db.list_sessions_rich(min_message_count=2)) == ["b"]
+    assert ids(db.list_sessions_rich(cwd_prefix="/home/me/project_x")) == ["b", "a"]
+    assert ids(db.list_sessions_rich(sources=["cli", "tool"])) == ["c", "a"]
+    assert ids(db.search_sessions_by_id("b")) == ["b"]
+
+
+def test_work_done_for_a_conversation_is_not_listed(db: SessionDB, clock: ManualClock) -> None:
+    talk(db, clock, "a")
+    talk(db, clock, "d", source="subagent", parent_session_id="a",
+         model_config={"_delegate_from": "a"})  # fmt: skip
+    assert ids(db.list_sessions_rich()) == ["a"]
+    assert ids(db.list_sessions_rich(include_children=True)) == ["d", "a"]
+    assert db.session_count(exclude_children=True) == 1
+
+
+def test_a_continued_conversation_appears_once_as_its_last_row(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    talk(db, clock, "first")
+    started = db.get_session("first")["started_at"]
+    db.end_session("first", "compression")
+    talk(db, clock, "second", parent_session_id="first")
+    db.end_session("second", "compression")
+    talk(db, clock, "third", parent_session_id="second")
+    (row,) = db.list_sessions_rich()
+    assert row["id"] == "third"
+    assert row["_lineage_root_id"] == "first"
+    assert row["started_at"] == started
+    assert db.get_compression_tip("first") == "third"
+    assert db.resolve_resume_session_id("first") == "third"
+    assert ids(db.list_sessions_rich(project_compression_tips=False)) == ["first"]
+    whole = db.get_messages_as_conversation("third", include_ancestors=True)
+    assert [m["content"].split()[-1] for m in whole] == ["first", "second", "third"]
+
+
+def test_archiving_a_continued_conversation_hides_all_of_it(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    talk(db, clock, "first")
+    db.end_session("first", "compression")
+    talk(db, clock, "second", parent_session_id="first")
+    db.set_session_archived("second")
+    assert db.list_sessions_rich(project_compression_tips=False) == []
+    db.set_session_archived("first", False)
+    assert ids(db.list_sessions_rich()) == ["second"]
+
+
+def test_what_another_program_writes_meanwhile_is_listed(
+    db: SessionDB, db_path: Path, clock: ManualClock
+) -> None:
+    talk(db, clock, "ours")
+    later = clock.now() + 100
+    write_as_the_original(
+        db_path,
+        [
+            foreign_session("theirs", later),
+            foreign_message("theirs", "user", "hello from them", later),
+            foreign_message("ours", "assistant", "they answered", later + 1),
+        ],
+    )
+    rows = db.list_sessions_rich(order_by_last_active=True)
+    assert ids(rows) == ["ours", "theirs"]
+    assert rows[1]["preview"] == "hello from them"
+    assert rows[0]["last_active"] == later + 1
+
+
+def test_appending_after_another_program_counts_both(
+    db: SessionDB, db_path: Path, clock: ManualClock
+) -> None:
+    talk(db, clock, "ours")
+    write_as_the_original(db_path, [foreign_message("ours", "user", "theirs", clock.now())])
+    db.append_message("ours", "assistant", "ours again")
+    assert db.stats()["lifetime_messages"] == 3
+    assert len(db.get_messages("ours")) == 3
+
+
+def test_what_another_program_deletes_disappears(
+    db: SessionDB, db_path: Path, clock: ManualClock
+) -> None:
+    talk(db, clock, "a")
+    talk(db, clock, "b")
+    write_as_the_original(
+        db_path,
+        [
+            ("DELETE FROM messages WHERE session_id = ?", ("a",)),
+            ("DELETE FROM sessions WHERE id = ?", ("a",)),
+        ],
+    )
+    assert ids(db.list_sessions_rich()) == ["b"]
+
+
+def test_a_read_only_list_equals_the_writers(open_store, db_path: Path, clock) -> None:
+    store = open_store()
+    for name in "abcdef":
+        talk(store, clock, name, source="tool" if name in "bd" else "cli")
+    store.set_session_archived("c")
+    expected = store.list_sessions_rich(limit=2, exclude_sources=["tool"])
+    reader = open_store(read_only=True)
+    assert reader.list_sessions_rich(limit=2, exclude_sources=["tool"]) == expected

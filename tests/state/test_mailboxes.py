@@ -1,0 +1,108 @@
+"""An incoming message is handled once; a reply is owed until it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import StoreError
+from hermes_state import inbox, outbox
+
+if TYPE_CHECKING:
+    from hermes_core.clock import ManualClock
+    from hermes_state import SessionDB
+
+
+def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.Received:
+    return db.receive(
+        platform="telegram", account="bot", chat_id=chat, message_id=str(number),
+        session_key=f"agent:main:telegram:dm:{chat}", payload={"text": f"message {number}"},
+    )  # fmt: skip
+
+
+def test_a_repeated_delivery_is_recognised(db: SessionDB) -> None:
+    first = receive(db, 1)
+    again = receive(db, 1)
+    assert first.is_new
+    assert again == inbox.Received(first.inbox_id, is_new=False)
+
+
+def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB) -> None:
+    for number in (1, 2):
+        receive(db, number)
+    receive(db, 3, chat="c2")
+    one = db.claim_incoming()
+    other = db.claim_incoming()
+    assert one["payload"] == {"text": "message 1"}
+    assert other["payload"] == {"text": "message 3"}
+    assert db.claim_incoming() is None
+    db.settle_incoming(one["inbox_id"], session_id="s")
+    assert db.claim_incoming(one["session_key"])["payload"] == {"text": "message 2"}
+
+
+def test_a_released_message_is_claimed_again(db: SessionDB) -> None:
+    receive(db, 1)
+    claimed = db.claim_incoming()
+    db.release_incoming(claimed["inbox_id"])
+    assert db.claim_incoming()["attempts"] == 2
+
+
+def test_only_the_claimant_can_settle(db: SessionDB) -> None:
+    received = receive(db, 1)
+    with pytest.raises(StoreError, match="not claimed"):
+        db.settle_incoming(received.inbox_id)
+
+
+def test_a_dead_process_gives_back_what_it_claimed(open_store) -> None:
+    store = open_store()
+    store.identity = replace(store.identity, process_id="dead", pid=2**22 + 1, birth="1")
+    receive(store, 1)
+    store.owe_reply("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+    assert store.claim_incoming() is not None
+    assert store.claim_reply()["was_ambiguous"] is False
+    next_store = open_store()
+    assert next_store.claim_incoming()["attempts"] == 2
+    reply = next_store.claim_reply()
+    assert reply["was_ambiguous"] is True
+    assert reply["payload"] == {"text": "hi"}
+
+
+def test_a_reply_is_committed_with_the_turn_that_made_it(db: SessionDB, session: str) -> None:
+    receive(db, 1)
+    claimed = db.claim_incoming()
+
+    def finish(tx) -> None:
+        outbox.put(tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+        inbox.settle(tx, claimed["inbox_id"], db.identity.process_id, session)
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        db.engine.write(finish)
+    assert db.claim_reply() is None
+    db.settle_incoming(claimed["inbox_id"])
+
+
+def test_a_reply_is_owed_once_and_sent_once(db: SessionDB) -> None:
+    reply = {"platform": "matrix", "target": {"room": "!a:b"}, "payload": {"text": "x"}}
+    assert db.owe_reply("key", **reply) == db.owe_reply("key", **reply)
+    claimed = db.claim_reply()
+    assert db.claim_reply() is None
+    db.settle_reply(claimed["outbox_id"], receipt="event-1")
+    assert db.claim_reply() is None
+
+
+def test_a_failed_send_waits_longer_each_time_and_is_given_up(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    db.owe_reply("key", platform="matrix", target={}, payload={})
+    attempts = 0
+    for _ in range(30):
+        claimed = db.claim_reply()
+        if claimed is not None:
+            attempts += 1
+            db.postpone_reply(claimed["outbox_id"], "no route", may_have_arrived=attempts == 1)
+            assert db.claim_reply() is None
+        clock.advance(700)
+    assert attempts == 10

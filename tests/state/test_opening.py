@@ -1,0 +1,169 @@
+"""Opening: at once where it is safe, with a clear word where it is not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import (
+    NetworkFileSystemError,
+    NotADatabaseError,
+    SchemaTooNewError,
+    StoreUnavailableError,
+)
+from hermes_state import SessionDB, filesystem
+from hermes_state.driver import sqlite3
+from hermes_state.health import examine
+from state.foreign_files import (
+    foreign_message,
+    foreign_session,
+    make_schema_16,
+    write_as_the_original,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_file_that_is_not_a_database_is_refused_and_kept(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    path.write_text("these are my notes, " * 100)
+    with pytest.raises(NotADatabaseError, match="not an SQLite database"):
+        SessionDB(path)
+    assert path.read_text().startswith("these are my notes")
+
+
+def test_somebody_elses_database_is_refused(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE photos (id)")
+    with pytest.raises(StoreUnavailableError, match="not a session store"):
+        SessionDB(path)
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    assert tables == [("photos",)]
+
+
+def test_a_newer_layout_of_our_own_is_refused_and_unchanged(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    SessionDB(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE hermes_layout SET value = '99' WHERE name = 'readable_by'")
+    for read_only in (False, True):
+        with pytest.raises(SchemaTooNewError, match="newer release"):
+            SessionDB(path, read_only=read_only)
+
+
+def test_a_newer_layout_that_we_can_still_read_is_opened(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    SessionDB(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE hermes_layout SET value = '99' WHERE name = 'layout'")
+    SessionDB(path).close()
+
+
+def test_network_file_systems_that_break_locks_are_refused(tmp_path: Path) -> None:
+    mounts = f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040net nfs4 rw 0 0\n"
+    (tmp_path / "my net" / "deep").mkdir(parents=True)
+    with pytest.raises(NetworkFileSystemError, match="nfs4"):
+        filesystem.check_file_system(tmp_path / "my net" / "deep", mounts)
+    filesystem.check_file_system(tmp_path, mounts)
+    assert filesystem.file_system_of(tmp_path / "my net2", mounts) == "ext4"
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreUnavailableError):
+        SessionDB(tmp_path / "file" / "state.db")
+
+
+def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "ro"
+    folder.mkdir()
+    # Root may write anywhere, so the system's answer is what the test gives.
+    monkeypatch.setattr(filesystem.os, "access", lambda place, _mode: place != folder)
+    with pytest.raises(StoreUnavailableError, match="read-only"):
+        SessionDB(folder / "state.db")
+    assert list(folder.iterdir()) == []
+
+
+def test_no_history_yet_is_said(hermes_home: Path) -> None:
+    with pytest.raises(StoreUnavailableError, match="no history"):
+        SessionDB(hermes_home / "none.db", read_only=True)
+    assert not (hermes_home / "none.db").exists()
+
+
+def test_only_the_owner_can_read_the_files(hermes_home: Path) -> None:
+    path = hermes_home / "deep" / "state.db"
+    os.umask(0o022)
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_history_made_readable_for_all_is_closed_to_others(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    make_schema_16(path)
+    path.chmod(0o644)
+    SessionDB(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_foreign_history_is_listed_before_it_is_indexed(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    make_schema_16(path)
+    rows = []
+    for number in range(700):
+        rows.append(foreign_session(f"s{number:04}", float(number)))
+        rows.append(foreign_message(f"s{number:04}", "user", f"hello {number}", float(number)))
+    write_as_the_original(path, rows)
+    with SessionDB(path, is_recovering=False) as db:
+        assert db.index_progress() == (0, 700)
+        newest = db.list_sessions_rich(limit=5, order_by_last_active=True)
+        assert [row["id"] for row in newest] == [f"s{n:04}" for n in range(699, 694, -1)]
+        assert newest[0]["preview"] == "hello 699"
+    with SessionDB(path) as db:
+        assert db.wait_for_index(30)
+        assert db.index_progress() is None
+        rows = db.list_sessions_rich(limit=-1)
+        assert len(rows) == 700
+        assert rows[-1]["preview"] == "hello 0"
+    assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}
+
+
+def test_an_interrupted_indexing_goes_on_where_it_stopped(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    make_schema_16(path)
+    write_as_the_original(path, [foreign_session(f"s{n}", float(n)) for n in range(300)])
+    db = SessionDB(path, is_recovering=False)
+    db.refresh_index()
+    done, total = db.index_progress()
+    assert 0 < done < total
+    db.close()
+    with SessionDB(path) as again:
+        assert again.wait_for_index(30)
+        assert again.session_count() == 300
+
+
+def test_many_rows_written_by_another_program_are_taken_in_piece_by_piece(
+    hermes_home: Path,
+) -> None:
+    path = hermes_home / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "ours")
+    write_as_the_original(
+        path, [foreign_message("s", "user", str(n), float(n)) for n in range(5000)]
+    )
+    with SessionDB(path) as db:
+        for number in range(5):
+            db.append_message("s", "user", f"ours {number}")
+        assert db.stats()["lifetime_messages"] == 5006
+    assert all(f.status in ("ok", "skipped", "warning") for f in examine(path))
+    assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}

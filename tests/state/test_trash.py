@@ -1,0 +1,126 @@
+"""Nothing is deleted without a way back, until it is purged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    from hermes_core.clock import ManualClock
+    from hermes_state import SessionDB
+
+DAY = 86_400
+
+
+@pytest.fixture
+def old_session(db: SessionDB, session: str, clock: ManualClock) -> str:
+    db.append_message(session, "user", "long ago")
+    db.set_session_title(session, "precious")
+    db.end_session(session, "cli_close")
+    clock.advance(100 * DAY)
+    return session
+
+
+def test_a_deleted_session_is_gone_from_lists_and_comes_back_whole(
+    db: SessionDB, old_session: str
+) -> None:
+    before = db.export_session(old_session)
+    assert db.delete_session(old_session)
+    assert db.list_sessions_rich(include_archived=True, include_children=True) == []
+    assert [row["id"] for row in db.list_sessions_rich(trashed_only=True)] == [old_session]
+    assert db.list_trash()[0]["title"] == "precious"
+    db.restore_session(old_session)
+    assert db.export_session(old_session) == before
+    assert len(db.list_sessions_rich()) == 1
+
+
+def test_an_open_session_that_is_restored_is_open_again(db: SessionDB, session: str) -> None:
+    db.delete_session(session)
+    assert db.get_session(session)["end_reason"] == "deleted"
+    db.restore_session(session)
+    assert db.get_session(session)["ended_at"] is None
+
+
+def test_a_title_given_away_meanwhile_gets_a_number(db: SessionDB, old_session: str) -> None:
+    db.delete_session(old_session)
+    db.create_session("other", "cli")
+    db.set_session_title("other", "precious")
+    db.restore_session(old_session)
+    assert db.get_session_title(old_session) == "precious #2"
+
+
+def test_deleting_takes_delegates_along_and_leaves_branches(
+    db: SessionDB, old_session: str
+) -> None:
+    branch = db.branch_session(old_session)
+    db.create_session("d", "subagent", parent_session_id=old_session,
+                      model_config={"_delegate_from": old_session})  # fmt: skip
+    db.delete_session(old_session)
+    assert {row["session_id"] for row in db.list_trash()} == {old_session, "d"}
+    assert db.purge_trash(0) == 2
+    assert [row["id"] for row in db.list_sessions_rich()] == [branch]
+    assert db.get_session(branch)["parent_session_id"] is None
+
+
+def test_only_what_is_in_the_trash_can_be_restored(db: SessionDB, session: str) -> None:
+    with pytest.raises(SessionNotFoundError):
+        db.restore_session(session)
+    assert db.delete_session("nobody") is False
+
+
+def test_the_trash_keeps_what_is_young(
+    db: SessionDB, old_session: str, clock: ManualClock
+) -> None:
+    db.delete_session(old_session)
+    clock.advance(29 * DAY)
+    assert db.purge_trash(30) == 0
+    clock.advance(2 * DAY)
+    assert db.purge_trash(30) == 1
+    assert db.message_count() == 0
+    assert db.clean_up() == 1
+
+
+def test_pruning_goes_by_last_activity(
+    db: SessionDB, old_session: str, clock: ManualClock
+) -> None:
+    db.create_session("old but active", "cli", started_at=clock.now() - 500 * DAY)
+    db.append_message("old but active", "user", "just now")
+    db.end_session("old but active", "cli_close")
+    assert db.prune_sessions(90) == 1
+    assert [row["session_id"] for row in db.list_trash()] == [old_session]
+
+
+def test_pruning_spares_the_pinned_and_the_running_and_says_so(
+    db: SessionDB, old_session: str, clock: ManualClock
+) -> None:
+    db.set_session_pinned(old_session)
+    db.create_session("running", "cli")
+    clock.advance(100 * DAY)
+    plan = db.plan_prune(90)
+    assert plan.due == []
+    assert {row["id"]: why for row, why in plan.spared} == {
+        old_session: "pinned",
+        "running": "still open",
+    }
+    assert db.prune_sessions(90) == 0
+
+
+def test_open_rows_left_behind_by_other_programs_can_be_pruned(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    db.create_session("left behind", "cli", is_owned=False)
+    clock.advance(100 * DAY)
+    assert db.prune_sessions(90) == 1
+
+
+def test_empty_sessions_can_be_dropped(db: SessionDB, old_session: str) -> None:
+    db.create_session("empty", "cli")
+    assert db.count_empty_sessions() == 0
+    db.end_session("empty", "tui_close")
+    assert db.count_empty_sessions() == 1
+    assert db.delete_session_if_empty(old_session) is False
+    assert db.delete_empty_sessions() == 1
+    assert [row["id"] for row in db.list_sessions_rich()] == [old_session]

@@ -1,0 +1,186 @@
+"""Writes are on disk when they are acknowledged, whoever writes at the same time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import StoreError
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(hermes_home: Path):
+    with SessionDB(hermes_home / "state.db") as db:
+        db.create_session("s", "cli")
+        yield db
+
+
+def in_threads(count: int, work) -> None:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_many_threads_share_commits_and_lose_nothing(store: SessionDB) -> None:
+    def work(number: int) -> None:
+        for step in range(50):
+            assert store.append_message("s", "user", f"{number}:{step}") > 0
+
+    in_threads(16, work)
+    texts = [m["content"] for m in store.get_messages("s")]
+    assert len(texts) == 800
+    for number in range(16):
+        mine = [t for t in texts if t.startswith(f"{number}:")]
+        assert mine == [f"{number}:{step}" for step in range(50)]
+
+
+def test_one_failing_job_of_a_group_takes_only_itself_back(store: SessionDB) -> None:
+    outcomes: dict[int, object] = {}
+
+    def work(number: int) -> None:
+        try:
+            target = "nowhere" if number % 3 == 0 else "s"
+            outcomes[number] = store.append_message(target, "user", str(number))
+        except StoreError as error:
+            outcomes[number] = error
+        except Exception as error:
+            outcomes[number] = error
+
+    for _ in range(10):
+        outcomes.clear()
+        in_threads(12, work)
+        for number, outcome in outcomes.items():
+            assert isinstance(outcome, Exception) == (number % 3 == 0)
+    assert len(store.get_messages("s")) == 80
+
+
+def test_an_acknowledged_write_is_seen_by_another_process_at_once(
+    store: SessionDB, hermes_home: Path
+) -> None:
+    store.append_message("s", "user", "hello")
+    program = (
+        "import sys; from hermes_state import driver; driver.install();"
+        "from hermes_state import SessionDB;"
+        "print(SessionDB(sys.argv[1], read_only=True).get_messages('s')[0]['content'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, str(hermes_home / "state.db")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "hello"
+
+
+def test_the_writer_uses_a_log_that_survives_power_cuts(store: SessionDB) -> None:
+    settings = store.engine.write(
+        lambda tx: (tx.value("PRAGMA journal_mode"), tx.value("PRAGMA synchronous"))
+    )
+    assert settings == ("wal", 2)
+
+
+def test_readers_cannot_write(store: SessionDB) -> None:
+    with pytest.raises(StoreError):
+        store.engine.read(lambda reader: reader.rows("DELETE FROM messages"))
+
+
+def test_a_write_inside_a_write_is_refused_not_deadlocked(store: SessionDB) -> None:
+    errors: list[BaseException] = []
+
+    def work(_number: int) -> None:
+        try:
+            store.engine.write(lambda _tx: store.append_message("s", "user", "nested"))
+        except StoreError as error:
+            errors.append(error)
+
+    in_threads(1, work)
+    assert "inside a write" in str(errors[0])
+    store.append_message("s", "user", "still works")
+
+
+def test_a_signal_handler_that_writes_does_not_deadlock(store: SessionDB) -> None:
+    stored: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda *_: stored.append(store.append_message("s", "user", "h")))
+    try:
+        for number in range(30):
+            timer = threading.Timer(0.0005, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            store.append_message("s", "user", str(number))
+            timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    assert len(stored) == 30
+    assert len(store.get_messages("s")) == 60
+
+
+def test_ctrl_c_in_a_write_leaves_a_working_store(store: SessionDB) -> None:
+    interrupted = 0
+    for number in range(30):
+        timer = threading.Timer(0.0003, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            store.append_message("s", "user", str(number))
+            timer.join()
+        except KeyboardInterrupt:
+            interrupted += 1
+        timer.join()
+    assert interrupted > 0
+    store.append_message("s", "user", "after")
+    assert store.get_messages("s")[-1]["content"] == "after"
+
+
+def test_a_forked_child_must_open_the_store_anew(store: SessionDB) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            store.append_message("s", "user", "from the child")
+        except StoreError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_stores_of_one_process_share_one_writer(store: SessionDB, hermes_home: Path) -> None:
+    link = hermes_home / "link.db"
+    link.symlink_to(hermes_home / "state.db")
+    with SessionDB(link) as other:
+        assert other.engine is store.engine
+    store.append_message("s", "user", "the first one is still open")
+
+
+def test_a_closed_store_says_so(hermes_home: Path) -> None:
+    db = SessionDB(hermes_home / "other.db")
+    db.create_session("s", "cli")
+    db.close()
+    db.close()
+    with pytest.raises(StoreError, match="closed"):
+        db.append_message("s", "user", "x")
+
+
+def test_a_read_only_store_refuses_to_write(store: SessionDB, hermes_home: Path) -> None:
+    with SessionDB(hermes_home / "state.db", read_only=True) as reader:
+        with pytest.raises(StoreError, match="reading only"):
+            reader.create_session("x", "cli")
+        assert reader.get_session("s") is not None
+
+
+def test_a_long_read_does_not_stop_writers(store: SessionDB, hermes_home: Path) -> None:
+    for number in range(100):
+        store.append_message("s", "user", str(number))
+    with closing(sqlite3.connect(hermes_home / "state.db")) as other:
+        cursor = other.execute("SELECT * FROM messages")
+        cursor.fetchone()
+        assert store.append_message("s", "user", "meanwhile") > 0
