@@ -41,6 +41,7 @@ class Output:
             if reconfigure is not None:
                 reconfigure(errors="replace")
         self.is_terminal = sys.stdout.isatty()
+        self.is_watched = self.is_terminal and sys.stderr.isatty()
         self._color: bool | None = None
 
     @property
@@ -66,6 +67,12 @@ class Output:
     def note(self, text: str) -> None:
         """A remark beside the result: goes to stderr."""
         print(clean(text), file=sys.stderr)
+
+    def progress(self, text: str) -> None:
+        """A line that the next one replaces; an empty one takes it away."""
+        if self.is_watched:
+            self.flush()
+            print(f"\r\x1b[K{clean(text)}", end="", file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
         """What went wrong, with the program's name."""

@@ -1,9 +1,4 @@
-"""The settings that shape output, read without slowing every command down.
-
-Parsing YAML takes longer than listing conversations. A setting that neither the
-environment nor the text of config.yaml mentions has its default, and no parser is needed
-to know that.
-"""
+"""The settings that shape output, read without slowing every command down."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import ConfigError
-from hermes_core.paths import config_path
+from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,21 +38,12 @@ def apply_timezone(report: Callable[[str], None]) -> None:
 
 def _chosen(name: str, report: Callable[[str], None]) -> str:
     """What the user chose, or ''; a mistake is reported and does not stop the command."""
-    if not _is_mentioned(name):
+    if not is_mentioned(name):
         return ""
-    from hermes_core.config_file import ConfigFile  # noqa: PLC0415 - see above
+    from hermes_core.config_file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
 
     try:
         return ConfigFile.of_home().settings().get_str(name)
     except ConfigError as error:
         report(f"hermes: {error}")
         return ""
-
-
-def _is_mentioned(name: str) -> bool:
-    if os.environ.get(f"HERMES_{name.replace('.', '_').upper()}"):
-        return True
-    try:
-        return name.rpartition(".")[2].encode() in config_path().read_bytes()
-    except OSError:  # no file, or one that `config check` complains about
-        return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError, StoreError
@@ -70,7 +69,13 @@ def _uid_key(uid: str) -> bytes:
     try:
         return uid_bytes(uid)
     except IdFormatError:
-        return hashlib.blake2b(uid.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return _digest(uid.encode("utf-8", "surrogatepass"))
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415 - rarely needed, and slow to load
+
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, bytes | None]:
@@ -87,7 +92,7 @@ def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, 
     known = tx.value(KNOWN_UID, (key,))
     if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
         # Known in another conversation: here it has an identity derived from both.
-        key = hashlib.blake2b(key + session_id.encode(), digest_size=16).digest()
+        key = _digest(key + session_id.encode())
         known = tx.value(KNOWN_UID, (key,))
     return known, key
 

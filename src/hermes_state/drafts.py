@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INTERVAL_SECONDS: Final = 0.15
 CONTENT: Final = "content"
 REASONING: Final = "reasoning"
 INTERRUPTED: Final = "interrupted"
@@ -51,7 +50,7 @@ class Draft:
         *,
         identity: ProcessIdentity,
         save: Callable[[dict[str, Any], Callable[[Tx], None]], int],
-        interval_seconds: float = INTERVAL_SECONDS,
+        interval_seconds: float,
     ) -> None:
         self.session_id = session_id
         self.uid = uid

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.clock import Clock
+    from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
 
@@ -44,14 +44,17 @@ HEARTBEAT_SECONDS: Final = 30.0
 class Engine:
     """The file, its one writer and its readers."""
 
-    def __init__(self, path: Path, *, read_only: bool, clock: Clock, busy_seconds: float) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+    ) -> None:
         self.path = path
         self.read_only = read_only
         self.clock = clock
-        self.busy_seconds = busy_seconds
+        self.settings = settings
+        self.busy_seconds = settings.busy_seconds
         driver.check_version()
         self.columns = self._open()
-        self._readers = ReaderPool(path, self.columns, busy_seconds)
+        self._readers = ReaderPool(path, self.columns, self.busy_seconds)
         self._writer: Writer | None = None
         self._writer_lock = threading.Lock()
         self._is_beating = False
@@ -120,7 +123,7 @@ class Engine:
         connection = driver.connect(str(self.path), self.busy_seconds)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {self.settings.wal_limit_mb << 20}")
         mode = _use_write_ahead_log(connection)
         # Outside WAL, only EXTRA survives a power cut right after a commit.
         connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
@@ -175,7 +178,9 @@ class Engines:
                 self._identity = ProcessIdentity.of_this_process()
             return self._identity
 
-    def acquire(self, path: Path, *, read_only: bool, clock: Clock, busy_seconds: float) -> Engine:
+    def acquire(
+        self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+    ) -> Engine:
         """The engine for *path*, opened if nobody has."""
         with self._lock:
             self._forget_after_fork()
@@ -183,7 +188,7 @@ class Engines:
             engine, users = self._open.get(key, (None, 0))
             if engine is None:
                 real = Path(key[0])
-                engine = Engine(real, read_only=read_only, clock=clock, busy_seconds=busy_seconds)
+                engine = Engine(real, read_only=read_only, clock=clock, settings=settings)
             self._open[key] = (engine, users + 1)
             return engine
 

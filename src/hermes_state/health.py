@@ -10,6 +10,7 @@ from hermes_core.errors import HermesError
 from hermes_state import driver, filesystem, index, owners
 from hermes_state.driver import sqlite3
 from hermes_state.engine import ENGINES
+from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,9 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
     if not path.exists():
         return [*findings, Finding("store", "skipped", f"there is no history at {path} yet")]
     try:
-        engine = ENGINES.acquire(path, read_only=True, clock=SystemClock(), busy_seconds=5.0)
+        engine = ENGINES.acquire(
+            path, read_only=True, clock=SystemClock(), settings=StoreSettings()
+        )
     except HermesError as error:
         return [*findings, Finding("store", "failed", str(error))]
     try:

@@ -154,13 +154,17 @@ class MessagePart(StorePart):
     def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:
         for pause in PAUSES_SECONDS:
             try:
-                if self.journal.waiting:
-                    self.journal.replay(self.engine)
-                return self.engine.write_raw(store)
+                return self._after_the_journal(store)
             except sqlite3.Error as error:
                 if not is_refusal(error) or "locked" in str(error):
                     raise  # a lock was waited for already
                 time.sleep(pause)
+        return self._after_the_journal(store)
+
+    def _after_the_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
+        """What waits in the journal was said before: it is stored first, or nothing is."""
+        if self.journal.waiting:
+            self.journal.replay(self.engine)
         return self.engine.write_raw(store)
 
     def draft(
@@ -178,11 +182,9 @@ class MessagePart(StorePart):
             uid or self.ids.new(),
             identity=self.identity,
             save=save,
-            interval_seconds=self.draft_interval_seconds,
+            interval_seconds=self.engine.settings.draft_interval_ms / 1000,
         )
         return draft
-
-    draft_interval_seconds: float = drafts.INTERVAL_SECONDS
 
     def get_messages(
         self,

@@ -7,8 +7,6 @@ they are never used twice, so a recycled process id is not mistaken for its pred
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,8 +46,8 @@ class ProcessIdentity:
     def of_this_process(cls) -> ProcessIdentity:
         """Who we are."""
         return cls(
-            process_id=secrets.token_hex(8),
-            host=socket.gethostname(),
+            process_id=os.urandom(8).hex(),
+            host=os.uname().nodename,
             boot_id=_boot_id(),
             namespace=_namespace(),
             pid=os.getpid(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.policy import RetentionPolicy
 from hermes_state.session_extra import with_extras
+from hermes_state.small_parts import MetaPart
 from hermes_state.trash import DAY_SECONDS, TrashPart
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ EMPTY: Final = """
     WHERE s.ended_at IS NOT NULL AND i.lifetime_messages = 0 AND i.shown < 2
     AND s.title IS NULL AND i.kind <> 'delegate'
 """
+LAST_HOUSE_KEEPING: Final = "last_auto_prune"
 IS_EMPTY: Final = """
     SELECT 1 FROM hermes_session_index WHERE session_id = ? AND lifetime_messages = 0
 """
@@ -57,7 +59,7 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
     return result
 
 
-class PrunePart(TrashPart):
+class PrunePart(TrashPart, MetaPart):
     """Removing old and empty sessions, into the trash."""
 
     def plan_prune(self, older_than_days: int, source: str | None = None) -> PrunePlan:
@@ -83,3 +85,22 @@ class PrunePart(TrashPart):
         """Move a session into the trash if nothing was ever said in it."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
         return bool(is_empty) and self.delete_session(session_id, reason="empty")
+
+    def is_house_keeping_due(self) -> bool:
+        """Whether a day has passed since the trash was last emptied of old sessions."""
+        last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
+        return abs(self.clock.now() - last) >= DAY_SECONDS
+
+    def keep_house(self) -> dict[str, Any]:
+        """Once a day: purge what is long in the trash, prune if the user asked for it."""
+        if not self.is_house_keeping_due():
+            return {"skipped": True, "pruned": 0, "purged": 0}
+        settings = self.engine.settings
+        self.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
+        pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
+        purged = self.purge_trash(settings.trash_days) if settings.trash_days else 0
+        return {"skipped": False, "pruned": pruned, "purged": purged}
+
+    def maybe_auto_prune_and_vacuum(self, **_ignored: Any) -> dict[str, Any]:
+        """As `keep_house`, under the name plugins know; the file itself is left as it is."""
+        return {**self.keep_house(), "vacuumed": False}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote
 
 from hermes_state.driver import connect, sqlite3
 from hermes_state.transaction import Reader
@@ -22,7 +21,8 @@ MOST_IDLE = 8
 
 def read_only_uri(path: Path) -> str:
     """The address under which SQLite opens *path* without the right to write."""
-    return f"file:{quote(str(path))}?mode=ro"
+    text = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{text}?mode=ro"
 
 
 class ReaderPool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,6 +83,8 @@ def _prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
     text = storable(prompt)
     if not tx.columns.hashes_prompts:
         return {"system_prompt": text}
+    import hashlib  # noqa: PLC0415 - needed only where a session begins, and slow to load
+
     digest = hashlib.sha256((text or "").encode()).hexdigest()
     tx.execute(PUT_PROMPT, (digest, text))
     return {"system_prompt_hash": digest}

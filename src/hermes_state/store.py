@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
 from hermes_state import index
+from hermes_state.background import Background
 from hermes_state.boundaries import BoundaryPart
 from hermes_state.engine import ENGINES
 from hermes_state.exports import ExportPart
 from hermes_state.history_edits import HistoryEditPart
 from hermes_state.inbox import InboxPart
-from hermes_state.index_builder import IndexBuilder
 from hermes_state.journal import Journal
 from hermes_state.leases import LeasePart
 from hermes_state.message_search import SearchPart
@@ -26,6 +26,7 @@ from hermes_state.resolving import ResolvePart
 from hermes_state.sessions import SessionPart
 from hermes_state.small_parts import CompressionLockPart, HandoffPart, MetaPart
 from hermes_state.statistics import StatisticsPart
+from hermes_state.store_settings import StoreSettings
 from hermes_state.sweep import sweep
 from hermes_state.titles import TitlePart
 from hermes_state.usage import UsagePart
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
 
 log = logging.getLogger(__name__)
-
-BUSY_SECONDS: Final = 10.0
 
 
 class SessionDB(
@@ -72,24 +71,25 @@ class SessionDB(
         read_only: bool = False,
         *,
         clock: Clock | None = None,
-        busy_seconds: float = BUSY_SECONDS,
-        draft_interval_seconds: float | None = None,
+        settings: StoreSettings | None = None,
+        busy_seconds: float | None = None,
         is_recovering: bool = True,
     ) -> None:
         self.clock = clock or SystemClock()
+        settings = settings or StoreSettings.of_home()
+        if busy_seconds is not None:
+            settings = settings._replace(busy_seconds=busy_seconds)
         self.engine = ENGINES.acquire(
             Path(db_path) if db_path is not None else paths.state_db_path(),
             read_only=read_only,
             clock=self.clock,
-            busy_seconds=busy_seconds,
+            settings=settings,
         )
         self.db_path = self.engine.path
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = Journal(self.engine.path, self.identity.process_id)
-        if draft_interval_seconds is not None:
-            self.draft_interval_seconds = draft_interval_seconds
-        self._builder = IndexBuilder(self.engine)
+        self._background = Background(self.engine, self.keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()
@@ -100,23 +100,23 @@ class SessionDB(
             [
                 Step("replay the journal", lambda: self.journal.replay_orphans(self.engine)),
                 Step("sweep after crashes", lambda: sweep(self.engine, self.identity, self.ids)),
-                Step("index other programs' sessions", self._start_index),
+                Step("index what other programs wrote", self._start_background),
             ]
         )
 
-    def _start_index(self) -> None:
+    def _start_background(self) -> None:
         self.refresh_index()
-        self._builder.start()
+        self._background.start(is_due=self.is_house_keeping_due())
 
     def index_progress(self) -> tuple[int, int] | None:
         """How many sessions are indexed of how many; None when all are."""
         if not self.engine.columns.has_own_tables:
             return (0, self.engine.read(lambda r: r.value("SELECT count(*) FROM sessions")))
-        return self._builder.progress()
+        return self._background.progress()
 
     def wait_for_index(self, seconds: float) -> bool:
         """Wait while the index is built in the background; whether it is complete."""
-        return self._builder.wait(seconds)
+        return self._background.wait(seconds)
 
     def trouble(self) -> str | None:
         """What to tell the user when messages wait in the journal; None when all is well."""
@@ -132,7 +132,7 @@ class SessionDB(
         if not self._is_open:
             return
         self._is_open = False
-        self._builder.stop()
+        self._background.stop()
         steps = [Step("close the journal", self.journal.close)]
         if not self.engine.read_only and self.engine.has_written:
             steps.insert(0, Step("note what is indexed", self._note_mark))

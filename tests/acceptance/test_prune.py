@@ -72,7 +72,7 @@ def test_pruning_500_sessions_keeps_nobody_waiting(long_history, tmp_path, figur
         control_ms_max=max(before) * 1000,
     )
     assert trashed["count"] == purged["count"] == SESSIONS
-    assert len(during) > 20
+    assert len(during) > 5
     assert refused == []
     assert [fact for fact in stored if fact["row"] == 0] == []
     assert missing == []

@@ -10,11 +10,11 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import pexpect
 import pytest
 
-from hermes_cli.commands.history import note_indexing
-from hermes_cli.output import Output
 from hermes_state import SessionDB
+from state.foreign_files import foreign_session, make_schema_16, write_as_the_original
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
 
@@ -233,10 +233,22 @@ def test_a_reader_who_leaves_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_progress_of_indexing_is_said_beside_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    class HalfIndexed:
-        def index_progress(self) -> tuple[int, int]:
-            return (40, 100)
+def test_a_large_foreign_history_is_listed_at_once_and_its_indexing_is_told(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    make_schema_16(hermes_home / "state.db")
+    rows = [foreign_session(f"s{number:04}", float(number)) for number in range(3000)]
+    write_as_the_original(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
+    done = hermes("sessions", "list", "--limit", "2", "--json")
+    assert [row["id"] for row in json.loads(done.out)] == ["s2999", "s2998"]
+    assert re.fullmatch(r"indexing … \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
+    terminal = pexpect.spawn(*_spawned("sessions", "list", "--limit", "2"), encoding="utf-8")
+    terminal.expect(pexpect.EOF, timeout=60)
+    assert "s2999" in terminal.before
+    assert "indexing" in terminal.before
+    assert hermes("sessions", "list", "--limit", "1").err == ""
 
-    note_indexing(HalfIndexed(), Output())
-    assert capsys.readouterr() == ("", "indexing … 40 % (40 of 100 conversations)\n")
+
+def _spawned(*arguments: str) -> tuple[str, list[str]]:
+    first, *rest = command(*arguments)
+    return str(first), [str(word) for word in rest]

@@ -75,7 +75,9 @@ def search_objects_26() -> list[str]:
     names = "content, tool_name, tool_calls"
     old = "old.content, old.tool_name, old.tool_calls"
     new = "new.content, new.tool_name, new.tool_calls"
-    take = f"INSERT INTO messages_fts(messages_fts, rowid, {names}) VALUES ('delete', old.id, {old});"
+    take = (
+        f"INSERT INTO messages_fts(messages_fts, rowid, {names}) VALUES ('delete', old.id, {old});"
+    )
     put = f"INSERT INTO messages_fts(rowid, {names}) VALUES (new.id, {new});"
     return [
         f"CREATE VIRTUAL TABLE messages_fts USING fts5({names}, content='messages',"

@@ -46,9 +46,7 @@ def test_its_released_sessions_stay_open(doomed: SessionDB, open_store) -> None:
     assert open_store().get_session("s")["ended_at"] is None
 
 
-def test_its_streaming_reply_becomes_an_interrupted_message(
-    doomed: SessionDB, open_store
-) -> None:
+def test_its_streaming_reply_becomes_an_interrupted_message(doomed: SessionDB, open_store) -> None:
     doomed.create_session("s", "cli")
     doomed.append_message("s", "user", "tell me a story")
     draft = doomed.draft("s")

@@ -39,7 +39,9 @@ def test_the_latest_spoken_in_comes_first(db: SessionDB, clock: ManualClock) -> 
 def test_a_row_carries_preview_and_activity(db: SessionDB, clock: ManualClock) -> None:
     db.create_session("s", "cli")
     db.append_message("s", "system", "be kind")
-    db.append_message("s", "user", [{"type": "text", "text": "这张图片里   有什么?"}, {"type": "image"}])
+    db.append_message(
+        "s", "user", [{"type": "text", "text": "这张图片里   有什么?"}, {"type": "image"}]
+    )
     (row,) = db.list_sessions_rich()
     assert row["preview"] == "这张图片里 有什么? [image]"
     assert row["last_active"] == clock.now()

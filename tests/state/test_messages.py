@@ -111,9 +111,7 @@ def test_a_loaded_conversation_saved_again_adds_nothing(db: SessionDB, session: 
     assert ids == [m["id"] for m in db.get_messages(session)]
 
 
-def test_a_message_known_elsewhere_is_stored_here_too_and_once(
-    db: SessionDB, session: str
-) -> None:
+def test_a_message_known_elsewhere_is_stored_here_too_and_once(db: SessionDB, session: str) -> None:
     other = db.create_session("other", "cli")
     uid = db.ids.new()
     db.append_message(session, "user", "hello", uid=uid)

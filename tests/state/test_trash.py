@@ -71,9 +71,7 @@ def test_only_what_is_in_the_trash_can_be_restored(db: SessionDB, session: str) 
     assert db.delete_session("nobody") is False
 
 
-def test_the_trash_keeps_what_is_young(
-    db: SessionDB, old_session: str, clock: ManualClock
-) -> None:
+def test_the_trash_keeps_what_is_young(db: SessionDB, old_session: str, clock: ManualClock) -> None:
     db.delete_session(old_session)
     clock.advance(29 * DAY)
     assert db.purge_trash(30) == 0
@@ -83,9 +81,7 @@ def test_the_trash_keeps_what_is_young(
     assert db.clean_up() == 1
 
 
-def test_pruning_goes_by_last_activity(
-    db: SessionDB, old_session: str, clock: ManualClock
-) -> None:
+def test_pruning_goes_by_last_activity(db: SessionDB, old_session: str, clock: ManualClock) -> None:
     db.create_session("old but active", "cli", started_at=clock.now() - 500 * DAY)
     db.append_message("old but active", "user", "just now")
     db.end_session("old but active", "cli_close")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_core.errors import StoreError
+from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
 from hermes_state.driver import sqlite3
 
@@ -56,9 +56,7 @@ def test_one_failing_job_of_a_group_takes_only_itself_back(store: SessionDB) -> 
         try:
             target = "nowhere" if number % 3 == 0 else "s"
             outcomes[number] = store.append_message(target, "user", str(number))
-        except StoreError as error:
-            outcomes[number] = error
-        except Exception as error:
+        except HermesError as error:
             outcomes[number] = error
 
     for _ in range(10):

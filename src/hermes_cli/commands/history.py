@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
+from hermes_core.errors import StoreUnavailableError
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
 
@@ -20,15 +22,30 @@ LISTED_FIELDS = (
 
 
 def reading() -> SessionDB:
-    """The history, read-only; to be used in a `with`."""
+    """The history, settled after crashes; read-only where it cannot be written."""
+    if exists():
+        with contextlib.suppress(StoreUnavailableError):
+            return SessionDB()
     return SessionDB(read_only=True)
 
 
-def note_indexing(db: SessionDB, out: Output) -> None:
-    """Say how far a program that writes has come with indexing an older history."""
-    done, total = db.index_progress() or (0, 0)
-    if done:  # 0: nobody has begun; lists are computed and just as complete
-        out.note(f"indexing … {100 * done // total} % ({done:,} of {total:,} conversations)")
+def finish_indexing(db: SessionDB, out: Output) -> None:
+    """Index an older history to the end, once, and show how far it is; Ctrl-C is safe."""
+    progress = db.index_progress()
+    if progress is None:
+        return
+    if not out.is_watched:
+        out.note(indexing(*progress))
+        return
+    while progress is not None and not db.wait_for_index(0.1):
+        out.progress(indexing(*progress))
+        progress = db.index_progress()
+    out.progress("")
+
+
+def indexing(done: int, total: int) -> str:
+    """How far the index of an older history is."""
+    return f"indexing … {100 * done // total} % ({done:,} of {total:,} conversations)"
 
 
 def exists() -> bool:

@@ -45,7 +45,6 @@ def print_history(out: Output) -> None:
     with history.reading() as db:
         stats = db.stats()
         latest = db.list_sessions_rich(limit=LATEST, order_by_last_active=True)
-        history.note_indexing(db, out)
     conversations = moments.plural(stats["sessions"], "conversation")
     messages = moments.plural(stats["messages"], "message")
     out.text(f"{conversations}, {messages} in {state_db_path()}")

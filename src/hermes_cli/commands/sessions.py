@@ -116,13 +116,13 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             order_by_last_active=True,
             include_archived=arguments.archived,
         )
-        history.note_indexing(db, out)
-    if arguments.json:
-        out.json([history.listed(row) for row in rows])
-    elif rows:
-        print_rows(rows, out)
-    else:
-        out.text("No conversations fit.")
+        if arguments.json:
+            out.json([history.listed(row) for row in rows])
+        elif rows:
+            print_rows(rows, out)
+        else:
+            out.text("No conversations fit.")
+        history.finish_indexing(db, out)
     return 0
 
 
@@ -155,7 +155,6 @@ def print_stats(arguments: argparse.Namespace, out: Output) -> int:
         return 0
     with history.reading() as db:
         stats = db.stats()
-        history.note_indexing(db, out)
     if arguments.json:
         out.json(stats)
         return 0

@@ -19,6 +19,7 @@ files, log = apsw_driver.install(synchronous)
 from hermes_core.clock import SystemClock  # noqa: E402 - the store takes the driver as it is
 from hermes_core.ids import MessageIds  # noqa: E402
 from hermes_state import SessionDB  # noqa: E402
+from hermes_state.store_settings import StoreSettings
 
 report = Report()
 chance = random.Random(7)
@@ -30,7 +31,7 @@ def acknowledge(uid: str, row: int) -> None:
     log.append(("acknowledged", uid))
 
 
-db = SessionDB(database, draft_interval_seconds=0.001)
+db = SessionDB(database, settings=StoreSettings(draft_interval_ms=1))
 db.create_session("one", "cli")
 for turn in range(int(turns)):
     uid = ids.new()

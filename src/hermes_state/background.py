@@ -1,4 +1,8 @@
-"""Indexing a foreign history in the background, newest first, in short slices."""
+"""What is done in the background: indexing a foreign history, newest first; upkeep.
+
+Everything here works in short slices, so that no writer waits for it, and can stop after
+any of them: the next opening goes on from there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from hermes_core.errors import StoreError
 from hermes_state import index
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_state.engine import Engine
     from hermes_state.transaction import Tx
 
@@ -21,11 +27,12 @@ SLICE_SESSIONS: Final = 500
 BREATH_SECONDS: Final = 0.01
 
 
-class IndexBuilder:
-    """Works through the sessions that have no index row."""
+class Background:
+    """Works through the sessions that have no index row, then keeps house."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, keep_house: Callable[[], object]) -> None:
         self._engine = engine
+        self._keep_house = keep_house
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -34,10 +41,10 @@ class IndexBuilder:
         total, indexed = self._engine.read(index.counts)
         return None if indexed >= total else (indexed, total)
 
-    def start(self) -> None:
-        """Build in a thread of its own, if there is something to build."""
-        if self._thread is None and self.progress() is not None:
-            self._thread = threading.Thread(target=self._run, name="hermes-index", daemon=True)
+    def start(self, *, is_due: bool) -> None:
+        """Work in a thread of its own, if there is something to do."""
+        if self._thread is None and (is_due or self.progress() is not None):
+            self._thread = threading.Thread(target=self._run, name="hermes-upkeep", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
@@ -57,8 +64,10 @@ class IndexBuilder:
         try:
             while not self._stop.is_set() and self.build_slice():
                 self._stop.wait(BREATH_SECONDS)
+            if not self._stop.is_set():
+                self._keep_house()
         except StoreError as error:
-            log.warning("the session index will be finished another time: %s", error)
+            log.warning("work in the background will be finished another time: %s", error)
 
     def build_slice(self) -> bool:
         """Index for a moment; whether anything is left."""

@@ -1,0 +1,85 @@
+"""The first opening of a large history that the original made, each in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from figures import Figure, median, seconds
+from hermes_state.driver import sqlite3
+from surroundings import forget_pages
+
+if TYPE_CHECKING:
+    from surroundings import Surroundings
+
+PROGRAM: Final = Path(__file__).resolve().parent / "first_open.py"
+ROUNDS: Final = 60
+OWN_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'hermes_*'"
+
+
+def measure(around: Surroundings) -> list[Figure]:
+    """Every figure of this benchmark."""
+    rounds = max(1, around.rounds(ROUNDS) // 20)
+    with around.copy("seeds") as path:
+        warm = [_pair(path, is_cold=False) for _ in range(rounds)]
+        cold = [_pair(path, is_cold=True) for _ in range(rounds)]
+        listed = _cold_command(path)
+        _become_foreign(path)
+        forget_pages(path)
+        built = _run("build", path)
+    return [
+        _first_list("first list, pages in memory", warm),
+        _first_list("first list, pages on disk", cold),
+        Figure("hermes sessions list, pages on disk", listed, "ms"),
+        Figure("index built after", built["built"], "ms"),
+        Figure("longest append meanwhile", built.get("longest_append", 0.0), "ms"),
+        Figure("longest list meanwhile", built.get("longest_list", 0.0), "ms"),
+    ]
+
+
+def _first_list(name: str, pairs: list[tuple[float, float]]) -> Figure:
+    own, theirs = (median(times) for times in zip(*pairs, strict=True))
+    return Figure(name, own, "ms", theirs, 1000)
+
+
+def _pair(path: Path, *, is_cold: bool) -> tuple[float, float]:
+    """The store and SQLite alone, each in a process of its own, one after the other."""
+    times = []
+    for way in ("ours", "bare"):
+        _become_foreign(path)
+        if is_cold:
+            forget_pages(path)
+        times.append(float(_run(way, path)["listed"]))
+    return times[0], times[1]
+
+
+def _run(way: str, path: Path) -> dict[str, Any]:
+    command = [sys.executable, str(PROGRAM), way, str(path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _cold_command(path: Path) -> float:
+    """What a user waits for: the whole command, with nothing of the file in memory."""
+    _become_foreign(path)
+    forget_pages(path)
+    home = path.parent
+    environment = {**os.environ, "HERMES_HOME": str(home), "HOME": str(home)}
+    command = [sys.executable, "-I", "-m", "hermes_cli", "sessions", "list"]
+    return 1000 * seconds(
+        lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    )
+
+
+def _become_foreign(path: Path) -> None:
+    """Take our tables out, as if we had never opened the file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for (name,) in connection.execute(OWN_TABLES).fetchall():
+            connection.execute(f"DROP TABLE {name}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

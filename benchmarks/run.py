@@ -1,0 +1,100 @@
+"""All benchmarks, as one table: `make bench`. Ends with 1 when a target is missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import appends
+import lists
+import opening
+import space
+import startup
+from surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from figures import Figure
+
+HERE: Final = Path(__file__).resolve().parent
+BENCHMARKS: Final = {
+    "lists": lists,
+    "appends": appends,
+    "space": space,
+    "startup": startup,
+    "opening": opening,
+}
+HEAD: Final = ("figure", "value", "baseline", "ratio", "target", "")
+WORDS: Final = {True: "ok", False: "MISSED", None: ""}
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small histories: does it run at all")
+    parser.add_argument("--only", choices=list(BENCHMARKS), action="append")
+    parser.add_argument(
+        "--data", type=Path, default=HERE / ".data", help="where histories are kept"
+    )
+    parser.add_argument("--results", type=Path, help="where results are written")
+    return parser.parse_args(arguments)
+
+
+def cells(figure: Figure) -> tuple[str, ...]:
+    """A figure as a line of the table."""
+    baseline = "" if figure.baseline is None else _number(figure.baseline)
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}x"
+    value = f"{_number(figure.value)} {figure.unit}"
+    return figure.name, value, baseline, ratio, figure.target, WORDS[figure.is_met]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def show(rows: Sequence[tuple[str, ...]]) -> None:
+    """Print lines as a table."""
+    for name, value, baseline, ratio, target, word in rows:
+        line = f"{name:<42}{value:>14}{baseline:>11}{ratio:>10}   {target:<12}{word}"
+        print(line.rstrip(), flush=True)
+
+
+def write(folder: Path, name: str, machine: dict[str, Any], figures: list[Figure]) -> None:
+    """Keep the results of one benchmark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    date = time.strftime("%Y-%m-%d")
+    found = {"name": name, "date": date, "machine": machine}
+    found["figures"] = [figure.as_json() for figure in figures]
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    (folder / f"{date}-{name}.json").write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for."""
+    wishes = parse(arguments)
+    wishes.data.mkdir(parents=True, exist_ok=True)
+    around = Surroundings(wishes.data.resolve(), wishes.quick)
+    # A quick run proves that benchmarks work; its numbers mean nothing, so none are kept.
+    results = wishes.results or (None if wishes.quick else HERE / "results")
+    machine = around.machine()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    show([HEAD])
+    missed = 0
+    for name in wishes.only or BENCHMARKS:
+        figures = BENCHMARKS[name].measure(around)
+        show([cells(figure) for figure in figures])
+        missed += sum(figure.is_met is False for figure in figures)
+        if results is not None:
+            write(results, name, machine, figures)
+    if missed:
+        print(f"{missed} missed")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The user's settings that shape the store."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from hermes_core.errors import ConfigError
+from hermes_core.mentions import is_mentioned
+
+log = logging.getLogger(__name__)
+
+NAMES = (
+    "store.busy_seconds",
+    "store.trash_days",
+    "store.wal_limit_mb",
+    "store.draft_interval_ms",
+    "sessions.auto_prune",
+    "sessions.retention_days",
+)
+
+
+class StoreSettings(NamedTuple):
+    """How the store behaves; the defaults are those of the settings table."""
+
+    busy_seconds: float = 10.0
+    trash_days: int = 30
+    wal_limit_mb: int = 64
+    draft_interval_ms: int = 150
+    retention_days: int = 0  # 0: nothing is pruned by itself
+
+    @classmethod
+    def of_home(cls) -> StoreSettings:
+        """What the user chose; a mistake is logged and does not keep the history shut."""
+        if not is_mentioned(*NAMES):
+            return cls()
+        from hermes_core.config_file import ConfigFile  # noqa: PLC0415 - most change none of these
+        from hermes_core.policy import retention_policy  # noqa: PLC0415 - as above
+
+        try:
+            settings = ConfigFile.of_home().settings()
+            return cls(
+                busy_seconds=settings.get_float("store.busy_seconds"),
+                trash_days=settings.get_int("store.trash_days"),
+                wal_limit_mb=settings.get_int("store.wal_limit_mb"),
+                draft_interval_ms=settings.get_int("store.draft_interval_ms"),
+                retention_days=retention_policy(settings).days,
+            )
+        except ConfigError as error:
+            log.warning("the store's settings cannot be used, so its defaults are: %s", error)
+            return cls()
