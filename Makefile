@@ -48,7 +48,7 @@ faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
 
 lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/runtime.in -o requirements/runtime.lock
-	$(COMPILE) --upgrade requirements/uv.in -o requirements/uv.lock
+	$(COMPILE) --upgrade requirements/installer.in -o requirements/installer.lock
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.lock
 
 clean:  ## remove everything that can be made again

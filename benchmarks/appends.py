@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ CONTENT: Final = "a line of what a tool said \n" * 146
 BLOCKS: Final = 100
 BLOCK_ROWS: Final = 20
 THREADS: Final = 8
+MOST_ROWS: Final = 20_000
 SETTINGS: Final = (
     "journal_mode", "synchronous", "foreign_keys", "cache_size", "journal_size_limit",
     "wal_autocheckpoint", "mmap_size", "temp_store",
@@ -67,10 +69,13 @@ def _writers(path: Path, other: Path) -> Iterator[Writers]:
             (session, time.time()),
         )
 
+        # A message has its identity from the moment it exists, before it is appended.
+        identities = deque(db.ids.new() for _ in range(MOST_ROWS))
+
         def ours() -> None:
             db.append_message(
                 session, "tool", CONTENT, tool_call_id="call_1", tool_name="terminal",
-                uid=db.ids.new(),
+                uid=identities.popleft(),
             )  # fmt: skip
 
         def bare() -> None:

@@ -139,7 +139,7 @@ def fetch_uv(python: str) -> bool:
     """Install the pinned uv beside its pip; whether that worked."""
     pip = [python, "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes"]
     try:
-        run("fetching uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("uv"))])
+        run("fetching uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("installer"))])
     except SetUpError:
         return False
     return True

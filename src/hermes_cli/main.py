@@ -57,10 +57,11 @@ def run(arguments: Sequence[str], out: Output) -> int:
     if command or not arguments:
         # From here on code that may want SQLite is imported: there must be one copy of it
         # in the process, and it must be ours. `--help` and `--version` end before.
-        from hermes_cli import preferences  # noqa: PLC0415
+        from hermes_cli import log_file, preferences  # noqa: PLC0415
         from hermes_state import driver  # noqa: PLC0415
 
         driver.install()
+        log_file.install()
         preferences.apply_timezone(out.note)
     if not arguments:
         from hermes_cli.commands import overview  # noqa: PLC0415

@@ -8,7 +8,7 @@ from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundErr
 from hermes_core.ids import foreign_row_id, uid_bytes
 from hermes_state import index
 from hermes_state.driver import sqlite3
-from hermes_state.message_rows import insert_statement
+from hermes_state.message_rows import insert_statement, written_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,10 +102,10 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
     if "timestamp" not in values:
         values["timestamp"] = tx.clock.now()
     values.setdefault("observed", 0)
-    statement, names = tx.prepared(insert_statement)
-    parameters = (session_id, *[values.get(name) for name in names])
+    names = tuple([name for name in tx.prepared(written_columns) if name in values])
+    parameters = (session_id, *[values[name] for name in names])
     try:
-        row_id = tx.execute(statement, parameters).lastrowid
+        row_id = tx.execute(insert_statement(names), parameters).lastrowid
     except sqlite3.IntegrityError as error:
         if "FOREIGN KEY" not in str(error):
             raise

@@ -110,13 +110,16 @@ class Engine:
         return self._writer is not None
 
     def close(self) -> None:
-        """Finish queued work and let go of the file."""
+        """Finish queued work and let go of the file.
+
+        The writer goes last: only a connection that may write can put the log's pages
+        into the file and take the log away.
+        """
         if self._writer is not None:
             self._writer.close()
-            with contextlib.suppress(sqlite3.Error):
-                self._transaction.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._transaction.connection.close()
         self._readers.close()
+        if self._writer is not None:
+            self._transaction.connection.close()
         GUARD.release(self.path)
 
     def _connect(self) -> sqlite3.Connection:

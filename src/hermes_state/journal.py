@@ -19,6 +19,7 @@ from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
 from hermes_state import appending
+from hermes_state.apart import run_apart
 from hermes_state.message_rows import NewMessage
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ REVIVE_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unkn
 
 
 class Journal:
-    """The spool of one process for one store."""
+    """The spool of one process for one store, shared by all its `SessionDB` objects.
+
+    Its lock is never held on the main thread, where a signal handler that stores a
+    message would wait for it for ever.
+    """
 
     def __init__(self, database: Path, process_id: str) -> None:
         self._folder = database.parent / "spool"
@@ -51,16 +56,14 @@ class Journal:
              "tool_calls": message.tool_calls, "words": message.words}
         )  # fmt: skip
         try:
-            with self._lock:
-                self._write(line.encode() + b"\n")
+            waiting = run_apart(lambda: self._keep(line.encode() + b"\n"))
         except OSError as error:
             raise NotSavedError(
                 f"the message could not be saved: the database said '{cause}', "
                 f"and {self._folder} said '{error.strerror}'. Free some space or mend the disk, "
                 "then send it again."
             ) from error
-        self.waiting += 1
-        if self.waiting == 1:
+        if waiting == 1:
             log.warning(
                 "the database refuses messages (%s); they are kept in %s and stored when it "
                 "recovers",
@@ -68,13 +71,25 @@ class Journal:
                 self._path,
             )
 
-    def _write(self, line: bytes) -> None:
-        if self._descriptor is None:
-            paths.private_folder(self._folder)
-            flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    def _keep(self, line: bytes) -> int:
+        with self._lock:
+            self._write(line)
+            self.waiting += 1
+            return self.waiting
+
+    def _open(self) -> int:
+        paths.private_folder(self._folder)
+        flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        while True:
             descriptor = os.open(self._path, flags, paths.FILE_MODE)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            self._descriptor = descriptor
+            if _is_at(descriptor, self._path):
+                return descriptor
+            os.close(descriptor)  # somebody stored and removed it while we waited
+
+    def _write(self, line: bytes) -> None:
+        if self._descriptor is None:
+            self._descriptor = self._open()
             sync_folder(self._folder)
         size = os.fstat(self._descriptor).st_size
         try:
@@ -89,6 +104,9 @@ class Journal:
 
     def replay(self, engine: Engine) -> int:
         """Store what waits here; how many messages."""
+        return run_apart(lambda: self._replay(engine))
+
+    def _replay(self, engine: Engine) -> int:
         with self._lock:
             if self._descriptor is None:
                 return 0
@@ -97,7 +115,7 @@ class Journal:
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
-        done, self.waiting = self.waiting, 0
+            done, self.waiting = self.waiting, 0
         if done:
             log.warning("the database takes messages again; %d kept ones were stored", done)
         return done
@@ -109,7 +127,7 @@ class Journal:
         return sum(
             self._replay_file(path, engine)
             for path in sorted(self._folder.glob(f"{self._prefix}-*.jsonl"))
-            if path != self._path
+            if path != self._path or self._descriptor is None
         )
 
     def _replay_file(self, path: Path, engine: Engine) -> int:
@@ -119,6 +137,8 @@ class Journal:
             return 0
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(descriptor, path):
+                return 0  # stored and removed by its process, which may have begun another
             lines = _lines(descriptor)
             engine.write_raw(lambda tx: store_lines(tx, lines))
             path.unlink(missing_ok=True)
@@ -126,13 +146,19 @@ class Journal:
             return 0  # its process lives and will do it itself
         finally:
             os.close(descriptor)
-        log.warning("%d messages kept in %s were stored", len(lines), path.name)
+        if lines:
+            log.warning("%d messages kept in %s were stored", len(lines), path.name)
         return len(lines)
 
     def close(self) -> None:
         """Let go of the file; what waits in it is stored by whoever opens the store next."""
+        run_apart(self._close)
+
+    def _close(self) -> None:
         with self._lock:
             if self._descriptor is not None:
+                if not self.waiting:
+                    self._path.unlink(missing_ok=True)
                 os.close(self._descriptor)
                 self._descriptor = None
 
@@ -145,6 +171,14 @@ def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:
             tx.execute(REVIVE_SESSION, (session_id, tx.clock.now()))
         message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
         appending.append(tx, session_id, message)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one at *path*."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lines(descriptor: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,12 +99,20 @@ def _encode(name: str, value: Any) -> Any:
     return value
 
 
-def insert_statement(columns: Columns) -> tuple[str, tuple[str, ...]]:
-    """The INSERT for a file with these columns, and the order of its values."""
-    names = tuple(name for name in WRITTEN if name in columns.messages)
+def written_columns(columns: Columns) -> tuple[str, ...]:
+    """The columns of `WRITTEN` that the file has."""
+    return tuple(name for name in WRITTEN if name in columns.messages)
+
+
+@functools.lru_cache(maxsize=256)
+def insert_statement(names: tuple[str, ...]) -> str:
+    """The INSERT of a message with these columns: those without a value are left out.
+
+    Binding a None costs the driver more than binding a short text, and most columns of
+    most messages are empty.
+    """
     marks = ", ".join("?" * (len(names) + 1))
-    listed = ", ".join(names)
-    return f"INSERT INTO messages (session_id, {listed}) VALUES ({marks})", names  # noqa: S608
+    return f"INSERT INTO messages (session_id, {', '.join(names)}) VALUES ({marks})"  # noqa: S608
 
 
 def select_list(columns: Columns, prefix: str = "") -> str:

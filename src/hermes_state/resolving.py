@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
+from hermes_state import lineage
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -36,8 +37,11 @@ def resolve(reader: Reader, text: str) -> str:
         reader.rows(BY_PREFIX, (text, text + "\U0010ffff")) if text else [],
         reader.rows(BY_TITLE_PREFIX, (escaped + "%",)) if text else [],
     ):
+        meant = {lineage.tip_of(reader, row[0]) for row in rows}
         if len(rows) == 1:
             return str(rows[0][0])
+        if len(meant) == 1:  # rows of one conversation: its last one is meant
+            return meant.pop()
         if rows:
             raise AmbiguousSessionError(_ambiguous(text, rows))
     raise SessionNotFoundError(

@@ -102,6 +102,7 @@ class StatisticsPart(StorePart):
         def run(tx: Tx) -> None:
             tx.execute("COMMIT")
             tx.execute("VACUUM")
+            tx.execute("PRAGMA wal_checkpoint(PASSIVE)")
             tx.execute("BEGIN IMMEDIATE")
 
         self.engine.write(run)

@@ -156,7 +156,7 @@ def check_ends(state_db: Path, lives: list[Life]) -> None:
     ).fetchall()
     assert sorted(events) == sorted((life.session, "crash") for life in lives)
     for table in ("hermes_draft", "hermes_owner"):
-        left = connection.execute(f"SELECT count(*) FROM {table} WHERE session_id <> ?", (SHARED,))  # noqa: S608
+        left = connection.execute(f"SELECT count(*) FROM {table} WHERE session_id <> ?", (SHARED,))
         assert left.fetchone()[0] == 0
     cut = connection.execute(
         "SELECT count(*) FROM messages WHERE content LIKE '<%' AND"

@@ -175,7 +175,7 @@ def test_a_machine_without_uv(tmp_path: Path, uv_can_be_had: bool) -> None:
     tree = copy_tree(tmp_path / "tree")
     if not uv_can_be_had:
         digest = "0" * 64
-        (tree / "requirements" / "uv.lock").write_text(f"uv==0.0.1 --hash=sha256:{digest}\n")
+        (tree / "requirements" / "installer.lock").write_text(f"uv==0.0.1 --hash=sha256:{digest}\n")
     first = start(tree / "hermes", path=WITHOUT_UV)
     assert (first.returncode, first.stdout) == (0, VERSION), first.stderr
     assert ("trying pip" in first.stderr) is not uv_can_be_had

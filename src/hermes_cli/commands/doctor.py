@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from hermes_cli.parser import add_json
 from hermes_core.config_file import ConfigFile
 from hermes_core.paths import config_path, state_db_path
+from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     import argparse
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   hermes doctor
+  hermes doctor --fix
   hermes doctor --json
 
 Exit code 0: nothing failed. 1: at least one check failed; its line says what to do.
@@ -60,6 +62,7 @@ class Finding(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended, then check")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -68,6 +71,8 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     """Run every check; 1 when one failed."""
     from hermes_state import health  # noqa: PLC0415 - `--help` does without
 
+    if arguments.fix and state_db_path().exists():
+        fix(out)
     checks: list[Check] = [check_python(), check_config(), *health.examine(state_db_path())]
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
@@ -75,6 +80,18 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     else:
         print_checks(checks, out)
     return int(failed)
+
+
+def fix(out: Output) -> None:
+    """Settle crashes, store the journal, finish the index and bring it up to date."""
+    with SessionDB() as db:
+        while not db.wait_for_index(0.1):
+            done, total = db.index_progress() or (1, 1)
+            out.progress(f"indexing … {100 * done // total} %")
+        out.progress("")
+        mended = db.repair_index()
+    if mended:
+        out.note(f"{mended} sessions were indexed anew")
 
 
 def check_python() -> Finding:

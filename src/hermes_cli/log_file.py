@@ -1,0 +1,64 @@
+"""The log file: opened when the first entry is written, so that most commands never do."""
+
+from __future__ import annotations
+
+import logging
+
+from hermes_core import paths
+from hermes_core.errors import ConfigError
+from hermes_core.mentions import is_mentioned
+
+LARGEST_BYTES = 2_000_000
+KEPT_FILES = 3
+FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+
+
+class LogFile(logging.Handler):
+    """Hands entries to a rotating file in the home's `logs` folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._file: logging.Handler | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one entry."""
+        if self._file is None:
+            self._file = _open()
+        self._file.emit(record)
+
+    def close(self) -> None:
+        """Close the file, if one was opened."""
+        if self._file is not None:
+            self._file.close()
+        super().close()
+
+
+def _open() -> logging.Handler:
+    from logging.handlers import RotatingFileHandler  # noqa: PLC0415 - most commands log nothing
+
+    path = paths.private_folder(paths.logs_path()) / "hermes.log"
+    handler = RotatingFileHandler(
+        path, maxBytes=LARGEST_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
+    )
+    paths.private_file(path)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    return handler
+
+
+def install() -> None:
+    """Send this process's log entries to the file, from the level the user chose."""
+    root = logging.getLogger()
+    root.addHandler(LogFile())
+    root.setLevel(_level())
+
+
+def _level() -> int:
+    if is_mentioned("log.level"):
+        from hermes_core.config_file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
+
+        try:
+            name = ConfigFile.of_home().settings().get_str("log.level")
+        except ConfigError:
+            return logging.INFO  # `config check` and `doctor` say what is wrong
+        return logging.getLevelNamesMapping()[name.upper()]
+    return logging.INFO

@@ -1,0 +1,79 @@
+"""SIGTERM, SIGHUP, Ctrl-C twice, at any moment: saved is saved, and the process ends."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+
+from acceptance.campaign import Contents, Worker, assert_healthy, size
+from hermes_state import SessionDB
+
+EXIT_SECONDS = 8.0
+
+KINDS = {
+    "SIGTERM, handler sets a flag": ("flag", [signal.SIGTERM]),
+    "SIGHUP, handler sets a flag": ("flag", [signal.SIGHUP]),
+    "SIGTERM, no handler": ("death", [signal.SIGTERM]),
+    "SIGHUP, no handler": ("death", [signal.SIGHUP]),
+    "Ctrl-C twice": ("interrupt", [signal.SIGINT, signal.SIGINT]),
+    "SIGTERM, handler writes": ("writing", [signal.SIGTERM]),
+    "SIGTERM and SIGHUP, handler writes": ("writing", [signal.SIGTERM, signal.SIGHUP]),
+}
+
+
+def strike(worker: Worker, numbers: list[signal.Signals]) -> None:
+    time.sleep(random.uniform(0.0, 0.12))
+    for number in numbers:
+        worker.process.send_signal(number)
+        time.sleep(random.uniform(0.0, 0.02))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_lose_nothing_and_end_the_process(kind, state_db, tmp_path, figures):
+    mode, numbers = KINDS[kind]
+    times = size(8, 40)
+    workers, slowest = [], 0.0
+    for number in range(times):
+        worker = Worker("obey.py", tmp_path, state_db, f"s{number}", mode, len(numbers))
+        with worker:
+            worker.wait_for("ready")
+            strike(worker, numbers)
+            struck = time.monotonic()
+            worker.wait(EXIT_SECONDS)
+            slowest = max(slowest, time.monotonic() - struck)
+            workers.append(worker)
+    SessionDB(state_db).close()
+    contents = Contents(state_db)
+    stored = [fact for worker in workers for fact in worker.said("stored")]
+    missing = contents.missing([fact["uid"] for fact in stored])
+    assert missing == []
+    assert contents.doubled() == 0
+    assert contents.integrity == [("ok",)]
+    assert_healthy(state_db)
+    check_ends(state_db, workers)
+    if mode == "writing":
+        by_handler = [fact for fact in stored if fact["author"] == "handler"]
+        assert len(by_handler) == times * len(numbers)
+    if mode in {"flag", "writing"}:
+        assert [worker.process.returncode for worker in workers] == [0] * times
+    figures(
+        kind, signals=times * len(numbers), acknowledged=len(stored), missing=0, doubled=0,
+        slowest_exit_seconds=slowest,
+    )  # fmt: skip
+
+
+def check_ends(state_db, workers) -> None:
+    with SessionDB(state_db) as db:
+        for number, worker in enumerate(workers):
+            session = db.get_session(f"s{number}")
+            assert session["ended_at"] is not None
+            expected = {"crashed"} if not worker.said("stopped") else {"interrupted by the user"}
+            # Cut between the end and the word that it was: either is true.
+            assert session["end_reason"] in expected | {"interrupted by the user"}
+            finals = [one for one in db.list_boundaries(f"s{number}") if one["is_final"]]
+            assert len(finals) == 1

@@ -1,0 +1,56 @@
+"""What goes wrong quietly is in the log file, from the level the user chose."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+from hermes_state import SessionDB
+from state.foreign_files import make_schema_16
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+def crashed_session(home: Path) -> None:
+    """A session whose process is gone: settling it is worth an entry."""
+    with SessionDB(home / "state.db") as db:
+        db.identity = type(db.identity)(
+            "gone", *list(vars(db.identity).values())[1:4], 2**22 + 1, "1"
+        )
+        db.create_session("s", "cli")
+
+
+def test_an_entry_is_written_for_the_owner_alone(hermes: Hermes, hermes_home: Path) -> None:
+    crashed_session(hermes_home)
+    assert hermes("sessions", "list").err == ""
+    log = hermes_home / "logs" / "hermes.log"
+    assert "ended as crashed" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_the_chosen_level_is_honoured(hermes: Hermes, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("log: {level: error}\n")
+    crashed_session(hermes_home)
+    hermes("sessions", "list")
+    assert not (hermes_home / "logs").exists()
+
+
+def test_a_quiet_command_writes_no_log(hermes: Hermes, hermes_home: Path) -> None:
+    make_schema_16(hermes_home / "state.db")
+    hermes("sessions", "list")
+    assert not (hermes_home / "logs").exists()
+
+
+def test_doctor_mends_the_index(hermes: Hermes, hermes_home: Path) -> None:
+    with SessionDB(hermes_home / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "x")
+        db.engine.write(lambda tx: tx.run("UPDATE hermes_session_index SET active_count = 9"))
+        db.end_session("s", "cli_close")
+    assert "is behind for s" in hermes("doctor").out
+    done = hermes("doctor", "--fix")
+    assert "1 sessions were indexed anew" in done.err
+    assert "agrees with the rows" in done.out

@@ -1,0 +1,86 @@
+"""The doctor's questions, and the names plugins of the original import."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hermes_state
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+from hermes_state.health import examine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def statuses(path: Path) -> dict[str, str]:
+    return {finding.name: finding.status for finding in examine(path)}
+
+
+def test_a_sound_store_has_nothing_to_say(db_path: Path, db: SessionDB, session: str) -> None:
+    db.append_message(session, "user", "x")
+    assert set(statuses(db_path).values()) <= {"ok"}
+
+
+def test_no_store_is_no_failure(tmp_path: Path) -> None:
+    assert statuses(tmp_path / "none.db")["store"] == "skipped"
+
+
+def test_an_index_that_lags_is_seen_and_mended(db_path: Path, db: SessionDB, session: str) -> None:
+    db.append_message(session, "user", "x")
+    with closing(sqlite3.connect(db_path, isolation_level=None)) as connection:
+        connection.execute("UPDATE messages SET active = 0")
+    assert statuses(db_path)["session index"] == "warning"
+    assert db.repair_index() == 1
+    assert statuses(db_path)["session index"] == "ok"
+
+
+def test_open_sessions_of_nobody_are_counted(db_path: Path, db: SessionDB) -> None:
+    db.create_session("s", "cli", is_owned=False)
+    finding = next(f for f in examine(db_path) if f.name == "open sessions")
+    assert finding.status == "warning"
+    assert finding.detail.startswith("1 ")
+
+
+def test_damage_is_found(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        for number in range(300):
+            db.append_message("s", "user", "x" * 3000 + str(number))
+        db.vacuum()
+    with path.open("r+b") as file:
+        file.seek(40 * 4096)
+        file.write(b"\xff" * 4096 * 20)
+    assert statuses(path)["integrity"] == "failed"
+    assert not hermes_state._db_opens_cleanly(path)
+    assert hermes_state.repair_state_db_schema(path)["problems"]
+
+
+def test_vacuum_gives_space_back(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        for _ in range(200):
+            db.append_message("s", "user", "x" * 10_000)
+        db.purge_session("s")
+        db.vacuum()
+        db.create_session("t", "cli")
+        assert db.append_message("t", "user", "still works") > 0
+        assert db.stats()["database_bytes"] < 1_000_000
+
+
+def test_names_that_plugins_import_are_there(hermes_home: Path) -> None:
+    assert hermes_home / "state.db" == hermes_state.DEFAULT_DB_PATH
+    assert "no history" in hermes_state.get_last_init_error()
+    assert "no history" in hermes_state.format_session_db_unavailable()
+    SessionDB().close()
+    assert hermes_state.get_last_init_error() is None
+    assert hermes_state.is_malformed_db_error(Exception("database disk image is malformed"))
+    with closing(sqlite3.connect(hermes_home / "own.db")) as connection:
+        assert hermes_state.apply_wal_with_fallback(connection) == "wal"
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = hermes_state.no_such_name
