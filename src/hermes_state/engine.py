@@ -22,6 +22,7 @@ from hermes_state.dialect import SqliteDialect
 from hermes_state.driver import sqlite3
 from hermes_state.guard import GUARD
 from hermes_state.index import before_commit, catch_up
+from hermes_state.journal import Journal
 from hermes_state.processes import ProcessIdentity
 from hermes_state.readers import ReaderPool, read_only_uri
 from hermes_state.transaction import Reader, Tx
@@ -45,7 +46,13 @@ class Engine:
     """The file, its one writer and its readers."""
 
     def __init__(
-        self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        clock: Clock,
+        settings: StoreSettings,
+        process_id: str,
     ) -> None:
         self.path = path
         self.read_only = read_only
@@ -56,7 +63,8 @@ class Engine:
         self.columns = self._open()
         self._readers = ReaderPool(path, self.columns, self.busy_seconds)
         self._writer: Writer | None = None
-        self._writer_lock = threading.Lock()
+        self._writer_lock = threading.RLock()
+        self.journal = Journal(path, process_id)
         self._is_beating = False
         GUARD.protect(path)
 
@@ -88,10 +96,13 @@ class Engine:
             raise StoreError(f"{self.path} was opened for reading only")
         with self._writer_lock:
             if self._writer is None:
-                self._transaction = Tx(
-                    self._connect, self.columns, self.clock, catch_up, before_commit
-                )
-                self._writer = Writer(self._transaction, f"hermes-store-{self.path.name}")
+                tx = Tx(self._connect, self.columns, self.clock, catch_up, before_commit)
+                # A signal handler that writes may have been here in the meantime.
+                if self._writer is None:
+                    self._transaction = tx
+                    self._writer = Writer(tx, f"hermes-store-{self.path.name}")
+                else:
+                    tx.connection.close()
             return self._writer
 
     def keep_present(self, identity: ProcessIdentity) -> None:
@@ -120,6 +131,7 @@ class Engine:
         self._readers.close()
         if self._writer is not None:
             self._transaction.connection.close()
+        self.journal.close()
         GUARD.release(self.path)
 
     def _connect(self) -> sqlite3.Connection:
@@ -191,7 +203,13 @@ class Engines:
             engine, users = self._open.get(key, (None, 0))
             if engine is None:
                 real = Path(key[0])
-                engine = Engine(real, read_only=read_only, clock=clock, settings=settings)
+                engine = Engine(
+                    real,
+                    read_only=read_only,
+                    clock=clock,
+                    settings=settings,
+                    process_id=self.identity.process_id,
+                )
             self._open[key] = (engine, users + 1)
             return engine
 

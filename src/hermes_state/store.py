@@ -17,7 +17,6 @@ from hermes_state.engine import ENGINES
 from hermes_state.exports import ExportPart
 from hermes_state.history_edits import HistoryEditPart
 from hermes_state.inbox import InboxPart
-from hermes_state.journal import Journal
 from hermes_state.leases import LeasePart
 from hermes_state.message_search import SearchPart
 from hermes_state.outbox import OutboxPart
@@ -88,7 +87,7 @@ class SessionDB(
         self.db_path = self.engine.path
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
-        self.journal = Journal(self.engine.path, self.identity.process_id)
+        self.journal = self.engine.journal
         self._background = Background(self.engine, self.keep_house)
         self._is_open = True
         if not read_only and is_recovering:
@@ -133,7 +132,7 @@ class SessionDB(
             return
         self._is_open = False
         self._background.stop()
-        steps = [Step("close the journal", self.journal.close)]
+        steps = []
         if not self.engine.read_only and self.engine.has_written:
             steps.insert(0, Step("note what is indexed", self._note_mark))
         if self.journal.waiting:

@@ -70,7 +70,7 @@ def test_the_writer_uses_a_write_ahead_log_and_waits_for_the_disk(state_db):
 def test_the_settings_survive_a_new_connection(state_db):
     with SessionDB(state_db) as db:
         db.engine.write(lambda tx: None)
-        db.engine._transaction.reconnect()
+        db.engine._transaction.give_up_connection()
         assert db.engine.write(lambda tx: tx.value("PRAGMA journal_mode")) == "wal"
         full = 2
         assert db.engine.write(lambda tx: tx.value("PRAGMA synchronous")) == full

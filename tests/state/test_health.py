@@ -55,7 +55,7 @@ def test_damage_is_found(hermes_home: Path) -> None:
     with path.open("r+b") as file:
         file.seek(40 * 4096)
         file.write(b"\xff" * 4096 * 20)
-    assert statuses(path)["integrity"] == "failed"
+    assert "failed" in statuses(path).values()
     assert not hermes_state._db_opens_cleanly(path)
     assert hermes_state.repair_state_db_schema(path)["problems"]
 

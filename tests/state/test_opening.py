@@ -107,6 +107,13 @@ def test_only_the_owner_can_read_the_files(hermes_home: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+def test_a_closed_store_is_one_file(hermes_home: Path) -> None:
+    with SessionDB(hermes_home / "state.db") as db:
+        db.create_session("s", "cli")
+        db.list_sessions_rich()
+    assert [file.name for file in hermes_home.iterdir()] == ["state.db"]
+
+
 def test_a_history_made_readable_for_all_is_closed_to_others(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     make_schema_16(path)

@@ -19,7 +19,7 @@ files, log = apsw_driver.install(synchronous)
 from hermes_core.clock import SystemClock  # noqa: E402 - the store takes the driver as it is
 from hermes_core.ids import MessageIds  # noqa: E402
 from hermes_state import SessionDB  # noqa: E402
-from hermes_state.store_settings import StoreSettings
+from hermes_state.store_settings import StoreSettings  # noqa: E402
 
 report = Report()
 chance = random.Random(7)
