@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import paths
 
 if TYPE_CHECKING:
+    from hermes_state.async_store import AsyncSessionDB
     from hermes_state.compatibility import (
         apply_wal_with_fallback,
         format_session_db_unavailable,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 __all__ = [
+    "AsyncSessionDB",
     "SessionDB",
     "apply_wal_with_fallback",
     "format_session_db_unavailable",
@@ -34,6 +36,10 @@ def __getattr__(name: str) -> Any:
         from hermes_state.store import SessionDB  # noqa: PLC0415 - keeps start-up light
 
         return SessionDB
+    if name == "AsyncSessionDB":
+        from hermes_state.async_store import AsyncSessionDB  # noqa: PLC0415 - as above
+
+        return AsyncSessionDB
     if name == "DEFAULT_DB_PATH":
         return paths.state_db_path()
     if name in __all__ or name == "_db_opens_cleanly":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hermes_state import lineage
 from hermes_state.messages import MessagePart
 from hermes_state.session_list import ListPart
 
@@ -27,6 +28,13 @@ class ExportPart(MessagePart, ListPart):
             return None
         session["messages"] = list(self.iter_messages(session_id, include_inactive))
         return session
+
+    def export_session_lineage(self, session_id: str) -> list[dict[str, Any]]:
+        """Every row of the conversation a session belongs to, oldest first."""
+        tip = self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
+        chain = self.engine.read(lambda reader: lineage.chain_of(reader, tip))
+        exports = (self.export_session(one) for one in chain)
+        return [session for session in exports if session is not None]
 
     def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:
         """Every session in turn, oldest first; one at a time in memory."""

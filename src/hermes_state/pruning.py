@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.policy import RetentionPolicy
 from hermes_state.session_extra import with_extras
+from hermes_state.sessions import end
 from hermes_state.small_parts import MetaPart
 from hermes_state.trash import DAY_SECONDS, TrashPart
 
@@ -25,6 +26,21 @@ EMPTY: Final = """
     AND s.title IS NULL AND i.kind <> 'delegate'
 """
 LAST_HOUSE_KEEPING: Final = "last_auto_prune"
+GHOSTS: Final = """
+    SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NULL AND i.lifetime_messages = 0 AND i.shown < 2 AND s.title IS NULL
+    AND s.started_at < ?
+    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+"""
+CONTINUED: Final = """
+    SELECT s.id, i.last_activity FROM sessions s
+    JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NULL
+    AND EXISTS (SELECT 1 FROM sessions c JOIN hermes_session_index ci ON ci.session_id = c.id
+                WHERE c.parent_session_id = s.id AND ci.kind = 'child'
+                AND c.started_at >= i.last_activity)
+    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+"""
 IS_EMPTY: Final = """
     SELECT 1 FROM hermes_session_index WHERE session_id = ? AND lifetime_messages = 0
 """
@@ -67,7 +83,9 @@ class PrunePart(TrashPart, MetaPart):
         now = self.clock.now()
         return self.engine.read(lambda reader: plan(reader, older_than_days, source, now))
 
-    def prune_sessions(self, older_than_days: int = 90, source: str | None = None) -> int:
+    def prune_sessions(
+        self, older_than_days: int = 90, source: str | None = None, **_ignored: Any
+    ) -> int:
         """Move sessions without activity for that long into the trash; how many."""
         due = self.plan_prune(older_than_days, source).due
         return self.delete_sessions([row["id"] for row in due], reason="pruned")
@@ -85,6 +103,24 @@ class PrunePart(TrashPart, MetaPart):
         """Move a session into the trash if nothing was ever said in it."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
         return bool(is_empty) and self.delete_session(session_id, reason="empty")
+
+    def prune_empty_ghost_sessions(self) -> int:
+        """Move open rows that nobody carries and nobody ever spoke in into the trash."""
+        before = self.clock.now() - DAY_SECONDS
+        rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))
+        return self.delete_sessions([row[0] for row in rows], reason="empty")
+
+    def finalize_orphaned_compression_sessions(self) -> int:
+        """End open rows whose conversation another program continued elsewhere; how many."""
+        rows = self.engine.read(lambda reader: reader.rows(CONTINUED))
+        return sum(
+            self.engine.write(
+                lambda tx, one=one, at=at: end(  # type: ignore[misc]
+                    tx, self.ids.new(), one, "orphaned_compression", ended_at=at
+                )
+            )
+            for one, at in rows
+        )
 
     def is_house_keeping_due(self) -> bool:
         """Whether a day has passed since the trash was last emptied of old sessions."""

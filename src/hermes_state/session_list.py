@@ -187,6 +187,8 @@ def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
 def _as_listed(reader: Reader, row: dict[str, Any], wish: Wish) -> dict[str, Any]:
     root = row.pop("root_id")
     row["preview"] = row["preview"] or ""
+    seen = row.get("last_read_at")
+    row["unread"] = seen is not None and row["last_active"] > float(seen)
     if root != row["id"]:
         row["_lineage_root_id"] = root
         if wish.project_tips and not wish.include_children:

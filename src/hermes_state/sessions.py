@@ -272,6 +272,11 @@ class SessionPart(StorePart):
 
         self.engine.write(change)
 
+    def mark_session_read(self, session_id: str) -> bool:
+        """The user has seen the session up to now; lists tell what is unread since."""
+        now = self.clock.now()
+        return self.engine.write(lambda tx: set_fact(tx, session_id, "last_read_at", now))
+
     def update_session_meta(
         self, session_id: str, model_config: dict[str, Any], model: str | None = None
     ) -> None:

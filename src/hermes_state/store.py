@@ -132,7 +132,7 @@ class SessionDB(
             return
         self._is_open = False
         self._background.stop()
-        steps = []
+        steps: list[Step] = []
         if not self.engine.read_only and self.engine.has_written:
             steps.insert(0, Step("note what is indexed", self._note_mark))
         if self.journal.waiting:

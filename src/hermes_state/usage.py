@@ -88,6 +88,10 @@ class UsagePart(StorePart):
         """
         self.engine.write(lambda tx: update(tx, session_id, usage, absolute=absolute))
 
+    def record_auxiliary_usage(self, session_id: str, task: str, **usage: Any) -> None:
+        """Add usage of a side task (a title, a summary) to a session, told apart by *task*."""
+        self.update_token_counts(session_id, task=task, **usage)
+
     def usage_totals(self) -> dict[str, Any]:
         """The sums over all sessions."""
         row: Any = self.engine.read(lambda reader: reader.row(TOTALS))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from acceptance.campaign import Contents, Worker
+from hermes_core.errors import StoreError
 from hermes_state import SessionDB
 
 NEEDS_PROC = pytest.mark.skipif(
@@ -69,8 +70,8 @@ def test_the_writer_uses_a_write_ahead_log_and_waits_for_the_disk(state_db):
 
 def test_the_settings_survive_a_new_connection(state_db):
     with SessionDB(state_db) as db:
-        db.engine.write(lambda tx: None)
-        db.engine._transaction.give_up_connection()
+        with pytest.raises(StoreError):
+            db.engine.write(lambda tx: tx.give_up_connection())
         assert db.engine.write(lambda tx: tx.value("PRAGMA journal_mode")) == "wal"
         full = 2
         assert db.engine.write(lambda tx: tx.value("PRAGMA synchronous")) == full

@@ -1,0 +1,34 @@
+"""The store for programs that live on an event loop: every call runs in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any
+
+from hermes_state.store import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+
+class AsyncSessionDB:
+    """SessionDB with awaitable methods: `await db.append_message(...)`.
+
+    Nothing here blocks the loop. Methods that give iterators are not offered; use the
+    paged ones.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.blocking = SessionDB(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        method = getattr(self.blocking, name)
+        if not callable(method) or name.startswith(("_", "iter_")):
+            raise AttributeError(f"AsyncSessionDB has no method {name!r}")
+
+        @functools.wraps(method)
+        async def call(*arguments: Any, **options: Any) -> Any:
+            return await asyncio.to_thread(method, *arguments, **options)
+
+        return call

@@ -1,0 +1,93 @@
+"""Smaller promises of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_state import AsyncSessionDB, SessionDB
+from state.foreign_files import foreign_message, foreign_session, write_as_the_original
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_core.clock import ManualClock
+
+
+def test_what_was_said_since_the_user_looked_is_unread(
+    db: SessionDB, session: str, clock: ManualClock
+) -> None:
+    assert db.list_sessions_rich()[0]["unread"] is False
+    db.mark_session_read(session)
+    clock.advance(1)
+    db.append_message(session, "assistant", "news")
+    assert db.list_sessions_rich()[0]["unread"] is True
+
+
+def test_an_export_has_every_row_and_the_whole_conversation(
+    db: SessionDB, session: str, clock: ManualClock
+) -> None:
+    db.append_message(session, "user", "one")
+    db.undo(session)
+    db.end_session(session, "compression")
+    clock.advance(1)
+    db.create_session("next", "cli", parent_session_id=session)
+    db.append_message("next", "user", "two")
+    lineage = db.export_session_lineage(session)
+    assert [part["id"] for part in lineage] == [session, "next"]
+    assert [m["content"] for part in lineage for m in part["messages"]] == ["one", "two"]
+    assert db.export_session("nobody") is None
+    assert {part["id"] for part in db.export_all()} == {session, "next"}
+    assert db.export_session(session, include_inactive=False)["messages"] == []
+
+
+def test_ghosts_of_other_programs_go_into_the_trash(
+    db: SessionDB, db_path: Path, clock: ManualClock
+) -> None:
+    write_as_the_original(
+        db_path,
+        [
+            foreign_session("ghost", clock.now() - 2 * 86_400),
+            foreign_session("young", clock.now()),
+            foreign_session("spoken", clock.now() - 2 * 86_400),
+            foreign_message("spoken", "user", "hello", clock.now()),
+        ],
+    )
+    db.refresh_index()
+    assert db.prune_empty_ghost_sessions() == 1
+    assert [row["session_id"] for row in db.list_trash()] == ["ghost"]
+
+
+def test_rows_continued_elsewhere_by_another_program_are_ended(
+    db: SessionDB, db_path: Path, clock: ManualClock
+) -> None:
+    now = clock.now()
+    write_as_the_original(
+        db_path,
+        [
+            foreign_session("parent", now - 100),
+            foreign_message("parent", "user", "hello", now - 90),
+            foreign_session("child", now - 80, parent_session_id="parent"),
+        ],
+    )
+    db.refresh_index()
+    assert db.finalize_orphaned_compression_sessions() == 1
+    row = db.get_session("parent")
+    assert (row["end_reason"], row["ended_at"]) == ("orphaned_compression", now - 90)
+
+
+def test_usage_of_side_tasks_counts(db: SessionDB, session: str) -> None:
+    db.record_auxiliary_usage(session, "title", input_tokens=3, model="small")
+    assert db.get_session(session)["input_tokens"] == 3
+
+
+async def test_the_store_can_be_awaited(hermes_home: Path) -> None:
+    db = AsyncSessionDB(hermes_home / "async.db")
+    await db.create_session("s", "cli")
+    await asyncio.gather(*[db.append_message("s", "user", str(n)) for n in range(20)])
+    assert len(await db.get_messages("s")) == 20
+    with pytest.raises(AttributeError):
+        _ = db.iter_messages
+    await db.close()
