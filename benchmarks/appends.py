@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from surroundings import Surroundings
 
 CONTENT: Final = "a line of what a tool said \n" * 146
-BLOCKS: Final = 100
-BLOCK_ROWS: Final = 20
+BLOCKS: Final = 300
+BLOCK_ROWS: Final = 8
 THREADS: Final = 8
 MOST_ROWS: Final = 20_000
 SETTINGS: Final = (

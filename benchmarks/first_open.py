@@ -12,7 +12,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_state import SessionDB
 
 BEGAN = time.perf_counter()
 CONTENT = "a line of what a tool said \n" * 146
@@ -54,26 +60,39 @@ def ours(path: str, *, is_building: bool = False) -> dict[str, Any]:
     return found
 
 
-def _append_while_building(db: Any) -> dict[str, Any]:
+def _append_while_building(db: SessionDB) -> dict[str, Any]:
+    """Append, list and commit elsewhere in turns, until the index is there."""
     session = db.create_session("20261001_000000_bench1", "cli")
-    appends, lists, seen = [], [], set()
+    commit = _bare_commits(db.db_path.with_name("beside.db"))
+    appends, lists, commits, seen = [], [], [], set()
     while (progress := db.index_progress()) is not None:
-        seen.add(progress[0])
+        seen.add(progress)
         appends.append(_milliseconds(lambda: db.append_message(session, "tool", CONTENT)))
+        commits.append(_milliseconds(commit))
         lists.append(
             _milliseconds(lambda: db.list_sessions_rich(limit=20, order_by_last_active=True))
         )
         time.sleep(PAUSE_SECONDS)
     return {
         "built": passed(),
-        "steps_seen": len(seen),
-        "appends": len(appends),
-        "longest_append": max(appends, default=0.0),
-        "longest_list": max(lists, default=0.0),
+        "progress_readings": len(seen),
+        "appends": appends,
+        "commits": commits,
+        "lists": lists,
     }
 
 
-def _milliseconds(work: Any) -> float:
+def _bare_commits(path: Path) -> Callable[[], object]:
+    """What the disk itself takes meanwhile: one row and its commit in a file of its own."""
+    from hermes_state.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
+
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE IF NOT EXISTS rows (content TEXT)")
+    return lambda: connection.execute("INSERT INTO rows VALUES (?)", (CONTENT,))
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return (time.perf_counter() - began) * 1000

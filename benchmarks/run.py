@@ -68,8 +68,8 @@ def write(folder: Path, name: str, machine: dict[str, Any], figures: list[Figure
     """Keep the results of one benchmark."""
     folder.mkdir(parents=True, exist_ok=True)
     date = time.strftime("%Y-%m-%d")
-    found = {"name": name, "date": date, "machine": machine}
-    found["figures"] = [figure.as_json() for figure in figures]
+    listed = [figure.as_json() for figure in figures]
+    found = {"name": name, "date": date, "machine": machine, "figures": listed}
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     (folder / f"{date}-{name}.json").write_text(text, encoding="utf-8")
 

@@ -48,11 +48,15 @@ def statements(kind: str) -> tuple[list[str], list[str]]:
     return tables, [sql for sql in made if " TABLE " not in sql]
 
 
-def prompts(kind: str, texts: list[str]) -> list[tuple[str, str]]:
-    """System prompts by hash, for files that keep each once."""
-    if kind == "schema16":
-        return []
-    return [(hashlib.sha256(text.encode()).hexdigest(), text) for text in texts]
+def put_prompts(connection: sqlite3.Connection, kind: str, prompts: list[str]) -> None:
+    """Store system prompts by hash, in files that keep each once."""
+    if kind != "schema16":
+        rows = [(_hash(prompt), prompt) for prompt in prompts]
+        connection.executemany("INSERT INTO system_prompts VALUES (?, ?)", rows)
+
+
+def _hash(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode()).hexdigest()
 
 
 def session_row(kind: str, row: dict[str, Any], prompt: str, last: float) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def session_row(kind: str, row: dict[str, Any], prompt: str, last: float) -> dic
     if kind == "schema16":
         return row | {"system_prompt": f"{prompt}\nSession {row['id']} in {row['cwd']}"}
     return row | {
-        "system_prompt_hash": hashlib.sha256(prompt.encode()).hexdigest(),
+        "system_prompt_hash": _hash(prompt),
         "last_activity_at": last,
         "title_source": "llm" if row["title"] else None,
     }
@@ -87,6 +91,8 @@ def add_search(connection: sqlite3.Connection, kind: str) -> None:
             connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")  # noqa: S608
         connection.execute("COMMIT")
         _set_hash(connection, table, FTS_DEFAULT_HASH_BYTES)
+        # The large segments of a bulk load would be merged again by the next small inserts.
+        connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608
 
 
 def _set_hash(connection: sqlite3.Connection, table: str, size_bytes: int) -> None:

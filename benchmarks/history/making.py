@@ -22,6 +22,7 @@ BATCH_ROWS: Final = 5_000
 PROMPTS: Final = 40
 PROMPT_BYTES: Final = 28_000
 ROW_OVERHEAD_BYTES: Final = 330
+SESSION_BYTES: Final = 500
 SEARCH_FACTOR: Final = {"schema16": 4.8, "schema26": 0.3, "native": 0.3}
 INDEX_SECONDS: Final = 3600
 SAMPLE: Final = (60, 3_000)
@@ -143,9 +144,7 @@ def _fill(connection: sqlite3.Connection, size: plan.Size, seed: int, report: Re
     version = 16 if size.kind == "schema16" else 26
     connection.execute("BEGIN")
     connection.execute("INSERT INTO schema_version VALUES (?)", (version,))
-    connection.executemany(
-        "INSERT INTO system_prompts VALUES (?, ?)", layouts.prompts(size.kind, prompts)
-    ) if version == 26 else None
+    layouts.put_prompts(connection, size.kind, prompts)
     done = 0
     while batch := list(itertools.islice(messages, BATCH_ROWS)):
         connection.executemany(layouts.PUT_MESSAGE, batch)
@@ -175,9 +174,9 @@ def _scale(size: plan.Size, words: Texts) -> float:
     if size.total_bytes is None:
         return 1.0
     short, natural = (_mean_bytes(words, scale) for scale in (0.25, 1.0))
-    per_session = 500 + (PROMPT_BYTES if size.kind == "schema16" else 0)
+    prompts = PROMPT_BYTES * (size.sessions if size.kind == "schema16" else PROMPTS)
     copies = 1 + (SEARCH_FACTOR[size.kind] if size.has_search else 0)
-    wanted = (size.total_bytes - size.sessions * per_session) / size.messages
+    wanted = (size.total_bytes - size.sessions * SESSION_BYTES - prompts) / size.messages
     wanted = (wanted - ROW_OVERHEAD_BYTES) / copies
     return max(0.02, 1 + 0.75 * (wanted - natural) / (natural - short))
 

@@ -77,6 +77,12 @@ SETTINGS: tuple[Setting, ...] = (
         maximum=250,
     ),
     Setting(
+        "search.tool_output",
+        "bool",
+        False,
+        "Whether the search index covers tool calls and their results, too.",
+    ),
+    Setting(
         "sessions.auto_prune",
         "bool",
         False,

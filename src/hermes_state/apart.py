@@ -1,13 +1,15 @@
 """Work that a signal handler must not strike in the middle of.
 
-Handlers run on the main thread, between any two steps of it. Whoever holds a lock there
-when one strikes keeps it until the handler returns; a handler that needs the same lock
-waits for ever. So such work is done on another thread, and the main thread only waits.
+Handlers run on the main thread, between any two steps of it. A lock held there when one
+strikes stays held until the handler returns; if the handler waits for anything that needs
+the lock, both wait for ever. So the main thread takes no lock of ours: such work is done
+on another thread, and the main thread only waits for its end.
 """
 
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,9 +19,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def is_main_thread() -> bool:
+    """Whether a signal handler could strike right here."""
+    return _thread.get_ident() == threading.main_thread().ident
+
+
+def start_thread(run: Callable[[], None]) -> None:
+    """Start a thread; unlike `threading.Thread.start`, this takes no lock."""
+
+    def seen() -> None:
+        sys.settrace(threading.gettrace())  # as debuggers and coverage expect of a thread
+        run()
+
+    _thread.start_new_thread(seen, ())
+
+
 def run_apart(work: Callable[[], T]) -> T:
     """Run *work* to its end on a thread that is not the main one; its result, or its error."""
-    if threading.current_thread() is not threading.main_thread():
+    if not is_main_thread():
         return work()
     results: list[T] = []
     errors: list[BaseException] = []
@@ -34,7 +51,7 @@ def run_apart(work: Callable[[], T]) -> T:
         finally:
             done.release()
 
-    _thread.start_new_thread(run, ())
+    start_thread(run)
     done.acquire()
     if errors:
         raise errors[0]

@@ -119,7 +119,7 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
 
 def _count(tx: Tx, session_id: str, fresh: list[NewMessage], last_id: int) -> None:
     calls = sum(message.tool_calls for message in fresh)
-    at = float(fresh[-1].values["timestamp"])
+    at = max(float(message.values["timestamp"]) for message in fresh)
     words = next((message.words for message in fresh if message.words), "")
     rows = len(fresh)
     if tx.columns.stamps_activity:

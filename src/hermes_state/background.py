@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import StoreError
 from hermes_state import index
+from hermes_state.pace import SLICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS: Final = 0.05
 SLICE_SESSIONS: Final = 500
-BREATH_SECONDS: Final = 0.01
 
 
 class Background:
@@ -63,7 +62,7 @@ class Background:
     def _run(self) -> None:
         try:
             while not self._stop.is_set() and self.build_slice():
-                self._stop.wait(BREATH_SECONDS)
+                pass
             if not self._stop.is_set():
                 self._keep_house()
         except StoreError as error:
@@ -75,7 +74,7 @@ class Background:
         position = 0
         while position < len(missing) and not self._stop.is_set():
             start = position
-            position += self._engine.write(
+            position += self._engine.write_upkeep(
                 lambda tx, start=start: _build(tx, missing[start:])  # type: ignore[misc]
             )
         return bool(missing)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import StoreError
 from hermes_core.ids import uid_bytes
 from hermes_state import appending, processes
+from hermes_state.apart import run_apart
 from hermes_state.codec import storable
 from hermes_state.message_rows import NewMessage
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+RETRY_SECONDS: Final = 1.0
 CONTENT: Final = "content"
 REASONING: Final = "reasoning"
 INTERRUPTED: Final = "interrupted"
@@ -59,8 +62,8 @@ class Draft:
         self._identity = identity
         self._save = save
         self._interval = interval_seconds
-        self._lock = threading.RLock()
-        self._pending: list[tuple[str, str]] = []
+        self._lock = threading.Lock()  # never held on the main thread
+        self._pending: deque[tuple[str, str]] = deque()
         self._shown: dict[str, list[str]] = {CONTENT: [], REASONING: []}
         self._parts = 0
         self._is_armed = False
@@ -70,13 +73,9 @@ class Draft:
         """Add text that is being shown now."""
         if self._is_over or not text:
             return
-        with self._lock:
-            self._shown[channel].append(text)
-            self._pending.append((channel, text))
-            if self._is_armed:
-                return
-            self._is_armed = True
-        self._engine.writer().later(self._interval, self._checkpoint)
+        self._shown[channel].append(text)
+        self._pending.append((channel, text))
+        self._arm(self._interval)
 
     def text(self, channel: str = CONTENT) -> str:
         """Everything shown so far."""
@@ -84,7 +83,7 @@ class Draft:
 
     def flush(self) -> None:
         """Put what was shown on disk now."""
-        self._checkpoint()
+        run_apart(self._checkpoint)
 
     def finish(self, finish_reason: str = "stop", **fields: Any) -> int:
         """The reply is complete: store it as a message and drop the draft; its row id."""
@@ -94,22 +93,28 @@ class Draft:
         message = {"role": "assistant", "finish_reason": finish_reason, **fields}
         return self._save(message, lambda tx: clear(tx, self._key))
 
+    def _arm(self, seconds: float) -> None:
+        if not self._is_armed:
+            self._is_armed = True
+            self._engine.writer().later(seconds, self._checkpoint)
+
     def _checkpoint(self) -> None:
         with self._lock:
-            pieces, self._pending = _merged(self._pending), []
-            self._is_armed = False
-            first = self._parts
-            self._parts += len(pieces)
-        if not pieces or self._is_over:
-            return
-        try:
-            self._engine.write(lambda tx: self._put(tx, first, pieces))
-        except StoreError as error:
-            log.warning("a streaming reply could not be checkpointed yet: %s", error)
-            with self._lock:
-                self._pending = pieces + self._pending
+            self._is_armed = False  # first: a piece that comes now is taken, or arms again
+            pieces = _merged(_taken(self._pending))
+            if not pieces or self._is_over:
+                return
+            try:
+                self._engine.write(lambda tx: self._put(tx, pieces))
+            except StoreError as error:
+                log.warning("a streaming reply could not be checkpointed yet: %s", error)
+                self._pending.extendleft(reversed(pieces))
+                self._arm(RETRY_SECONDS)
+            else:
+                self._parts += len(pieces)
 
-    def _put(self, tx: Tx, first: int, pieces: list[tuple[str, str]]) -> None:
+    def _put(self, tx: Tx, pieces: list[tuple[str, str]]) -> None:
+        first = self._parts
         if first == 0:
             processes.register(tx, self._identity)
         owner = (self.session_id, self._identity.process_id)
@@ -120,6 +125,11 @@ class Draft:
                 for number, (channel, piece) in enumerate(pieces)
             ],
         )
+
+
+def _taken(pending: deque[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Everything that is pending, taken out while more may come."""
+    return [pending.popleft() for _ in range(len(pending))]
 
 
 def _merged(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:

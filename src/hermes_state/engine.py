@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,8 +24,10 @@ from hermes_state.driver import sqlite3
 from hermes_state.guard import GUARD
 from hermes_state.index import before_commit, catch_up
 from hermes_state.journal import Journal
+from hermes_state.pace import Pace
 from hermes_state.processes import ProcessIdentity
 from hermes_state.readers import ReaderPool, read_only_uri
+from hermes_state.search.file import SearchFile
 from hermes_state.transaction import Reader, Tx
 from hermes_state.trouble import explain
 from hermes_state.writer import Writer
@@ -64,7 +67,9 @@ class Engine:
         self._readers = ReaderPool(path, self.columns, self.busy_seconds)
         self._writer: Writer | None = None
         self._writer_lock = threading.RLock()
+        self._pace = Pace()
         self.journal = Journal(path, process_id)
+        self.search = SearchFile(path, with_tools=settings.search_tools)
         self._is_beating = False
         GUARD.protect(path)
 
@@ -83,6 +88,14 @@ class Engine:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
+    def write_upkeep(self, work: Callable[[Tx], T]) -> T:
+        """As `write`, for work of many steps: between them other processes get their turn."""
+        began = time.monotonic()
+        try:
+            return self.write(work)
+        finally:
+            self._pace.note(time.monotonic() - began)
+
     def write_raw(self, work: Callable[[Tx], T]) -> T:
         """As `write`, with SQLite's own errors."""
         writer = self._writer
@@ -94,13 +107,15 @@ class Engine:
         """The process's only writer of this file, started when first needed."""
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only")
+        if self._writer is not None:
+            return self._writer
         with self._writer_lock:
             if self._writer is None:
                 tx = Tx(self._connect, self.columns, self.clock, catch_up, before_commit)
                 # A signal handler that writes may have been here in the meantime.
                 if self._writer is None:
                     self._transaction = tx
-                    self._writer = Writer(tx, f"hermes-store-{self.path.name}")
+                    self._writer = Writer(tx)
                 else:
                     tx.connection.close()
             return self._writer
@@ -129,6 +144,7 @@ class Engine:
         if self._writer is not None:
             self._writer.close()
         self._readers.close()
+        self.search.close()
         if self._writer is not None:
             self._transaction.connection.close()
         self.journal.close()

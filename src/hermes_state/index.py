@@ -44,9 +44,11 @@ VANISHED = """
     UPDATE hermes_session_index SET shown = 3, preview = NULL
     WHERE shown < 3 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = session_id)
 """
+# Counting a whole table, or the few purged rows, is quick; counting those below 3 is not.
 COUNTS = """
     SELECT (SELECT count(*) FROM sessions),
-           (SELECT count(*) FROM hermes_session_index WHERE shown < 3)
+           (SELECT count(*) FROM hermes_session_index)
+           - (SELECT count(*) FROM hermes_session_index WHERE shown >= 3)
 """
 COUNT_ROWS = """
     SELECT count(*), coalesce(sum(coalesce(active, 1)), 0), max(timestamp)
@@ -78,9 +80,12 @@ PUT = """
         active_count = excluded.active_count, lifetime_messages = excluded.lifetime_messages,
         lifetime_tool_calls = excluded.lifetime_tool_calls, preview = excluded.preview
 """
+# A clock that was set back does not take the last activity back.
 APPENDED = """
     UPDATE hermes_session_index
-    SET last_activity = ?, last_message_id = ?, active_count = active_count + ?,
+    SET last_activity = CASE
+            WHEN last_message_id > 0 AND last_activity > ? THEN last_activity ELSE ? END,
+        last_message_id = ?, active_count = active_count + ?,
         lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?
     WHERE session_id = ?
 """
@@ -109,7 +114,7 @@ def note_append(tx: Tx, session_id: str, added: Appended) -> None:
         return
     changed = tx.execute(
         APPENDED,
-        (added.at, added.last_id, added.rows, added.rows, added.tool_calls, session_id),
+        (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls, session_id),
     ).rowcount
     if not changed:
         reindex(tx, session_id)

@@ -1,90 +1,29 @@
-"""Searching by reading: every message in turn, newest or oldest first.
-
-Correct in every script and with no index to maintain; its cost grows with the history.
-Rows are read in chunks, so that no read holds the log open for long.
-"""
+"""Searching the history, for those who hold a SessionDB."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.messages import plain_text
 from hermes_state.codec import decode_content
 from hermes_state.part import StorePart
+from hermes_state.search import filling
+from hermes_state.search.finding import BEYOND, CHUNK_IDS, Wish, ask_index, by_ids, scan
+from hermes_state.search.query import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hermes_state.search.finding import Candidate, IndexAnswer
     from hermes_state.transaction import Reader
 
-CHUNK_ROWS: Final = 2000
 CONTEXT_CHARACTERS: Final = 200
-SNIPPET_CHARACTERS: Final = 120
+CATCH_UP_SECONDS: Final = 0.3
 
-CHUNK = """
-    SELECT m.id, m.session_id, m.role, m.content, m.timestamp, m.tool_name, m.tool_calls,
-           s.source, s.model, s.started_at
-    FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.id {comparison} ? AND (coalesce(m.active, 1) = 1 OR m.compacted = 1 OR ?)
-    ORDER BY m.id {direction} LIMIT ?
-"""
-NEIGHBOURS = """
+NEIGHBOURS: Final = """
     SELECT role, content FROM messages WHERE session_id = ? AND id BETWEEN ? AND ? ORDER BY id
 """
-HIT_NAMES: Final = (
-    "id", "session_id", "role", "content", "timestamp", "tool_name", "tool_calls", "source",
-    "model", "session_started",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is looked for."""
-
-    words: tuple[str, ...]
-    sources: tuple[str, ...]
-    exclude_sources: tuple[str, ...]
-    roles: tuple[str, ...]
-    include_inactive: bool
-
-    def answers(self, hit: dict[str, Any], text: str) -> bool:
-        """Whether a row is an answer."""
-        if self.roles and hit["role"] not in self.roles:
-            return False
-        if self.sources and hit["source"] not in self.sources:
-            return False
-        if hit["source"] in self.exclude_sources:
-            return False
-        folded = text.casefold()
-        return all(word in folded for word in self.words)
-
-
-def split_query(query: str) -> tuple[str, ...]:
-    """Words and "quoted phrases", folded."""
-    parts = query.split('"')
-    words = [word for part in parts[0::2] for word in part.split()]
-    phrases = [part.strip() for part in parts[1::2] if part.strip()]
-    return tuple(word.casefold() for word in (*words, *phrases))
-
-
-def searched_text(row: dict[str, Any]) -> str:
-    """The text of a row that a search looks at."""
-    parts = (plain_text(decode_content(row["content"])), row["tool_name"], row["tool_calls"])
-    return "\n".join(part for part in parts if part)
-
-
-def snippet(text: str, words: Sequence[str]) -> str:
-    """The surroundings of the first hit, the hit marked >>>so<<<."""
-    folded = text.casefold()
-    start = min((folded.find(word) for word in words if word in folded), default=0)
-    word = next((word for word in words if folded.startswith(word, start)), "")
-    begin = max(0, start - SNIPPET_CHARACTERS // 2)
-    end = start + len(word)
-    before = ("…" if begin else "") + text[begin:start]
-    after = text[end : end + SNIPPET_CHARACTERS]
-    tail = "…" if end + SNIPPET_CHARACTERS < len(text) else ""
-    return f"{before}>>>{text[start:end]}<<<{after}{tail}" if word else text[:SNIPPET_CHARACTERS]
 
 
 class SearchPart(StorePart):
@@ -100,52 +39,117 @@ class SearchPart(StorePart):
         offset: int = 0,
         sort: str | None = None,
         include_inactive: bool = False,
+        *,
+        session_id: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        with_tools: bool = False,
+        inside_words: bool = False,
     ) -> list[dict[str, Any]]:
-        """Messages that contain every word of *query*; "quotes" make a phrase.
+        """Messages that answer *query*, with a snippet and the places of the hits in it.
 
-        Newest first unless sort="oldest". Undone rows are left out unless asked for.
+        Words, "phrases", beginn*, one OR two, -not. `sort` is newest, oldest or rank;
+        without it, newest. `inside_words` finds pieces of words. Tool calls and their
+        results are looked at `with_tools`. Undone messages are left out unless asked
+        for, those of trashed sessions always.
         """
-        words = split_query(query)
-        if not words:
-            return []
-        question = Question(
-            words,
-            tuple(source_filter or ()),
-            tuple(exclude_sources or ()),
-            tuple(role_filter or ()),
-            include_inactive,
+        wish = Wish(
+            parse(query, is_inside=inside_words),
+            roles=tuple(role_filter or ()),
+            sources=tuple(source_filter or ()),
+            exclude_sources=tuple(exclude_sources or ()),
+            session_id=session_id,
+            since=since,
+            until=until,
+            with_tools=with_tools or "tool" in (role_filter or ()),
+            include_inactive=include_inactive,
+            oldest_first=sort == "oldest",
         )
-        hits = []
-        for hit in self._hits(question, newest_first=sort != "oldest"):
-            hits.append(hit)
-            if limit >= 0 and len(hits) >= offset + limit:
+        if wish.query.is_empty:
+            return []
+        wanted = -1 if limit < 0 else offset + limit
+        found: list[Candidate] = []
+        for candidate in self._answers(wish, by_rank=sort == "rank"):
+            found.append(candidate)
+            if len(found) == wanted:
                 break
-        return [self._with_context(hit) for hit in hits[offset:]]
+        return [self._hit(wish, candidate) for candidate in found[offset:]]
 
-    def _hits(self, question: Question, *, newest_first: bool) -> Iterator[dict[str, Any]]:
-        comparison, direction = ("<", "DESC") if newest_first else (">", "ASC")
-        sql = CHUNK.format(comparison=comparison, direction=direction)
-        position = 2**62 if newest_first else 0
-        while True:
-            parameters = (position, question.include_inactive, CHUNK_ROWS)
-            rows = self.engine.read(
-                lambda reader, values=parameters: reader.rows(sql, values)  # type: ignore[misc]
+    def fill_search(self, seconds: float | None = None) -> bool:
+        """Bring the search index up to date, for so long at most; whether it is."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while (left := self._fill_slice()) is not False:
+            if left is None or (deadline is not None and time.monotonic() >= deadline):
+                return False
+        return True
+
+    def search_progress(self) -> tuple[int, int] | None:
+        """How far the search index is: message ids done and in all; None when complete."""
+        mark = self.engine.search.use(filling.mark_of)
+        newest = self.engine.read(filling.newest)
+        return None if mark == newest else (mark or 0, newest)
+
+    def rebuild_search(self) -> None:
+        """Throw the search index away; it is filled again."""
+        self.engine.search.remove()
+
+    def _fill_slice(self) -> bool | None:
+        """Index a few messages: whether more are left; None if the file cannot be used."""
+        search, with_tools = self.engine.search, self.engine.settings.search_tools
+        mark = search.use(filling.mark_of)
+        if mark is None:
+            return None
+        part = self.engine.read(
+            lambda reader: filling.read_slice(reader, mark, with_tools=with_tools)
+        )
+        if part.through == mark:
+            return False
+        done = search.use(lambda connection: filling.put(connection, part, with_tools=with_tools))
+        return done or None
+
+    def _answers(self, wish: Wish, *, by_rank: bool) -> Iterator[Candidate]:
+        self.fill_search(CATCH_UP_SECONDS)
+        is_covered = self.engine.settings.search_tools or not wish.with_tools
+        first = self._ask(wish, 0 if by_rank or wish.oldest_first else BEYOND, by_rank=by_rank)
+        if not is_covered or first is None:
+            yield from scan(self.engine.read, wish, above=0, below=BEYOND)
+            return
+        tail = scan(self.engine.read, wish, above=first.through, below=BEYOND)
+        if not wish.oldest_first:
+            yield from tail
+        yield from self._from_index(wish, first, by_rank=by_rank)
+        if wish.oldest_first:
+            yield from tail
+
+    def _ask(self, wish: Wish, position: int, *, by_rank: bool) -> IndexAnswer | None:
+        return self.engine.search.use(
+            lambda connection: ask_index(
+                connection, wish, position=position, limit=CHUNK_IDS, by_rank=by_rank
             )
-            for row in rows:
-                hit = dict(zip(HIT_NAMES, row, strict=True))
-                text = searched_text(hit)
-                if question.answers(hit, text):
-                    hit["snippet"] = snippet(text, question.words)
-                    del hit["content"], hit["tool_calls"]
-                    yield hit
-            if len(rows) < CHUNK_ROWS:
+        )
+
+    def _from_index(self, wish: Wish, answer: IndexAnswer, *, by_rank: bool) -> Iterator[Candidate]:
+        seen = 0
+        while True:
+            ids = [number for number in answer.ids if number <= answer.through]
+            for candidate in self.engine.read(lambda reader, i=ids: by_ids(reader, i)):  # type: ignore[misc]
+                if wish.allows(candidate):
+                    yield candidate
+            seen += len(answer.ids)
+            if answer.is_all:
                 return
-            position = rows[-1][0]
+            following = self._ask(wish, seen if by_rank else answer.ids[-1], by_rank=by_rank)
+            if following is None:
+                return
+            answer = following
 
-    def _with_context(self, hit: dict[str, Any]) -> dict[str, Any]:
+    def _hit(self, wish: Wish, candidate: Candidate) -> dict[str, Any]:
+        row = candidate.row
+
         def around(reader: Reader) -> list[tuple[Any, ...]]:
-            return reader.rows(NEIGHBOURS, (hit["session_id"], hit["id"] - 1, hit["id"] + 1))
+            return reader.rows(NEIGHBOURS, (row.session_id, row.id - 1, row.id + 1))
 
+        hit = candidate.as_hit(wish.query, with_tools=wish.with_tools)
         hit["context"] = [
             {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
             for role, content in self.engine.read(around)

@@ -277,10 +277,8 @@ class ListPart(StorePart):
         if not include_archived:
             words.append("s.archived = 0")
         self.refresh_index()
-        sql = (
-            "SELECT count(*) FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id"  # noqa: S608
-            f" WHERE {' AND '.join(words)}"
-        )
+        join = " JOIN sessions s ON s.id = i.session_id" if len(words) > 1 else ""
+        sql = f"SELECT count(*) FROM hermes_session_index i{join} WHERE {' AND '.join(words)}"  # noqa: S608
         return int(self.engine.read(lambda reader: reader.value(sql, values)))
 
     def refresh_index(self) -> None:

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import StoreError
-from hermes_state import index, usage
+from hermes_state import index
 from hermes_state.health import reindex_stale
 from hermes_state.part import StorePart
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 BY_SOURCE: Final = """
     SELECT s.source, count(*), coalesce(sum(s.message_count), 0),
-           coalesce(sum(s.tool_call_count), 0), sum(s.ended_at IS NULL), min(s.started_at)
+           coalesce(sum(s.tool_call_count), 0), sum(s.ended_at IS NULL), min(s.started_at),
+           coalesce(sum(s.input_tokens), 0), coalesce(sum(s.output_tokens), 0),
+           coalesce(sum(coalesce(s.actual_cost_usd, s.estimated_cost_usd)), 0.0)
     FROM sessions s GROUP BY s.source ORDER BY 2 DESC
 """
+COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
 LIFETIME: Final = """
     SELECT coalesce(sum(lifetime_messages), 0), coalesce(sum(lifetime_tool_calls), 0),
            max(last_activity), coalesce(sum(shown = 2), 0)
@@ -35,7 +38,6 @@ DANGLING: Final = """
 def statistics(reader: Reader, path: Path) -> dict[str, Any]:
     """What `hermes sessions stats` shows."""
     sources = reader.rows(BY_SOURCE)
-    totals: Any = reader.row(usage.TOTALS)
     found: dict[str, Any] = {
         "sessions": sum(row[1] for row in sources),
         "messages": sum(row[2] for row in sources),
@@ -43,9 +45,9 @@ def statistics(reader: Reader, path: Path) -> dict[str, Any]:
         "open_sessions": sum(row[4] for row in sources),
         "first_started_at": min((row[5] for row in sources), default=None),
         "by_source": {row[0]: {"sessions": row[1], "messages": row[2]} for row in sources},
-        "input_tokens": totals[0],
-        "output_tokens": totals[1],
-        "estimated_cost_usd": totals[6],
+        "input_tokens": sum(row[6] for row in sources),
+        "output_tokens": sum(row[7] for row in sources),
+        "estimated_cost_usd": sum((row[8] for row in sources), 0.0),
         "last_active": None,
         "trashed": 0,
         "lifetime_messages": 0,
@@ -75,14 +77,14 @@ class StatisticsPart(StorePart):
 
     def session_count_by_source(self) -> dict[str, int]:
         """How many sessions each source has."""
-        rows = self.engine.read(lambda reader: reader.rows(BY_SOURCE))
+        rows = self.engine.read(lambda reader: reader.rows(COUNT_BY_SOURCE))
         return {row[0]: row[1] for row in rows}
 
     def clean_up(self) -> int:
         """Forget identities of messages that were removed for good, in slices; how many."""
         total = 0
         while True:
-            gone = self.engine.write(lambda tx: tx.execute(DANGLING, (b"",)).rowcount)
+            gone = self.engine.write_upkeep(lambda tx: tx.execute(DANGLING, (b"",)).rowcount)
             total += gone
             if not gone:
                 return total
@@ -91,7 +93,7 @@ class StatisticsPart(StorePart):
         """Compute again every index row that does not agree with its rows; how many."""
         stale = self.engine.read(reindex_stale)
         for session_id in stale:
-            self.engine.write(
+            self.engine.write_upkeep(
                 lambda tx, session_id=session_id: index.reindex(tx, session_id)  # type: ignore[misc]
             )
         return len(stale)

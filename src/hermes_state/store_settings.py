@@ -15,6 +15,7 @@ NAMES = (
     "store.trash_days",
     "store.wal_limit_mb",
     "store.draft_interval_ms",
+    "search.tool_output",
     "sessions.auto_prune",
     "sessions.retention_days",
 )
@@ -28,6 +29,7 @@ class StoreSettings(NamedTuple):
     wal_limit_mb: int = 64
     draft_interval_ms: int = 150
     retention_days: int = 0  # 0: nothing is pruned by itself
+    search_tools: bool = False
 
     @classmethod
     def of_home(cls) -> StoreSettings:
@@ -45,6 +47,7 @@ class StoreSettings(NamedTuple):
                 wal_limit_mb=settings.get_int("store.wal_limit_mb"),
                 draft_interval_ms=settings.get_int("store.draft_interval_ms"),
                 retention_days=retention_policy(settings).days,
+                search_tools=settings.get_bool("search.tool_output"),
             )
         except ConfigError as error:
             log.warning("the store's settings cannot be used, so its defaults are: %s", error)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, sessions
+from hermes_state.pace import SLICE_SECONDS
 from hermes_state.part import StorePart
+from hermes_state.search import filling
 from hermes_state.session_extra import set_fact
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from hermes_state.transaction import Reader, Tx
 
 SLICE_ROWS: Final = 20
-SLICE_SECONDS: Final = 0.03
-BREATH_SECONDS: Final = 0.005
 DAY_SECONDS: Final = 86400.0
 
 PUT = """
@@ -130,7 +130,7 @@ class TrashPart(StorePart):
         """Move sessions into the trash; how many."""
         done = 0
         for session_id in session_ids:
-            done += self.engine.write(
+            done += self.engine.write_upkeep(
                 lambda tx, session_id=session_id: self._trash_with_delegates(  # type: ignore[misc]
                     tx, session_id, reason
                 )
@@ -158,18 +158,53 @@ class TrashPart(StorePart):
         return self.engine.read(lambda reader: reader.dicts(LIST))
 
     def purge_session(self, session_id: str) -> bool:
-        """Remove a session for good, in slices that let other writers through."""
+        """Remove a session for good, its words in the search index too.
+
+        It works in slices that let other writers through.
+        """
+        done = self._purge(session_id)
+        self._clean_search()
+        return done
+
+    def _purge(self, session_id: str) -> bool:
         if self.engine.read(lambda reader: sessions.get(reader, session_id)) is None:
             return False
-        while not self.engine.write(lambda tx: purge_some(tx, session_id)):
-            time.sleep(BREATH_SECONDS)
+        self._forget_words(session_id)
+        while not self.engine.write_upkeep(lambda tx: purge_some(tx, session_id)):
+            pass  # the session had more rows than one slice removes
         return True
 
     def purge_trash(self, older_than_days: float = 30) -> int:
         """Remove for good what has been in the trash that long; how many sessions."""
         before = self.clock.now() - older_than_days * DAY_SECONDS
         due = self.engine.read(lambda reader: reader.rows(OLD, (before,)))
-        return sum(self.purge_session(session_id) for (session_id,) in due)
+        count = sum(self._purge(session_id) for (session_id,) in due)
+        self._clean_search()
+        return count
+
+    def _forget_words(self, session_id: str) -> None:
+        """Take a session out of the search index, before its rows are gone."""
+        search, with_tools = self.engine.search, self.engine.settings.search_tools
+        last = 0
+        while search.path.exists():
+            rows = self.engine.read(
+                lambda reader, last=last: filling.read_session(reader, session_id, last)  # type: ignore[misc]
+            )
+            if not rows:
+                return
+            if not search.use(lambda c, rows=rows: filling.forget(c, rows, with_tools=with_tools)):  # type: ignore[misc]
+                search.remove()
+            last = rows[-1].id
+
+    def _clean_search(self) -> None:
+        """Write the index anew without what was forgotten; deleted entries linger otherwise."""
+        search = self.engine.search
+        is_first = True
+        while search.path.exists():
+            done = search.use(lambda c, first=is_first: filling.merge(c, is_first=first))  # type: ignore[misc]
+            if done is not False:
+                return
+            is_first = False
 
     def set_session_hidden(self, session_id: str, hidden: bool = True) -> bool:
         """Hide a session from front ends that honour it."""

@@ -14,16 +14,15 @@ writes, or Ctrl-C in the middle of a write, can neither deadlock nor tear a tran
 from __future__ import annotations
 
 import _thread
-import heapq
 import logging
 import os
 import threading
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hermes_core.errors import StoreError
-from hermes_core.isolate import Step, attempt
+from hermes_state.apart import is_main_thread, run_apart
+from hermes_state.attendant import Attendant
 from hermes_state.driver import sqlite3
 from hermes_state.foreign_triggers import drop_if_guilty
 from hermes_state.trouble import is_passing
@@ -37,6 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 LARGEST_GROUP = 128
+LONGEST_STOP_SECONDS = 30.0
 
 
 class Job(Generic[T]):
@@ -67,49 +67,33 @@ class Job(Generic[T]):
 class Writer:
     """Runs jobs one group at a time on the process's only writing connection."""
 
-    def __init__(self, transaction: Tx, name: str) -> None:
+    def __init__(self, transaction: Tx) -> None:
         self._tx = transaction
-        self._name = name
         self._queue: deque[Job[object]] = deque()
         self._turn = threading.Lock()
         self._leader = 0
         self._pid = os.getpid()
-        self._wake = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._timed: list[tuple[float, int, Callable[[], object]]] = []
-        self._sequence = 0
-        self._is_stopping = False
+        self._attendant = Attendant(lambda: self._lead_while_free(patient=True))
         self._is_closed = False
 
     def submit(self, work: Callable[[Tx], T]) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
         job = self._enqueue(work)
-        if threading.current_thread() is threading.main_thread():
-            self._hand_over()
+        if is_main_thread():
+            self._attendant.call()
         else:
             self._lead_while_free()
         return job.outcome()
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Call *act* on the writer's own thread after a while, or when the writer stops."""
-        with self._wake:
-            if self._is_stopping:
-                return
-            self._sequence += 1
-            heapq.heappush(self._timed, (time.monotonic() + seconds, self._sequence, act))
-            self._start_thread()
-            self._wake.notify()
+        self._attendant.later(seconds, act)
 
     def close(self) -> None:
         """Finish what is queued, then stop."""
-        with self._wake:
-            self._is_stopping = True
-            self._wake.notify()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=30)
+        self._attendant.stop(LONGEST_STOP_SECONDS)
         self._is_closed = True
-        self._lead_while_free()
+        run_apart(self._lead_while_free)
 
     def _enqueue(self, work: Callable[[Tx], T]) -> Job[T]:
         if self._is_closed:
@@ -121,37 +105,6 @@ class Writer:
         job = Job(work)
         self._queue.append(cast("Job[object]", job))
         return job
-
-    def _hand_over(self) -> None:
-        with self._wake:
-            self._start_thread()
-            self._wake.notify()
-
-    def _start_thread(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            self._lead_while_free(patient=True)
-            with self._wake:
-                due = self._next_due()
-                if due is None:
-                    if self._is_stopping and not self._queue:
-                        return
-                    if not self._queue:
-                        self._wake.wait(self._patience())
-                    continue
-            attempt(Step("a timed task of the store", due))
-
-    def _next_due(self) -> Callable[[], object] | None:
-        if self._timed and (self._is_stopping or self._timed[0][0] <= time.monotonic()):
-            return heapq.heappop(self._timed)[2]
-        return None
-
-    def _patience(self) -> float | None:
-        return max(0.0, self._timed[0][0] - time.monotonic()) if self._timed else None
 
     def _lead_while_free(self, *, patient: bool = False) -> None:
         """Work for everybody who waits, unless another thread is already doing so."""

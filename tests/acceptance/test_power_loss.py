@@ -66,6 +66,7 @@ def test_the_harness_sees_what_weaker_settings_lose(cut_power, figures):
     _run, normal, _examples = cut_power("NORMAL", images)
     figures("power cuts, control with NORMAL", **normal)
     assert normal["images_losing"] > images // 10
+    assert normal["corrupt"] == 0
     _run, off, _examples = cut_power("OFF", images)
     figures("power cuts, control with OFF", **off)
     assert off["corrupt"] > images // 10

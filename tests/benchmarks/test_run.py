@@ -1,0 +1,49 @@
+"""The benchmarks run through; what they measure is nobody's business here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from figures import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+
+
+def test_a_quick_run_measures_everything_and_keeps_it_where_told(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = run("--quick", "--data", tmp_path / "data", "--results", results)
+    # 1 means that a target was missed, which a busy machine may do.
+    assert done.returncode in {0, 1}, done.stderr
+    names = sorted(path.stem.split("-")[-1] for path in results.glob("*.json"))
+    assert names == ["appends", "lists", "opening", "space", "startup"]
+    for path in results.glob("*.json"):
+        found = json.loads(path.read_text("utf-8"))
+        assert set(found["machine"]) == {"cpu_count", "python", "sqlite", "fsync_p50_ms"}
+        for figure in found["figures"]:
+            assert figure["name"] in done.stdout
+            assert figure["value"] >= 0 or "over the command" in figure["name"]
+
+
+@pytest.mark.parametrize(
+    ("figure", "is_met"),
+    [
+        (Figure("f", 9.0, "ms", 1.0, 10), True),
+        (Figure("f", 11.0, "ms", 1.0, 10), False),
+        (Figure("f", 3.0, "ms", 2.0, 1.5, "ratio"), True),
+        (Figure("f", 3.0, "ms", 2.0, 1.4, "ratio"), False),
+        (Figure("f", 3.0, "ms", 2.0, 1.4, "ratio", measured_ratio=1.3), True),
+        (Figure("f", 3.0, "ms"), None),
+    ],
+)
+def test_a_target_is_met_or_missed(figure: Figure, is_met: bool | None) -> None:
+    assert figure.is_met is is_met

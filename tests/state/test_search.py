@@ -1,0 +1,330 @@
+"""Searching finds what reading everything would find, and only that."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_core.clock import ManualClock
+from hermes_core.errors import UsageError
+from hermes_core.messages import plain_text
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+from hermes_state.search.filling import Row, facets
+from hermes_state.search.query import parse
+from hermes_state.search.tokens import composed, fold, words
+from hermes_state.store_settings import StoreSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WORDS = [
+    "error", "Error:", "permission", "mission", "foo_bar.py", "Straße", "café", "cafe\u0301",
+    "中文", "文字", "图片", "日本語", "カタカナ", "학교에서", "학교", "привет", "Привет!", "🎉",
+    "नमस्ते", "ไทย", "a", "ab", "123", "x" * 60, "\uff26\uff35\uff2c\uff2c", "don't",
+    "--", "\x00", "مرحبا",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=6).map(" ".join)
+QUERIES = st.one_of(
+    st.sampled_from(["error", "ERROR -permission", '"foo bar"', "中", "文字", "图片 OR 日本",
+                     "per*", "학교", "학", "🎉", "cafe", "ก", "strasse", "straße", "x*", "full",
+                     "don"]),
+    TEXTS.filter(lambda text: bool(words(text))),
+)  # fmt: skip
+MESSAGES = st.lists(
+    st.tuples(
+        st.sampled_from(["s1", "s2", "s3"]),
+        st.sampled_from(["user", "assistant", "tool"]),
+        TEXTS,
+        st.integers(0, 1000),
+    ),
+    max_size=25,
+)
+
+
+class Reference:
+    """The plain scan: every message in turn, nothing remembered."""
+
+    def __init__(self, db: SessionDB, sources: dict[str, str]) -> None:
+        self.rows = [
+            {**message, "source": sources[session_id]}
+            for session_id in sources
+            for message in db.get_messages(session_id, include_inactive=True)
+        ]
+
+    def answers(self, query: str, *, with_tools: bool, inside: bool, **wish: object) -> list[dict]:
+        parsed = parse(query, is_inside=inside)
+        found = []
+        for row in sorted(self.rows, key=lambda row: -row["id"]):
+            if not with_tools and row["role"] not in ("user", "assistant"):
+                continue
+            if not wish.get("include_inactive") and not (row["active"] or row["compacted"]):
+                continue
+            if (role := wish.get("role")) and row["role"] != role:
+                continue
+            if (source := wish.get("source")) and row["source"] != source:
+                continue
+            if (session := wish.get("session_id")) and row["session_id"] != session:
+                continue
+            if not wish.get("since", 0) <= row["timestamp"] < wish.get("until", math.inf):
+                continue
+            if parsed.matches(words(text_of(row, with_tools=with_tools))):
+                found.append(row)
+        return found
+
+
+def text_of(row: dict, *, with_tools: bool) -> str:
+    text = plain_text(row["content"])
+    return "\n".join(p for p in (text, row["tool_name"]) if p) if with_tools else text
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, dict[str, str]]:
+    shutil.rmtree(folder, ignore_errors=True)
+    sources = {"s1": "cli", "s2": "telegram", "s3": "te-legram"}
+    db = SessionDB(folder / "state.db", settings=StoreSettings(**options), is_recovering=False)
+    for session_id, source in sources.items():
+        db.create_session(session_id, source)
+    for session_id, role, text, at in messages:
+        db.append_message(session_id, role, text, timestamp=float(at))
+    return db, sources
+
+
+@given(
+    messages=MESSAGES, query=QUERIES, inside=st.booleans(), with_tools=st.booleans(),
+    indexed_tools=st.booleans(), role=st.sampled_from([None, "user", "tool"]),
+    source=st.sampled_from([None, "telegram", "te-legram"]),
+    session_id=st.sampled_from([None, "s2"]), span=st.sampled_from([(0, math.inf), (200, 700)]),
+    include_inactive=st.booleans(), is_filled=st.booleans(), undone=st.booleans(),
+)  # fmt: skip
+@settings(
+    max_examples=150, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_the_index_answers_as_a_plain_scan_does(
+    folder, messages, query, inside, with_tools, indexed_tools, role, source, session_id, span,
+    include_inactive, is_filled, undone,
+) -> None:  # fmt: skip
+    db, sources = filled(folder, messages, search_tools=indexed_tools)
+    with db:
+        if is_filled:
+            assert db.fill_search()
+        if undone:
+            db.undo("s1")
+        wish = {"session_id": session_id, "include_inactive": include_inactive}
+        wish |= {"since": span[0], "until": span[1]}
+        with_tools = with_tools or role == "tool"
+        expected = Reference(db, sources).answers(
+            query, with_tools=with_tools, inside=inside, role=role, source=source, **wish
+        )
+        options = {
+            "role_filter": [role] if role else None,
+            "source_filter": [source] if source else None,
+            "with_tools": with_tools, "inside_words": inside, "limit": -1, **wish,
+        }  # fmt: skip
+        newest = [hit["id"] for hit in db.search_messages(query, sort="newest", **options)]
+        assert newest == [row["id"] for row in expected]
+        oldest = [hit["id"] for hit in db.search_messages(query, sort="oldest", **options)]
+        assert oldest == newest[::-1]
+        ranked = [hit["id"] for hit in db.search_messages(query, sort="rank", **options)]
+        assert sorted(ranked) == sorted(newest)
+        page = db.search_messages(query, sort="newest", **{**options, "limit": 2}, offset=1)
+        assert [hit["id"] for hit in page] == newest[1:3]
+        for hit in page:
+            for start, stop in hit["offsets"]:
+                assert hit["snippet_text"][start:stop]
+
+
+def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
+    """BM25 as the index computes it: over all words of a message, facets included."""
+    lengths = {
+        key: len(words(plain_text(row.content))) + len(facets(row).split())
+        for key, row in documents.items()
+    }
+    average = sum(lengths.values()) / len(lengths)
+    score = 0.0
+    for word in words(text):
+        having = [k for k, row in documents.items() if word in words(plain_text(row.content))]
+        weight = max(math.log((len(documents) - len(having) + 0.5) / (len(having) + 0.5)), 1e-6)
+        count = words(plain_text(documents[number].content)).count(word)
+        part = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[number] / average))
+        score += weight * part
+    return score
+
+
+@given(messages=MESSAGES, query=st.sampled_from(["error", "error permission", "mission"]))
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_the_best_come_first_by_rank(folder, messages, query) -> None:
+    db, sources = filled(folder, messages)
+    with db:
+        documents = {
+            m["id"]: Row(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
+            for s in sources
+            for m in db.get_messages(s)
+            if m["role"] != "tool"
+        }
+        db.fill_search()
+        found = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
+        scores = [rank_of(documents, query, number) for number in found]
+        for better, worse in itertools.pairwise(scores):
+            assert better >= worse - 1e-9
+
+
+@given(st.text())
+def test_folding_keeps_every_place(text: str) -> None:
+    whole = composed(text)
+    assert len(fold(whole)) == len(whole)
+
+
+@given(st.text(alphabet=st.characters(codec="ascii")))
+def test_the_quick_way_for_ascii_gives_the_same_words(text: str) -> None:
+    assert words(text) == words(text + " 中")[:-1]
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB(clock=ManualClock()) as store:
+        store.create_session("s", "cli")
+        yield store
+
+
+def test_what_was_just_said_is_found(db: SessionDB) -> None:
+    for number in range(50):
+        db.append_message("s", "user", f"number{number}")
+        assert len(db.search_messages(f"number{number}")) == 1
+
+
+def test_a_query_of_only_unwanted_words_is_refused(db: SessionDB) -> None:
+    with pytest.raises(UsageError, match="at least one word"):
+        db.search_messages("-no")
+    assert db.search_messages("... --- !!!") == []
+
+
+def test_what_lies_in_the_trash_is_not_found_until_it_is_restored(db: SessionDB) -> None:
+    db.append_message("s", "user", "zebra")
+    db.search_messages("zebra")
+    db.delete_session("s")
+    assert db.search_messages("zebra") == []
+    db.restore_session("s")
+    assert len(db.search_messages("zebra")) == 1
+
+
+def test_a_purged_secret_leaves_no_trace_in_the_index(db: SessionDB, hermes_home: Path) -> None:
+    db.append_message("s", "user", "my password is Xyzzy12345 thanks")
+    db.create_session("t", "cli")
+    db.append_message("t", "user", "thanks a lot for the password manager")
+    for number in range(300):
+        db.append_message("t", "user", f"filler {number}")
+    assert db.fill_search()
+    assert len(db.search_messages("zzy123", inside_words=True)) == 1
+    db.purge_session("s")
+    db.engine.search.close()
+    assert b"xyzzy" not in (hermes_home / "search.db").read_bytes().lower()
+    assert db.search_messages("xyzzy12345") == []
+    assert len(db.search_messages("password")) == 1
+
+
+def test_covering_tools_is_a_setting_that_can_change(hermes_home: Path) -> None:
+    for covers in (False, True, False):
+        with SessionDB(settings=StoreSettings(search_tools=covers)) as db:
+            db.ensure_session("s", "cli")
+            db.append_message("s", "tool", "traceback of doom", tool_name="shell")
+            assert db.fill_search()
+            assert db.search_messages("doom") == []
+            assert db.search_messages("doom", with_tools=True)
+
+
+def garbage_header(path: Path) -> None:
+    path.write_bytes(b"this is not a database at all" * 400)
+
+
+def truncated(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def missing_shadow_table(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'body_data'")
+
+
+def missing_row(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM body_data WHERE id = 10")
+
+
+def deleted(path: Path) -> None:
+    for file in path.parent.glob("search.db*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [garbage_header, truncated, missing_shadow_table, missing_row, deleted]
+)
+@pytest.mark.parametrize("is_open", [True, False])
+def test_damage_stops_no_write_and_heals(hermes_home: Path, damage, is_open: bool) -> None:
+    path = hermes_home / "search.db"
+    with SessionDB() as db:
+        db.create_session("s", "cli")
+        for number in range(100):
+            db.append_message("s", "user", f"before {number} " + "word " * 50)
+        assert db.fill_search()
+        if not is_open:
+            db.engine.search.close()
+        else:
+            db.search_messages("before")
+        db.engine.search.use(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        if not is_open:
+            db.engine.search.close()
+        damage(path)
+        written = [db.append_message("s", "user", f"after {number}") for number in range(20)]
+        assert all(written)
+        assert len(db.search_messages("after", limit=-1)) == 20
+        db.fill_search()
+        assert len(db.search_messages("before", limit=-1)) == 100
+        assert db.fill_search()
+        assert db.search_progress() is None
+
+
+def test_a_locked_search_file_stops_nothing(hermes_home: Path) -> None:
+    with SessionDB() as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "before")
+        db.fill_search()
+        with closing(sqlite3.connect(hermes_home / "search.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert all(db.append_message("s", "user", f"after {n}") for n in range(20))
+            assert len(db.search_messages("after", limit=-1)) == 20
+            other.execute("ROLLBACK")
+        assert db.fill_search()
+        assert len(db.search_messages("after", limit=-1)) == 20
+
+
+def test_a_search_file_that_cannot_be_written_stops_nothing(hermes_home: Path) -> None:
+    with SessionDB() as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "before")
+        db.fill_search()
+        db.engine.search.use(lambda c: c.execute("PRAGMA query_only = ON"))
+        assert all(db.append_message("s", "user", f"after {n}") for n in range(20))
+        assert len(db.search_messages("after", limit=-1)) == 20
+        assert len(db.search_messages("before")) == 1
+        db.engine.search.close()
+        assert db.fill_search()
