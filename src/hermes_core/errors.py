@@ -8,6 +8,7 @@
         TitleError               a text cannot be the title of a session
       KeyFormatError             a session key cannot be read
       IdFormatError              a message or event id cannot be read
+      PluginError                a plugin cannot be used
       StoreError                 the session store refused or failed
         StoreUnavailableError    the file cannot be opened or written here
           NotADatabaseError      the file is something else
@@ -61,6 +62,10 @@ class KeyFormatError(HermesError, ValueError):
 
 class IdFormatError(HermesError, ValueError):
     """A message or event id cannot be read."""
+
+
+class PluginError(HermesError):
+    """A plugin cannot be used."""
 
 
 class StoreError(HermesError):

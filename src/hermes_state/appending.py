@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError, StoreError
 from hermes_core.ids import foreign_row_id, uid_bytes
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from hermes_state.message_rows import NewMessage
     from hermes_state.transaction import Tx
 
+DAY_SECONDS: Final = 86_400
+
 KNOWN_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
+NEWEST_UID = "SELECT max(uid) FROM hermes_message WHERE uid < ?"
 PUT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
 HELD_BY = "SELECT token FROM hermes_lease WHERE session_id = ?"
 COUNT_IN_SESSION = """
@@ -89,12 +92,28 @@ def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, 
     if row_id is not None:
         return (row_id if tx.value(SESSION_OF, (row_id,)) == session_id else None), None
     key = _uid_key(uid)
+    if _is_above_all(tx, key):
+        return None, key
     known = tx.value(KNOWN_UID, (key,))
     if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
         # Known in another conversation: here it has an identity derived from both.
         key = _digest(key + session_id.encode())
         known = tx.value(KNOWN_UID, (key,))
     return known, key
+
+
+def _is_above_all(tx: Tx, key: bytes) -> bool:
+    """Whether an identity is above every stored one, so that none can be equal to it.
+
+    An identity of ours begins with the time at which it was made, so a new one nearly
+    always is, and is not looked up. A hashed one may lie anywhere: the limit of a day from
+    now keeps it out of the comparison.
+    """
+    if tx.newest_uid is None:
+        milliseconds = max(0, int((tx.clock.now() + DAY_SECONDS) * 1000))
+        tx.uid_limit = milliseconds.to_bytes(8, "big")[2:]
+        tx.newest_uid = tx.value(NEWEST_UID, (tx.uid_limit,)) or b""
+    return tx.newest_uid < key < tx.uid_limit
 
 
 def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> int:
@@ -114,6 +133,8 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
         raise StoreError("the database gave the message no row id")
     if key is not None:
         tx.execute(PUT_UID, (key, row_id))
+        if tx.newest_uid is not None and tx.newest_uid < key < tx.uid_limit:
+            tx.newest_uid = key
     return row_id
 
 

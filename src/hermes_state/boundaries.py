@@ -40,6 +40,17 @@ GIVE_BACK = """
     UPDATE hermes_boundary SET state = 'waiting', process_id = NULL
     WHERE state = 'delivering' AND process_id = ?
 """
+TAKEN = "SELECT consumer FROM hermes_delivery WHERE event_id = ?"
+TAKE = """
+    INSERT INTO hermes_delivery (event_id, consumer, taken_at) VALUES (?, ?, ?)
+    ON CONFLICT DO NOTHING
+"""
+UNTAKE = "DELETE FROM hermes_delivery WHERE event_id = ?"
+AGAIN = """
+    UPDATE hermes_boundary SET state = 'waiting', attempts = 0, due_at = ?, error = NULL,
+        settled_at = NULL
+    WHERE event_id = ?
+"""
 LIST = "SELECT * FROM hermes_boundary ORDER BY sequence DESC LIMIT ?"
 LIST_OF_SESSION = """
     SELECT * FROM hermes_boundary WHERE session_id = ? ORDER BY sequence DESC LIMIT ?
@@ -76,6 +87,7 @@ class BoundaryPart(StorePart):
         """Take events that are due, oldest first; each counts as an attempt."""
 
         def claim(tx: Tx) -> list[dict[str, Any]]:
+            self.present(tx)
             due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
             return [event for (sequence,) in due for event in tx.dicts(GET, (sequence,))]
@@ -96,6 +108,24 @@ class BoundaryPart(StorePart):
                 tx.execute(SETTLE, ("waiting", None, now + 2.0**attempts, error, event_id))
 
         self.engine.write(settle)
+
+    def taken_by(self, event_id: str) -> set[str]:
+        """The listeners that have taken an event."""
+        rows = self.engine.read(lambda reader: reader.rows(TAKEN, (event_id,)))
+        return {row[0] for row in rows}
+
+    def note_taken(self, event_id: str, consumer: str) -> None:
+        """A listener has taken an event and is not given it again."""
+        self.engine.write(lambda tx: tx.run(TAKE, (event_id, consumer, tx.clock.now())))
+
+    def replay_boundary(self, event_id: str) -> bool:
+        """Deliver an event again, to everybody; False if there is no such event."""
+
+        def replay(tx: Tx) -> bool:
+            tx.run(UNTAKE, (event_id,))
+            return tx.execute(AGAIN, (tx.clock.now(), event_id)).rowcount > 0
+
+        return self.engine.write(replay)
 
     def list_boundaries(
         self, session_id: str | None = None, limit: int = 50

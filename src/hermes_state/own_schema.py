@@ -173,6 +173,15 @@ OWN_TABLES: Final = (
     " ON hermes_boundary(session_id, epoch) WHERE is_final = 1",
     "CREATE INDEX IF NOT EXISTS hermes_boundary_undelivered ON hermes_boundary(due_at, sequence)"
     " WHERE state IN ('waiting', 'delivering')",
+    # Which listener has taken which event.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_delivery (
+        event_id TEXT NOT NULL,
+        consumer TEXT NOT NULL,
+        taken_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (event_id, consumer)
+    ) {clustered}
+    """,
     """
     CREATE TABLE IF NOT EXISTS hermes_undo (
         undo_id {identity},

@@ -59,6 +59,9 @@ class Tx(Reader):
     the file says of it. When another program has written in the meantime, `catch_up`
     looks at what it wrote, before any work of ours begins; `is_behind` says that it has
     not seen all of it yet.
+
+    `newest_uid` is the highest message identity below `uid_limit`, or None while that is
+    not known; after a rollback it may be too high, which costs a look-up and nothing else.
     """
 
     def __init__(
@@ -74,6 +77,8 @@ class Tx(Reader):
         self.covered = 0
         self.marked = 0
         self.is_behind = False
+        self.newest_uid: bytes | None = None
+        self.uid_limit = b""
         self._connect = connect
         self._catch_up = catch_up
         self._before_commit = before_commit
@@ -108,6 +113,7 @@ class Tx(Reader):
         version = self.value("PRAGMA data_version")
         if version != self._version or self.is_behind:
             self._version = version
+            self.newest_uid = None
             self._catch_up(self)
 
     def commit(self) -> None:

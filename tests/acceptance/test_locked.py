@@ -73,6 +73,18 @@ def test_messages_of_a_killed_process_are_stored_by_the_next(meet, state_db, fig
     figures("database locked, then kill -9", **check(worker, state_db))
 
 
+def test_a_reply_shown_meanwhile_is_kept_though_nothing_follows(meet, state_db):
+    worker, holder = meet("stream", 1.0)
+    worker.wait_for("shown")
+    holder.wait()
+    time.sleep(2.0)
+    worker.kill()
+    with SessionDB(state_db) as db:
+        last = db.get_messages("one")[-1]
+    assert last["content"] == "the beginning of an answer"
+    assert last["finish_reason"] == "interrupted"
+
+
 def test_a_store_closed_with_messages_waiting_stores_them_when_opened_again(
     meet, state_db, tmp_path
 ):

@@ -77,3 +77,27 @@ def check_ends(state_db, workers) -> None:
             assert session["end_reason"] in expected | {"interrupted by the user"}
             finals = [one for one in db.list_boundaries(f"s{number}") if one["is_final"]]
             assert len(finals) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["raise", "write"])
+def test_a_storm_of_signals_neither_hangs_nor_tears_anything(mode, state_db, tmp_path, figures):
+    seconds = size(4, 60)
+    with Worker("storm.py", tmp_path, state_db, "one", mode, seconds) as worker:
+        assert worker.wait(seconds + 30) == 0, worker.complaints()
+        counted = worker.said("counted")[0]
+    contents = Contents(state_db)
+    assert contents.integrity == [("ok",)]
+    assert contents.doubled() == 0
+    assert_healthy(state_db)
+    known = counted["stored"] + counted["by_handler"] + 2  # one after the storm, and the reply
+    if mode == "write":
+        assert counted["rows"] == known
+        assert counted["by_handler"] > 100
+    else:
+        # An interrupted write may have been stored; an acknowledged one was.
+        assert known <= counted["rows"] <= known + counted["interrupted"]
+        assert counted["interrupted"] > 100
+    assert counted["shown"] >= counted["stored"] + counted["by_handler"]
+    figures(f"a storm of signals ({mode})", **{k: v for k, v in counted.items() if k != "kind"})

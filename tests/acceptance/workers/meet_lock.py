@@ -4,7 +4,8 @@
 
 WAY says how: `on` (until the database takes messages again, then stop), `two stores` (as
 `on`, through two stores of this process in turn), `reopen` (close while messages wait, open
-again later), `handler` (a signal handler stores messages too).
+again later), `handler` (a signal handler stores messages too), `stream` (show one piece of a
+reply, then nothing more).
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ if way == "handler":
 report.say("ready")
 while not Path(go).exists():
     time.sleep(0.005)
+if way == "stream":
+    stores[0].draft(session).write("the beginning of an answer")
+    report.say("shown")
+    time.sleep(60)
 if way == "reopen":
     for _ in range(3):
         append(stores[0])

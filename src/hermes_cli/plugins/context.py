@@ -1,0 +1,138 @@
+"""What a plugin is given when it registers itself."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.errors import PluginError
+from hermes_core.hooks import HOOKS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from hermes_cli.plugins.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SlashCommand:
+    """A command in conversations: `/name arguments`."""
+
+    name: str
+    handler: Callable[[str], str | None]
+    description: str = ""
+    args_hint: str = ""
+
+
+@dataclass(frozen=True)
+class CliCommand:
+    """A command of the command line: `hermes name …`."""
+
+    name: str
+    help: str
+    setup: Callable[[argparse.ArgumentParser], None]
+    handler: Callable[[argparse.Namespace], int | None]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something the agent can do."""
+
+    name: str
+    toolset: str
+    schema: dict[str, Any]
+    handler: Callable[..., Any]
+    check: Callable[[], bool] | None = None
+    requires_env: tuple[str, ...] = ()
+    is_async: bool = False
+    description: str = ""
+    emoji: str = ""
+    overrides: bool = False
+
+
+@dataclass
+class Registrations:
+    """What one plugin has registered."""
+
+    hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
+    commands: list[SlashCommand] = field(default_factory=list)
+    cli_commands: list[CliCommand] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+
+
+class PluginContext:
+    """The `ctx` of `register(ctx)`: a plugin says what it brings."""
+
+    def __init__(self, key: str, manifest: Manifest, profile_name: str = "main") -> None:
+        self.key = key
+        self.manifest = manifest
+        self.profile_name = profile_name
+        self.registered = Registrations()
+
+    def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
+        """Call *callback* with keyword arguments whenever the hook *name* happens.
+
+        The callback may be a plain or an async function. See docs/reference/hooks.md.
+        """
+        if not callable(callback):
+            raise PluginError(f"the callback for {name} cannot be called")
+        if name not in {hook.name for hook in HOOKS}:
+            log.warning(
+                "plugin %s registers for %s, which this release never calls", self.key, name
+            )
+        self.registered.hooks.append((name, callback))
+
+    def register_command(
+        self,
+        name: str,
+        handler: Callable[[str], str | None],
+        description: str = "",
+        args_hint: str = "",
+    ) -> None:
+        """Offer `/name` in conversations; *handler* gets the text behind it."""
+        clean = name.lstrip("/")
+        self.registered.commands.append(SlashCommand(clean, handler, description, args_hint))
+
+    def register_cli_command(
+        self,
+        name: str,
+        help: str,  # noqa: A002 - the name plugins already use
+        setup_fn: Callable[[argparse.ArgumentParser], None],
+        handler_fn: Callable[[argparse.Namespace], int | None],
+    ) -> None:
+        """Offer `hermes name` on the command line."""
+        self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+
+    def register_tool(
+        self,
+        name: str,
+        toolset: str,
+        schema: dict[str, Any],
+        handler: Callable[..., Any],
+        *,
+        check_fn: Callable[[], bool] | None = None,
+        requires_env: tuple[str, ...] = (),
+        is_async: bool = False,
+        description: str = "",
+        emoji: str = "",
+        override: bool = False,
+    ) -> None:
+        """Give the agent a tool."""
+        self.registered.tools.append(
+            Tool(
+                name,
+                toolset,
+                schema,
+                handler,
+                check_fn,
+                tuple(requires_env),
+                is_async,
+                description,
+                emoji,
+                override,
+            )
+        )

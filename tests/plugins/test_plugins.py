@@ -1,0 +1,310 @@
+"""Plugins are found, loaded when wanted, and can hurt nobody but themselves."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_cli import plugins
+from hermes_cli.plugins.calling import Callback
+from hermes_cli.plugins.delivery import Delivery, calls_for
+from hermes_cli.plugins.discovery import bundled_folder, discover
+from hermes_cli.plugins.manager import PluginManager
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'") -> None:
+    folder = home / "plugins" / key
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text(manifest)
+    (folder / "__init__.py").write_text(code)
+
+
+def loaded(*enabled: str, disabled: tuple[str, ...] = ()) -> PluginManager:
+    manager = PluginManager(enabled, disabled)
+    manager.load()
+    return manager
+
+
+HEARING = """
+heard = []
+def hear(**facts):
+    heard.append(facts)
+    return facts.get("answer")
+def register(ctx):
+    ctx.register_hook("on_session_start", hear)
+"""
+
+
+@pytest.fixture(autouse=True)
+def forget_plugins() -> Iterator[None]:
+    plugins.active.cache_clear()
+    yield
+    plugins.active.cache_clear()
+
+
+def test_bundled_plugins_are_there_and_not_loaded_by_themselves() -> None:
+    found = discover()
+    assert found["boundary-log"].origin == "bundled"
+    assert loaded().plugins["boundary-log"].status == "available"
+    assert bundled_folder().name == "plugins"
+
+
+def test_a_users_plugin_replaces_a_bundled_one_of_the_same_name(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "boundary-log", HEARING, "description: mine")
+    found = discover()["boundary-log"]
+    assert (found.origin, found.manifest.description) == ("user", "mine")
+
+
+def test_plugins_may_lie_two_levels_deep(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "image_gen/openai", HEARING)
+    assert loaded("image_gen/openai").plugins["image_gen/openai"].status == "loaded"
+
+
+def test_disabled_wins_over_enabled(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "mine", HEARING)
+    assert loaded("mine", disabled=("mine",)).plugins["mine"].status == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("code", "manifest", "what"),
+    [
+        ("raise RuntimeError('broken')", "", "broken"),
+        ("import sys; sys.exit(3)", "", "tried to exit"),
+        ("this is not python", "", "SyntaxError"),
+        ("x = 1", "", "no register"),
+        ("def register(ctx): ctx.register_hook('on_session_start', 3)", "", "cannot be called"),
+        ("def register(ctx): ctx.nothing()", "", "nothing"),
+        (HEARING, "kind: wizard", "wizard"),
+        (HEARING, "requires_env: [NO_SUCH_VARIABLE]", "NO_SUCH_VARIABLE"),
+        (HEARING, "provides_tools: 7", "list of names"),
+        (HEARING, "a: [", "plugin.yaml"),
+    ],
+)
+def test_one_bad_plugin_is_named_and_stops_nobody(
+    hermes_home: Path, code: str, manifest: str, what: str
+) -> None:
+    make_plugin(hermes_home, "bad", code, manifest)
+    make_plugin(hermes_home, "good", HEARING)
+    manager = loaded("bad", "good")
+    assert manager.plugins["bad"].status == "failed"
+    assert what in manager.plugins["bad"].detail
+    assert manager.plugins["good"].status == "loaded"
+    assert len(manager.call("on_session_start", {"session_id": "s"})) == 1
+
+
+def test_invoking_a_hook_collects_what_was_answered(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "one", HEARING)
+    make_plugin(hermes_home, "two", HEARING)
+    (hermes_home / "config.yaml").write_text("plugins: {enabled: [one, two]}\n")
+    assert plugins.invoke_hook("on_session_start", answer=5) == [5, 5]
+    assert plugins.invoke_hook("on_session_start") == []
+    assert plugins.invoke_hook("never_heard_of") == []
+
+
+def test_a_mistake_in_the_settings_loads_no_plugins_and_breaks_nothing(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("plugins: {enabled: {a: 1}}\n")
+    assert plugins.invoke_hook("on_session_start") == []
+
+
+def fail() -> None:
+    raise ValueError("no")
+
+
+def leave() -> None:
+    raise SystemExit(3)
+
+
+async def fail_later() -> None:
+    raise ValueError("later")
+
+
+async def answer() -> int:
+    return 7
+
+
+async def wait_for_ever() -> None:
+    await __import__("asyncio").sleep(3600)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (fail, "ValueError: no"),
+        (leave, "SystemExit: 3"),
+        (fail_later, "ValueError: later"),
+        (lambda unexpected: None, "TypeError"),
+        (lambda: time.sleep(60), "did not return"),
+        (wait_for_ever, "did not return"),
+    ],
+)
+def test_whatever_a_callback_does_is_its_own_failure(function, error: str) -> None:
+    began = time.monotonic()
+    outcome = Callback("p", "h", function).call({}, limit_seconds=0.2)
+    assert error in outcome.error
+    assert outcome.is_failure
+    assert time.monotonic() - began < 30
+
+
+def test_plain_and_async_functions_answer_alike() -> None:
+    assert Callback("p", "h", lambda: 7).call({}).result == 7
+    assert Callback("p", "h", answer).call({}).result == 7
+
+
+def test_a_callback_that_keeps_hanging_is_not_called_any_more() -> None:
+    callback = Callback("p", "h", lambda: time.sleep(60))
+    for _ in range(3):
+        callback.call({}, limit_seconds=0.05)
+    began = time.monotonic()
+    outcome = callback.call({}, limit_seconds=30)
+    assert "not called any more" in outcome.error
+    assert time.monotonic() - began < 20
+    assert callback.calls == 3
+
+
+def test_commands_and_tools_are_registered(hermes_home: Path) -> None:
+    code = """
+def register(ctx):
+    ctx.register_command("/roll", lambda args: args, "roll dice", "[sides]")
+    ctx.register_cli_command("dice", "roll", lambda parser: None, lambda args: 0)
+    ctx.register_tool("roll", "games", {"type": "object"}, lambda **k: "{}", requires_env=["X"])
+    assert ctx.manifest.name == "dice" and ctx.profile_name == "main"
+"""
+    make_plugin(hermes_home, "dice", code, "name: dice")
+    registered = loaded("dice").plugins["dice"].registered
+    assert [one.name for one in registered.commands] == ["roll"]
+    assert [one.name for one in registered.cli_commands] == ["dice"]
+    assert registered.tools[0].requires_env == ("X",)
+
+
+LISTENING = """
+import json, os, pathlib
+def hear(**facts):
+    path = pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl"
+    with path.open("a") as file:
+        file.write(json.dumps(facts) + "\\n")
+    if path.with_name("fail").exists():
+        raise RuntimeError("not now")
+def register(ctx):
+    for name in ("on_session_finalize", "on_session_reset", "on_session_boundary"):
+        ctx.register_hook(name, hear)
+"""
+
+
+def heard(home: Path) -> list[str]:
+    path = home / "heard.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB() as store:
+        store.create_session("old", "telegram")
+        yield store
+
+
+def test_an_end_is_announced_with_exactly_the_promised_facts(db: SessionDB) -> None:
+    db.end_session("old", "session_reset", new_session_id="new")
+    (event,) = db.claim_boundaries()
+    calls = calls_for(event)
+    assert [call.hook for call in calls] == [
+        "on_session_finalize",
+        "on_session_reset",
+        "on_session_boundary",
+    ]
+    assert calls[0].facts == {"session_id": "old", "platform": "telegram"}
+    assert calls[1].facts == {"session_id": "new", "platform": "telegram"}
+    assert calls[2].facts["event_id"] == event["event_id"]
+    assert calls[2].facts["reason"] == "session_reset"
+
+
+def test_a_boundary_that_is_not_an_end_finalises_nothing(db: SessionDB) -> None:
+    db.branch_session("old")
+    (event,) = db.claim_boundaries()
+    assert [call.hook for call in calls_for(event)] == ["on_session_boundary"]
+
+
+def test_every_plugin_hears_each_event_once(db: SessionDB, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "ears", LISTENING)
+    delivery = Delivery(db, loaded("ears"))
+    db.end_session("old", "idle")
+    assert delivery.deliver_due() == 1
+    assert delivery.deliver_due() == 0
+    assert len(heard(hermes_home)) == 2
+    assert db.list_boundaries()[0]["state"] == "delivered"
+
+
+def test_a_failing_plugin_is_tried_again_and_the_others_are_not(
+    db: SessionDB, hermes_home: Path
+) -> None:
+    make_plugin(hermes_home, "ears", LISTENING)
+    make_plugin(hermes_home, "broken", "def f(**k): raise ValueError('x')\n"
+                "def register(ctx): ctx.register_hook('on_session_boundary', f)")  # fmt: skip
+    delivery = Delivery(db, loaded("ears", "broken"))
+    db.end_session("old", "idle")
+    delivery.deliver_due()
+    event = db.list_boundaries()[0]
+    assert event["state"] == "waiting"
+    assert "broken:on_session_boundary:1: ValueError: x" in event["error"]
+    db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
+    delivery.deliver_due()
+    assert db.list_boundaries()[0]["attempts"] == 2
+    assert len(heard(hermes_home)) == 2
+
+
+def test_a_replayed_event_is_heard_again_with_the_same_id(db: SessionDB, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "ears", LISTENING)
+    delivery = Delivery(db, loaded("ears"))
+    db.end_session("old", "idle")
+    delivery.deliver_due()
+    assert db.replay_boundary(db.list_boundaries()[0]["event_id"])
+    delivery.deliver_due()
+    assert len(heard(hermes_home)) == 4
+    assert len(set(heard(hermes_home))) == 2
+    assert not db.replay_boundary("nothing")
+
+
+def test_delivery_in_the_background_is_prompt(db: SessionDB, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "ears", LISTENING)
+    delivery = Delivery(db, loaded("ears"))
+    delivery.start()
+    db.end_session("old", "idle")
+    deadline = time.monotonic() + 20
+    while len(heard(hermes_home)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    delivery.stop()
+    assert len(heard(hermes_home)) == 2
+
+
+def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path) -> None:
+    delivery = Delivery(db, loaded("boundary-log"))
+    db.end_session("old", "idle")
+    delivery.deliver_due()
+    db.replay_boundary(db.list_boundaries()[0]["event_id"])
+    delivery.deliver_due()
+    lines = (hermes_home / "logs" / "boundaries.jsonl").read_text().splitlines()
+    assert sum('"on_session_boundary"' in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("how", ["raise", "hang", "exit", "async", "late"])
+def test_the_misbehaving_example_harms_nobody(
+    db: SessionDB, hermes_home: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_MISBEHAVE", how)
+    make_plugin(hermes_home, "ears", LISTENING)
+    delivery = Delivery(db, loaded("misbehaving", "ears"), limit_seconds=0.2)
+    db.end_session("old", "idle")
+    delivery.deliver_due()
+    assert len(heard(hermes_home)) == 2
+    assert db.list_boundaries()[0]["state"] == "waiting"
+
+
+def test_the_misbehaving_example_can_refuse_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_MISBEHAVE", "import")
+    assert loaded("misbehaving").plugins["misbehaving"].status == "failed"
