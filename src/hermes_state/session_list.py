@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +50,9 @@ class Wish:
     trashed_only: bool = False
     id_query: str | None = None
     session_key: str | None = None
+    model: str | None = None
+    active_since: float | None = None
+    active_until: float | None = None
     limit: int = 20
     offset: int = 0
 
@@ -78,9 +82,15 @@ class Wish:
                 prefix = escaped.rstrip("/") + "/%"
                 values.extend([text.rstrip("/"), prefix] if "cwd" in sql else [f"%{escaped}%"])
                 words.append(sql)
-        if self.session_key is not None:
-            words.append("s.session_key = ?")
-            values.append(self.session_key)
+        for sql, value in (
+            ("s.session_key = ?", self.session_key),
+            ("instr(lower(s.model), lower(?)) > 0", self.model),
+            ("i.last_activity >= ?", self.active_since),
+            ("i.last_activity < ?", self.active_until),
+        ):
+            if value is not None:
+                words.append(sql)
+                values.append(value)
         return words, values
 
     def _shown(self) -> str:
@@ -139,6 +149,8 @@ def _fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
         and (wish.cwd_prefix is None or _is_inside(row["cwd"] or "", wish.cwd_prefix))
         and (wish.id_query is None or wish.id_query in row["id"])
         and (wish.session_key is None or row.get("session_key") == wish.session_key)
+        and (wish.model is None or wish.model.lower() in (row["model"] or "").lower())
+        and (wish.active_since or 0) <= row["last_active"] < (wish.active_until or math.inf)
     )
 
 
@@ -217,12 +229,17 @@ class ListPart(StorePart):
         sources: Sequence[str] | None = None,
         cwd_prefix: str | None = None,
         session_key: str | None = None,
+        model: str | None = None,
+        active_since: float | None = None,
+        active_until: float | None = None,
         trashed_only: bool = False,
     ) -> list[dict[str, Any]]:
         """Sessions with `preview` and `last_active`; `limit=-1` means all of them.
 
         Rows carry every column but the system prompt, which `get_session` gives. A
         conversation that was continued in further rows appears once, as its last one.
+        `active_since` and `active_until` bound the last activity; `model` is a part of
+        the model's name.
         """
         wish = Wish(
             sources=tuple(sources or ()) + ((source,) if source else ()),
@@ -237,6 +254,9 @@ class ListPart(StorePart):
             trashed_only=trashed_only,
             id_query=id_query,
             session_key=session_key,
+            model=model,
+            active_since=active_since,
+            active_until=active_until,
             limit=limit,
             offset=offset,
         )

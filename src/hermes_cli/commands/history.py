@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
+from hermes_cli import moments
+from hermes_cli.output import Column
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_cli.output import Output
 
+    Change = Callable[[SessionDB, str], object]
+
 Row = dict[str, Any]
+
+COLUMNS = (
+    Column("id", style="cyan"),
+    Column("when", optional=True),
+    Column("source", optional=True),
+    Column("messages", right=True, optional=True),
+    Column("conversation", flexible=True),
+    Column("state", optional=True, style="dim"),
+)
 
 NO_HISTORY = "No conversations yet: there is no history at {path}."
 LISTED_FIELDS = (
@@ -27,6 +43,13 @@ def reading() -> SessionDB:
         with contextlib.suppress(StoreUnavailableError):
             return SessionDB()
     return SessionDB(read_only=True)
+
+
+def writing() -> SessionDB:
+    """The history, to change something in it; it has to be there."""
+    if not exists():
+        raise StoreUnavailableError(no_history())
+    return SessionDB()
 
 
 def finish_indexing(db: SessionDB, out: Output) -> None:
@@ -78,3 +101,22 @@ def name(row: Row) -> str:
 def listed(row: Row) -> Row:
     """The fields of a listed conversation that programs may rely on."""
     return {key: row.get(key) for key in LISTED_FIELDS} | {"state": state(row)}
+
+
+def print_rows(rows: list[Row], out: Output) -> None:
+    """A table of conversations."""
+    now = time.time()
+    out.table(
+        COLUMNS,
+        [
+            (
+                str(row["id"]),
+                moments.ago(row.get("last_active") or row.get("started_at"), now),
+                str(row.get("source") or ""),
+                moments.number(row.get("message_count") or 0),
+                name(row),
+                state(row),
+            )
+            for row in rows
+        ],
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import moments
-from hermes_cli.commands import history, sessions
+from hermes_cli.commands import history
 from hermes_core.paths import state_db_path
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def print_history(out: Output) -> None:
     out.text(f"{conversations}, {messages} in {state_db_path()}")
     if latest:
         out.text()
-        sessions.print_rows(latest, out)
+        history.print_rows(latest, out)

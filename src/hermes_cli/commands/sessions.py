@@ -1,18 +1,19 @@
-"""`hermes sessions`: list, show, tail, stats."""
+"""`hermes sessions`: everything one can do with conversations."""
 
 from __future__ import annotations
 
-import argparse
-import time
 from typing import TYPE_CHECKING
 
 from hermes_cli import moments
-from hermes_cli.commands import history
+from hermes_cli.commands import history, session_changes, session_search, session_upkeep
+from hermes_cli.commands.session_filters import add_filters, chosen, not_negative, positive
 from hermes_cli.commands.session_reading import show, tail
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
 
 if TYPE_CHECKING:
+    import argparse
+
     from hermes_cli.output import Output
 
 EXAMPLES = """\
@@ -24,15 +25,6 @@ examples:
 
 ID is a session id or the beginning of one, a title or the beginning of one, or `last`.
 """
-COLUMNS = (
-    Column("id", style="cyan"),
-    Column("when", optional=True),
-    Column("source", optional=True),
-    Column("messages", right=True, optional=True),
-    Column("conversation", flexible=True),
-    Column("state", optional=True, style="dim"),
-)
-
 NO_STATS = {
     "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
     "trashed": 0, "first_started_at": None, "last_active": None, "database_bytes": 0,
@@ -46,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_list(actions)
     _configure_show(actions)
     _configure_tail(actions)
+    session_search.configure(actions)
+    session_changes.configure(actions)
+    session_upkeep.configure(actions)
     stats = add(
         actions,
         "stats",
@@ -64,7 +59,7 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         examples="examples:\n  hermes sessions list\n  hermes sessions list --all --json\n",
         run=print_list,
     )
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+    add_filters(parser)
     parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
     parser.add_argument("--all", action="store_true", help="no limit")
     parser.add_argument("--archived", action="store_true", help="archived ones too")
@@ -111,7 +106,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
         return 0
     with history.reading() as db:
         rows = db.list_sessions_rich(
-            source=arguments.source,
+            **chosen(arguments),
             limit=-1 if arguments.all else arguments.limit,
             order_by_last_active=True,
             include_archived=arguments.archived,
@@ -119,30 +114,11 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
         if arguments.json:
             out.json([history.listed(row) for row in rows])
         elif rows:
-            print_rows(rows, out)
+            history.print_rows(rows, out)
         else:
             out.text("No conversations fit.")
         history.finish_indexing(db, out)
     return 0
-
-
-def print_rows(rows: list[history.Row], out: Output) -> None:
-    """A table of conversations."""
-    now = time.time()
-    out.table(
-        COLUMNS,
-        [
-            (
-                str(row["id"]),
-                moments.ago(row.get("last_active") or row.get("started_at"), now),
-                str(row.get("source") or ""),
-                moments.number(row.get("message_count") or 0),
-                history.name(row),
-                history.state(row),
-            )
-            for row in rows
-        ],
-    )
 
 
 def print_stats(arguments: argparse.Namespace, out: Output) -> int:
@@ -192,19 +168,3 @@ def _stat_lines(stats: history.Row) -> list[tuple[str, str]]:
             f"{moments.size(stats['database_bytes'])} + {moments.size(stats['wal_bytes'])} log",
         ),
     ]
-
-
-def positive(text: str) -> int:
-    """A whole number above zero."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
-
-
-def not_negative(text: str) -> int:
-    """A whole number, zero included."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number

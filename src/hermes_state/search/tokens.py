@@ -9,6 +9,7 @@ words finds any run of them, one or two characters included.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,9 +27,18 @@ _ALONE: Final = (
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\u2600-\u27bf\U0001f000-\U0001faff\U00020000-\U0003ffff"
 )
-_TOKEN: Final = re.compile(f"[{_ALONE}]|[^ {_ALONE}]+")
-_IS_ALONE: Final = re.compile(f"[{_ALONE}]")
 _PICTURES: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+
+
+@functools.cache
+def _token() -> re.Pattern[str]:
+    """Made when first needed: it takes longer than opening the store."""
+    return re.compile(f"[{_ALONE}]|[^ {_ALONE}]+")
+
+
+@functools.cache
+def _alone() -> re.Pattern[str]:
+    return re.compile(f"[{_ALONE}]")
 
 
 class Token(NamedTuple):
@@ -80,17 +90,17 @@ def fold(text: str) -> str:
 
 def tokens(text: str) -> Iterator[Token]:
     """The words of a composed text, with their places."""
-    for match in _TOKEN.finditer(fold(text)):
+    for match in _token().finditer(fold(text)):
         yield Token(match.group()[:LONGEST_TOKEN], match.start(), match.end())
 
 
 def words(text: str) -> list[str]:
     """The words of a text, in order."""
     folded = fold(composed(text))
-    found = folded.split() if folded.isascii() else _TOKEN.findall(folded)
+    found = folded.split() if folded.isascii() else _token().findall(folded)
     return [word[:LONGEST_TOKEN] for word in found]
 
 
 def stands_alone(token: str) -> bool:
     """Whether a word is a single character of a script without spaces."""
-    return _IS_ALONE.match(token) is not None
+    return _alone().match(token) is not None

@@ -1,0 +1,72 @@
+"""Which conversations a command is about: the same options everywhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from typing import Any
+
+SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
+MOMENTS = "'5h', '2d', '1w' (ago), 2026-03-01 or 2026-03-01T14:30"
+
+
+def moment(text: str) -> float:
+    """A point in time as people give it: an age, or a date with or without a time."""
+    age = re.fullmatch(r"(\d+)([mhdwy])", text.strip())
+    if age:
+        return time.time() - int(age[1]) * SECONDS[age[2]]
+    from datetime import datetime  # noqa: PLC0415 - most commands are given no moment
+
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; give {MOMENTS}") from None
+
+
+def age_in_days(text: str) -> int:
+    """A number of days: '90', '90d', '12w'."""
+    age = re.fullmatch(r"(\d+)([dwy]?)", text.strip())
+    if not age:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age; give days (90) or weeks (12w)")
+    return int(age[1]) * SECONDS[age[2] or "d"] // SECONDS["d"]
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def not_negative(text: str) -> int:
+    """A whole number of at least 0."""
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """The options that narrow a list of conversations."""
+    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"active since: {MOMENTS}")
+    parser.add_argument("--until", type=moment, metavar="WHEN", help="not active since then")
+    parser.add_argument("--dir", metavar="FOLDER", help="only those held in this folder or below")
+    parser.add_argument("--model", help="only those with this (part of a) model's name")
+    parser.add_argument("--min-messages", type=not_negative, default=0, metavar="N",
+                        help="only those with at least so many messages")  # fmt: skip
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The filters as `SessionDB.list_sessions_rich` takes them."""
+    import os  # noqa: PLC0415 - a folder is rarely given
+
+    folder = os.path.abspath(arguments.dir) if arguments.dir else None  # noqa: PTH100 - no links
+    return {
+        "source": arguments.source,
+        "active_since": arguments.since,
+        "active_until": arguments.until,
+        "cwd_prefix": folder,
+        "model": arguments.model,
+        "min_message_count": arguments.min_messages,
+    }

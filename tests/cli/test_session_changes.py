@@ -1,0 +1,155 @@
+"""Keeping the history in order from the command line, as real processes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+from hermes_state import SessionDB
+from support.command_line import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def talks(hermes_home: Path) -> None:
+    now = time.time()
+    with SessionDB() as db:
+        for number, age in enumerate((1, 10, 200, 400)):
+            name = f"talk{number}"
+            at = now - age * DAY
+            db.create_session(name, "cli" if number % 2 else "telegram", started_at=at,
+                              model=f"model-{number}", cwd=f"/work{number}/here")  # fmt: skip
+            db.append_message(name, "user", f"question number{number} about 图片", timestamp=at)
+            db.append_message(name, "assistant", f"answer {number}", timestamp=at)
+            db.end_session(name, "cli_close")
+
+
+def ids(hermes: Hermes, *options: str) -> list[str]:
+    return [row["id"] for row in json.loads(hermes("sessions", "list", "--json", *options).out)]
+
+
+def test_a_conversation_is_renamed(hermes: Hermes) -> None:
+    done = hermes("sessions", "rename", "talk0", "Trip", "to", "Oslo")
+    assert (done.code, done.out) == (0, "talk0 renamed\n")
+    assert "Trip to Oslo" in hermes("sessions", "list").out
+    taken = hermes("sessions", "rename", "talk1", "Trip to Oslo")
+    assert taken.code == 2
+    assert "taken" in taken.err
+
+
+def test_filters_narrow_the_list(hermes: Hermes) -> None:
+    assert ids(hermes, "--since", "2w") == ["talk0", "talk1"]
+    assert ids(hermes, "--until", "100d") == ["talk2", "talk3"]
+    assert ids(hermes, "--model", "EL-2") == ["talk2"]
+    assert ids(hermes, "--dir", "/work3") == ["talk3"]
+    assert ids(hermes, "--min-messages", "3") == []
+    assert ids(hermes, "--source", "cli", "--since", "1y") == ["talk1"]
+    wrong = hermes("sessions", "list", "--since", "yesterday")
+    assert wrong.code == 2
+    assert "is no time" in wrong.err
+
+
+def test_archived_conversations_are_hidden_and_come_back(hermes: Hermes) -> None:
+    hermes("sessions", "archive", "talk0", "talk1")
+    assert ids(hermes) == ["talk2", "talk3"]
+    hermes("sessions", "unarchive", "talk0")
+    assert ids(hermes) == ["talk0", "talk2", "talk3"]
+
+
+def test_deleting_asks_and_restoring_brings_back(hermes: Hermes) -> None:
+    refused = hermes("sessions", "delete", "talk0")
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert hermes("sessions", "delete", "talk0", "talk1", "--yes").code == 0
+    assert ids(hermes) == ["talk2", "talk3"]
+    trash = json.loads(hermes("sessions", "restore", "--json").out)
+    assert {row["session_id"] for row in trash} == {"talk0", "talk1"}
+    assert "talk0" in hermes("sessions", "restore").out
+    assert hermes("sessions", "restore", "talk0").out == "talk0 restored\n"
+    assert ids(hermes) == ["talk0", "talk2", "talk3"]
+    assert hermes("sessions", "restore", "talk2").code == 2
+
+
+def test_on_a_terminal_the_question_is_put(hermes: Hermes) -> None:
+    first, *rest = command("sessions", "delete", "talk0")
+    for answer, left in (("n", 4), ("y", 3)):
+        terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
+        terminal.expect(r"\[y/N\]")
+        terminal.sendline(answer)
+        terminal.expect(pexpect.EOF)
+        terminal.close()
+        assert len(ids(hermes)) == left
+
+
+def test_purging_leaves_nothing(hermes: Hermes) -> None:
+    hermes("sessions", "search", "number0")
+    done = hermes("sessions", "delete", "talk0", "--purge", "--yes", "--json")
+    assert json.loads(done.out) == {"purged": ["talk0"]}
+    assert "Nothing found" in hermes("sessions", "search", "number0").out
+    assert hermes("sessions", "show", "talk0").code == 2
+
+
+def test_pruning_shows_before_it_does(hermes: Hermes) -> None:
+    hermes("sessions", "pin", "talk3")
+    shown = hermes("sessions", "prune", "--older-than", "12w")
+    assert "Would move 1 conversation" in shown.out
+    assert "talk2" in shown.out
+    assert "Spared 1: pinned" in shown.out
+    assert len(ids(hermes)) == 4
+    done = hermes("sessions", "prune", "--older-than", "90", "--yes", "--json")
+    assert json.loads(done.out) == {
+        "pruned": ["talk2"], "spared": {"pinned": 1}, "is_dry_run": False,
+    }  # fmt: skip
+    hermes("sessions", "unpin", "talk3")
+    assert "Would move 1 conversation" in hermes("sessions", "prune").out
+
+
+def test_words_are_found(hermes: Hermes) -> None:
+    done = hermes("sessions", "search", "number1")
+    assert done.code == 0
+    assert "talk1" in done.out
+    assert "question number1 about" in done.out
+    hits = json.loads(hermes("sessions", "search", "图片", "--json").out)
+    assert [hit["session_id"] for hit in hits] == ["talk0", "talk1", "talk2", "talk3"][::-1]
+    assert hits[0]["snippet_text"][slice(*hits[0]["offsets"][0])] == "图片"
+    narrow = hermes("sessions", "search", "question", "--since", "2w", "--json")
+    assert len(json.loads(narrow.out)) == 2
+    assert "talk2" in hermes("sessions", "search", "umber2", "--inside").out
+    one = hermes("sessions", "search", "question", "--session", "talk3", "--json").out
+    assert [hit["session_id"] for hit in json.loads(one)] == ["talk3"]
+    assert "Nothing found" in hermes("sessions", "search", "zebra").out
+
+
+def test_found_words_stand_out_on_a_terminal() -> None:
+    first, *rest = command("sessions", "search", "number1")
+    terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
+    terminal.expect(pexpect.EOF)
+    assert "\x1b[1;33mnumber1\x1b[0m" in terminal.before
+
+
+def test_upkeep_reports_what_it_did(hermes: Hermes, hermes_home: Path) -> None:
+    sizes = json.loads(hermes("sessions", "optimize", "--json").out)
+    assert sizes["bytes_after"] <= sizes["bytes_before"]
+    (hermes_home / "search.db").write_bytes(b"garbage" * 5000)
+    done = json.loads(hermes("sessions", "repair", "--json").out)
+    assert done == {"sessions_indexed_anew": 0, "search_is_whole": True}
+
+
+@pytest.mark.parametrize("action", ["rename x y", "pin x", "delete x --yes", "prune", "optimize"])
+def test_without_a_history_there_is_nothing_to_change(
+    hermes: Hermes, hermes_home: Path, action: str
+) -> None:
+    (hermes_home / "state.db").unlink()
+    done = hermes("sessions", *action.split())
+    assert done.code == 1
+    assert "no history" in done.err.lower()
