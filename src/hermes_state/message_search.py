@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CONTEXT_CHARACTERS: Final = 200
 CATCH_UP_SECONDS: Final = 0.3
 
+ENDS: Final = """
+    SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
+"""
 NEIGHBOURS: Final = """
     SELECT role, content FROM messages WHERE session_id = ? AND id BETWEEN ? AND ? ORDER BY id
 """
@@ -67,6 +70,9 @@ class SearchPart(StorePart):
         )
         if wish.query.is_empty:
             return []
+        if session_id is not None:
+            ends = self.engine.read(lambda reader: reader.row(ENDS, (session_id,)))
+            wish = wish._replace(first_id=(ends or [0])[0], last_id=(ends or [0, 0])[1])
         wanted = -1 if limit < 0 else offset + limit
         found: list[Candidate] = []
         for candidate in self._answers(wish, by_rank=sort == "rank"):

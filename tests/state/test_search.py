@@ -19,7 +19,7 @@ from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
 from hermes_state.driver import sqlite3
-from hermes_state.search.filling import Row, facets
+from hermes_state.search.filling import Row
 from hermes_state.search.query import parse
 from hermes_state.search.tokens import composed, fold, words
 from hermes_state.store_settings import StoreSettings
@@ -151,10 +151,7 @@ def test_the_index_answers_as_a_plain_scan_does(
 
 def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
     """BM25 as the index computes it: over all words of a message, facets included."""
-    lengths = {
-        key: len(words(plain_text(row.content))) + len(facets(row).split())
-        for key, row in documents.items()
-    }
+    lengths = {key: len(words(plain_text(row.content))) + 1 for key, row in documents.items()}
     average = sum(lengths.values()) / len(lengths)
     score = 0.0
     for word in words(text):
@@ -177,7 +174,7 @@ def test_the_best_come_first_by_rank(folder, messages, query) -> None:
             m["id"]: Row(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
             for s in sources
             for m in db.get_messages(s)
-            if m["role"] != "tool"
+            if m["role"] != "tool" and words(m["content"])
         }
         db.fill_search()
         found = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]

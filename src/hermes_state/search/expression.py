@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_state.search.filling import facet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hermes_state.driver import sqlite3
     from hermes_state.search.query import Query, Term
@@ -33,29 +33,12 @@ def expression(connection: sqlite3.Connection, query: Query) -> str | None:
     return f"{wanted} NOT {_joined(' OR ', unwanted)}" if unwanted else wanted
 
 
-def narrowed(
-    wanted: str,
-    *,
-    roles: Sequence[str],
-    sources: Sequence[str],
-    exclude_sources: Sequence[str],
-    session_id: str | None,
-) -> str:
-    """The same, within what the filters allow; a little more may come through."""
-    parts = [wanted]
-    for kind, values in (("role", roles), ("source", sources)):
-        if values:
-            parts.append(_facets(kind, values))
-    if session_id is not None:
-        parts.append(_facets("session", [session_id]))
-    text = _joined(" AND ", parts)
-    # Facets of different sources may coincide, so an excluded one is left out only later.
-    del exclude_sources
-    return text
-
-
-def _facets(kind: str, values: Iterable[str]) -> str:
-    return _joined(" OR ", [f'facets : "{facet(kind, value)}"' for value in values])
+def narrowed(wanted: str, sources: Sequence[str]) -> str:
+    """The same, within some sources; a little more may come through."""
+    if not sources:
+        return wanted
+    facets = [f'facets : "{facet(source)}"' for source in sources]
+    return _joined(" AND ", [wanted, _joined(" OR ", facets)])
 
 
 def _joined(word: str, parts: Sequence[str]) -> str:

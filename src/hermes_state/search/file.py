@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hermes_core import paths
 from hermes_state import driver
 from hermes_state.driver import sqlite3
+from hermes_state.trouble import is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +29,10 @@ COMPANIONS: Final = ("", "-wal", "-shm")
 
 TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # One row per indexed message: what is there, and when it was said.
-    "CREATE TABLE doc (id INTEGER PRIMARY KEY, at REAL NOT NULL)",
-    "CREATE INDEX doc_at ON doc(at)",
-    # The words themselves are not stored, only where they occur. `facets` are made-up
-    # words for role, source and session, so that filters are part of the search.
+    # When the messages of each thousand ids were said: how times become ranges of ids.
+    "CREATE TABLE span (block INTEGER PRIMARY KEY, low REAL NOT NULL, high REAL NOT NULL)",
+    # The words themselves are not stored, only where they occur. `facets` is a made-up
+    # word for the source, so that filtering by it is part of the search.
     "CREATE VIRTUAL TABLE body USING fts5(words, facets, content='', contentless_delete=1,"
     " tokenize='ascii')",
     # Every word once, and its three-letter pieces: how pieces of words are found.
@@ -62,7 +62,7 @@ class SearchFile:
             try:
                 return self._try(work)
             except sqlite3.Error as error:
-                if _is_passing(error) or not self._replace(error):
+                if _says_nothing(error) or not self._replace(error):
                     self._complain(error)
                     return None
             try:
@@ -130,6 +130,7 @@ class SearchFile:
 
 
 def _prepare(connection: sqlite3.Connection, layout: str) -> None:
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")  # it can be made again
     connection.execute("PRAGMA secure_delete = ON")
@@ -160,6 +161,9 @@ def write_meta(connection: sqlite3.Connection, name: str, value: Any) -> None:
     )
 
 
-def _is_passing(error: sqlite3.Error) -> bool:
+def _says_nothing(error: sqlite3.Error) -> bool:
+    """Whether an error is no sign of damage: a lock, the disk, or a question of ours."""
     text = str(error)
-    return any(word in text for word in ("locked", "readonly", "full", "unable to open"))
+    return is_passing(error) or any(
+        word in text for word in ("syntax error", "too large", "no such column", "interrupted")
+    )

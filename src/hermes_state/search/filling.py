@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SLICE_ROWS: Final = 400
 MERGED_PAGES: Final = 200
+BLOCK_BITS: Final = 10
 MARK: Final = "indexed_through"
 TALK: Final = ("user", "assistant")
 
@@ -28,6 +29,11 @@ ROWS_OF_SESSION: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
     FROM messages m JOIN sessions s ON s.id = m.session_id
     WHERE m.session_id = ? AND m.id > ? ORDER BY m.id LIMIT ?
+"""
+PUT_SPAN: Final = """
+    INSERT INTO span (block, low, high) VALUES (?, ?, ?)
+    ON CONFLICT (block) DO UPDATE
+        SET low = min(low, excluded.low), high = max(high, excluded.high)
 """
 NEWEST: Final = "SELECT coalesce(max(id), 0) FROM messages"
 
@@ -84,16 +90,9 @@ def searched_text(row: Row, *, with_tools: bool) -> str:
     return "\n".join(part for part in (text, row.tool_name, row.tool_calls) if part)
 
 
-def facet(kind: str, value: str) -> str:
-    """A made-up word for a fact about a message; different facts may share one."""
-    return "x" + kind + "".join(c for c in value.lower() if c.isascii() and c.isalnum())
-
-
-def facets(row: Row) -> str:
-    """The facts by which a search can be narrowed."""
-    return " ".join(
-        (facet("role", row.role), facet("source", row.source), facet("session", row.session_id))
-    )
+def facet(source: str) -> str:
+    """A made-up word for a source; different sources may share one."""
+    return "x" + "".join(c for c in source.lower() if c.isascii() and c.isalnum())
 
 
 def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> bool:
@@ -110,6 +109,7 @@ def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> boo
                 found = words(searched_text(row, with_tools=with_tools))
                 vocabulary.update(found)
                 _put_row(connection, row, found)
+            _put_spans(connection, part.rows)
             _put_terms(connection, vocabulary)
             write_meta(connection, MARK, part.through)
         connection.execute("COMMIT")
@@ -121,11 +121,14 @@ def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> boo
 
 
 def _put_row(connection: sqlite3.Connection, row: Row, found: list[str]) -> None:
-    connection.execute("INSERT OR REPLACE INTO doc (id, at) VALUES (?, ?)", (row.id, row.at))
-    connection.execute(
-        "INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)",
-        (row.id, " ".join(found), facets(row)),
-    )
+    if found:
+        values = (row.id, " ".join(found), facet(row.source))
+        connection.execute("INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)", values)
+
+
+def _put_spans(connection: sqlite3.Connection, rows: list[Row]) -> None:
+    for row in rows:
+        connection.execute(PUT_SPAN, (row.id >> BLOCK_BITS, row.at, row.at))
 
 
 def _put_terms(connection: sqlite3.Connection, vocabulary: set[str]) -> None:
@@ -143,7 +146,6 @@ def forget(connection: sqlite3.Connection, rows: list[Row], *, with_tools: bool)
     vocabulary: set[str] = set()
     for row in rows:
         vocabulary.update(words(searched_text(row, with_tools=with_tools)))
-        connection.execute("DELETE FROM doc WHERE id = ?", (row.id,))
         connection.execute("DELETE FROM body WHERE rowid = ?", (row.id,))
     for term in vocabulary:
         occurs = connection.execute(
@@ -171,4 +173,5 @@ def merge(connection: sqlite3.Connection, *, is_first: bool, seconds: float = 0.
                 break
             if time.monotonic() >= deadline and not is_first:
                 return False
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.search.expression import TooManyWordsError, expression, narrowed
-from hermes_state.search.filling import Row, mark_of, searched_text
+from hermes_state.search.filling import BLOCK_BITS, Row, mark_of, searched_text
 from hermes_state.search.snippets import snippet
 from hermes_state.search.tokens import words
 
@@ -37,6 +37,8 @@ class Wish(NamedTuple):
     sources: tuple[str, ...] = ()
     exclude_sources: tuple[str, ...] = ()
     session_id: str | None = None
+    first_id: int = 0  # of the session, if one is given
+    last_id: int = BEYOND
     since: float | None = None
     until: float | None = None
     with_tools: bool = False
@@ -152,13 +154,7 @@ def ask_index(
         return None
     if wanted is None:
         return IndexAnswer([], through, is_all=True)
-    match = narrowed(
-        wanted,
-        roles=wish.roles,
-        sources=wish.sources,
-        exclude_sources=wish.exclude_sources,
-        session_id=wish.session_id,
-    )
+    match = narrowed(wanted, wish.sources)
     low, high = _range(connection, wish)
     if by_rank:
         sql = (
@@ -181,11 +177,14 @@ def ask_index(
 
 
 def _range(connection: sqlite3.Connection, wish: Wish) -> tuple[int, int]:
-    """The ids between which messages of the wanted time lie."""
+    """The ids between which answers lie."""
     if wish.since is None and wish.until is None:
-        return 0, BEYOND
-    row = connection.execute(
-        "SELECT min(id), max(id) FROM doc WHERE at >= ? AND at < ?",
+        return wish.first_id, wish.last_id
+    low, high = connection.execute(
+        "SELECT min(block), max(block) FROM span WHERE high >= ? AND low < ?",
         (wish.since or 0.0, BEYOND if wish.until is None else wish.until),
     ).fetchone()
-    return (1, 0) if row[0] is None else (row[0], row[1])
+    if low is None:
+        return 1, 0
+    last = ((high + 1) << BLOCK_BITS) - 1
+    return max(wish.first_id, low << BLOCK_BITS), min(wish.last_id, last)
