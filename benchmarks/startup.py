@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 ROUNDS: Final = 40
-HERMES: Final = [sys.executable, "-I", "-m", "hermes_cli"]
+HERMES: Final = [sys.executable, "-I", "-c", "from hermes_cli.main import entry; entry()"]
 
 
 def measure(around: Surroundings) -> list[Figure]:

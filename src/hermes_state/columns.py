@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from hermes_state.driver import sqlite3
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """The shape of the base tables, read once at opening."""
 
     sessions: tuple[str, ...]

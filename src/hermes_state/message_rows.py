@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.messages import preview
@@ -44,15 +43,19 @@ _CODED: Final = frozenset(
 )
 
 
-@dataclass(slots=True)
 class NewMessage:
     """A message to be stored: column values, its identity, and what the index needs."""
 
-    values: dict[str, Any]
-    uid: str | None
-    tool_calls: int
-    words: str
-    is_named_here: bool = False
+    __slots__ = ("is_named_here", "tool_calls", "uid", "values", "words")
+
+    def __init__(
+        self, values: dict[str, Any], uid: str | None, tool_calls: int, words: str
+    ) -> None:
+        self.values = values
+        self.uid = uid
+        self.tool_calls = tool_calls
+        self.words = words
+        self.is_named_here = False
 
     def name_if_nameless(self, ids: MessageIds) -> None:
         """Give the message an identity if its maker did not; nobody can know it yet."""

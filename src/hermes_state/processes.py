@@ -7,9 +7,8 @@ they are never used twice, so a recycled process id is not mistaken for its pred
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from hermes_core.clock import Clock
@@ -31,8 +30,7 @@ EVERYBODY = """
 FORGET = "DELETE FROM hermes_process WHERE process_id = ?"
 
 
-@dataclass(frozen=True)
-class ProcessIdentity:
+class ProcessIdentity(NamedTuple):
     """One process, told apart from every other."""
 
     process_id: str

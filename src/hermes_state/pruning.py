@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.policy import RetentionPolicy
 from hermes_state.session_extra import with_extras
 from hermes_state.sessions import end
 from hermes_state.small_parts import MetaPart
@@ -55,6 +54,8 @@ class PrunePlan(NamedTuple):
 
 def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan:
     """Judge every session without activity for that long."""
+    from hermes_core.policy import RetentionPolicy  # noqa: PLC0415 - slow to load, rarely needed
+
     policy = RetentionPolicy(days)
     rows = with_extras(reader, reader.dicts(CANDIDATES, (now - days * DAY_SECONDS,)))
     result = PrunePlan([], [])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state import index, lineage
 from hermes_state.part import StorePart
@@ -34,8 +33,7 @@ COMPUTED_LAST_ACTIVITY = """
 """
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """What a list shall contain."""
 
     sources: tuple[str, ...] = ()
@@ -184,7 +182,7 @@ def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
         rows = list_indexed(reader, wish)
     else:
         most = None if wish.limit < 0 else wish.limit + wish.offset
-        whole = replace(wish, limit=-1 if most is None else most, offset=0)
+        whole = wish._replace(limit=-1 if most is None else most, offset=0)
         rows = list_indexed(reader, whole) if reader.columns.has_own_tables else []
         # More are looked at than shown: activity may order them differently than start.
         enough = None if most is None else most + MARGIN

@@ -15,7 +15,6 @@ from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, sessions
 from hermes_state.pace import SLICE_SECONDS
 from hermes_state.part import StorePart
-from hermes_state.search import filling
 from hermes_state.session_extra import set_fact
 
 if TYPE_CHECKING:
@@ -184,6 +183,8 @@ class TrashPart(StorePart):
 
     def _forget_words(self, session_id: str) -> None:
         """Take a session out of the search index, before its rows are gone."""
+        from hermes_state.search import filling  # noqa: PLC0415 - loaded when it is needed
+
         search, with_tools = self.engine.search, self.engine.settings.search_tools
         last = 0
         while search.path.exists():
@@ -198,6 +199,8 @@ class TrashPart(StorePart):
 
     def _clean_search(self) -> None:
         """Write the index anew without what was forgotten; deleted entries linger otherwise."""
+        from hermes_state.search import filling  # noqa: PLC0415 - loaded when it is needed
+
         search = self.engine.search
         is_first = True
         while search.path.exists():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes_state import SessionDB
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def crashed_session(home: Path) -> None:
     """A session whose process is gone: settling it is worth an entry."""
     with SessionDB(home / "state.db") as db:
-        db.identity = replace(db.identity, process_id="gone", pid=2**22 + 1, birth="1")
+        db.identity = db.identity._replace(process_id="gone", pid=2**22 + 1, birth="1")
         db.create_session("s", "cli")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROUNDS = 12
-HERMES = [sys.executable, "-I", "-m", "hermes_cli"]
+HERMES = [sys.executable, "-I", "-c", "from hermes_cli.main import entry; entry()"]
 
 
 def quickest_seconds(commands: list[list[str]]) -> list[float]:

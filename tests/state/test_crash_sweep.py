@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def doomed(open_store) -> SessionDB:
     """A store whose process does not exist."""
     store = open_store()
-    store.identity = replace(store.identity, process_id="doomed", pid=2**22 + 1, birth="1")
+    store.identity = store.identity._replace(process_id="doomed", pid=2**22 + 1, birth="1")
     return store
 
 

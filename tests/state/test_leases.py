@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def pretend_to_be(store: SessionDB, **changes: object) -> None:
-    store.identity = replace(store.identity, process_id="another", **changes)
+    store.identity = store.identity._replace(process_id="another", **changes)
 
 
 def test_a_second_turn_has_to_wait(db: SessionDB, session: str) -> None:

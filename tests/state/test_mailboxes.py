@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,7 +56,7 @@ def test_only_the_claimant_can_settle(db: SessionDB) -> None:
 
 def test_a_dead_process_gives_back_what_it_claimed(open_store) -> None:
     store = open_store()
-    store.identity = replace(store.identity, process_id="dead", pid=2**22 + 1, birth="1")
+    store.identity = store.identity._replace(process_id="dead", pid=2**22 + 1, birth="1")
     receive(store, 1)
     store.owe_reply("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
     assert store.claim_incoming() is not None

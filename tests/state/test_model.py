@@ -77,7 +77,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         db = SessionDB(self.path, clock=self.clock)
         self.generation += 1
         name = f"generation-{self.generation}"
-        db.identity = replace(db.identity, process_id=name, pid=2**22 + 1, birth="1")
+        db.identity = db.identity._replace(process_id=name, pid=2**22 + 1, birth="1")
         return db
 
     @rule(target=sessions, source=st.sampled_from(["cli", "telegram"]))
