@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import appends
 import lists
 import opening
+import search
 import space
 import startup
 from surroundings import Surroundings
@@ -26,6 +27,7 @@ BENCHMARKS: Final = {
     "lists": lists,
     "appends": appends,
     "space": space,
+    "search": search,
     "startup": startup,
     "opening": opening,
 }

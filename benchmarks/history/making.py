@@ -170,7 +170,7 @@ def _put_sessions(
 
 
 def _scale(size: plan.Size, words: Texts) -> float:
-    """By how much messages must be longer than in life to fill the wanted bytes."""
+    """By how much tools' results must be longer than in life to fill the wanted bytes."""
     if size.total_bytes is None:
         return 1.0
     short, natural = (_mean_bytes(words, scale) for scale in (0.25, 1.0))

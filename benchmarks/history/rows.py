@@ -153,28 +153,28 @@ def _title(rng: Random, planned: plan.Planned, parent: Session | None) -> str | 
 
 
 def play(rng: Random, words: texts.Texts, session: Session, scale: float) -> Iterator[Message]:
-    """The messages of a session, each at its time."""
+    """The messages of a session, each at its time; *scale* is for the tools' results."""
     while True:
-        yield _said_by_user(rng, session, scale)
+        yield _said_by_user(rng, session)
         while rng.random() < 0.7:
             calls = [f"call_{rng.getrandbits(64):016x}" for _ in range(_few(rng))]
             names = [TOOLS[int(rng.random() ** 2 * len(TOOLS))] for _ in calls]
-            yield _asking_for_tools(rng, session, list(zip(calls, names, strict=True)), scale)
+            yield _asking_for_tools(rng, session, list(zip(calls, names, strict=True)))
             for call, name in zip(calls, names, strict=True):
                 session.now += 0.2 + rng.expovariate(0.4)
                 text = words.tool_result(rng, _size(rng, TOOL_BYTES, scale))
                 yield _row(session, "tool", text, tool_call_id=call, tool_name=name)
         session.now += 2 + rng.expovariate(0.1)
         session.api_calls += 1
-        text = session.language.cut(rng, _size(rng, ASSISTANT_BYTES, scale))
+        text = session.language.cut(rng, _size(rng, ASSISTANT_BYTES))
         thought = words.english.cut(rng, 400) if rng.random() < 0.15 else None
         yield _row(session, "assistant", text, finish_reason="stop", reasoning=thought)
 
 
-def _said_by_user(rng: Random, session: Session, scale: float) -> Message:
+def _said_by_user(rng: Random, session: Session) -> Message:
     is_chat = session.planned.source in plan.CHATS
     session.now += min(8 * 3600, rng.lognormvariate(6.5 if is_chat else 4.0, 1.4))
-    text = session.language.cut(rng, _size(rng, USER_BYTES, scale))
+    text = session.language.cut(rng, _size(rng, USER_BYTES))
     if rng.random() < PICTURE_SHARE:
         parts = [{"type": "text", "text": text}, texts.MULTIMODAL_PICTURE]
         text = "\x00json:" + json.dumps(parts)
@@ -182,9 +182,7 @@ def _said_by_user(rng: Random, session: Session, scale: float) -> Message:
     return _row(session, "user", text, platform_message_id=mark)
 
 
-def _asking_for_tools(
-    rng: Random, session: Session, calls: list[tuple[str, str]], scale: float
-) -> Message:
+def _asking_for_tools(rng: Random, session: Session, calls: list[tuple[str, str]]) -> Message:
     session.now += 1 + rng.expovariate(0.15)
     session.api_calls += 1
     session.tool_call_count += len(calls)
@@ -201,7 +199,7 @@ def _asking_for_tools(
         }
         for call, name in calls
     ]
-    text = session.language.cut(rng, _size(rng, USER_BYTES, scale)) if rng.random() < 0.4 else ""
+    text = session.language.cut(rng, _size(rng, USER_BYTES)) if rng.random() < 0.4 else ""
     return _row(
         session, "assistant", text, tool_calls=json.dumps(asked), finish_reason="tool_calls"
     )
@@ -232,7 +230,7 @@ def _few(rng: Random) -> int:
     return 1 if rng.random() < 0.8 else rng.randint(2, 4)
 
 
-def _size(rng: Random, shape: tuple[int, float], scale: float) -> int:
+def _size(rng: Random, shape: tuple[int, float], scale: float = 1.0) -> int:
     median, spread = shape
     size = scale * median * rng.lognormvariate(0, spread)
     return int(min(MOST_BYTES, max(8.0, size)))

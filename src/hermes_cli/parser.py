@@ -45,6 +45,8 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
+    Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
+    Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )

@@ -61,6 +61,11 @@ else:
 db.create_session(session, "cli")
 if mode == "flag":
     obey(note)
+elif mode == "death":
+    obey(signal.SIG_DFL)
+elif mode == "interrupt":
+    # A shell that starts this in the background would have it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     talk()
 except KeyboardInterrupt:
