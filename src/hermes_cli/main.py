@@ -53,6 +53,8 @@ def run_reporting(arguments: Sequence[str], out: Output) -> int:
 
 def run(arguments: Sequence[str], out: Output) -> int:
     """Find the command and run it."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     command = next((each for each in arguments if not each.startswith("-")), None)
     if command or not arguments:
         # From here on code that may want SQLite is imported: there must be one copy of it
@@ -72,3 +74,13 @@ def run(arguments: Sequence[str], out: Output) -> int:
 
     chosen = build(command).parse_args(arguments)
     return int(chosen.run(chosen, out))
+
+
+def _complete() -> None:
+    """The shell asks what could come next."""
+    from hermes_cli.commands.completion import complete  # noqa: PLC0415 - the shell asks seldom
+    from hermes_cli.parser import build  # noqa: PLC0415 - as above
+    from hermes_state import driver  # noqa: PLC0415 - as above
+
+    driver.install()
+    complete(build(None, is_whole=True))

@@ -48,6 +48,7 @@ COMMANDS = (
     Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
     Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
     Command("config", "hermes_cli.commands.config", "read and change settings"),
+    Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )
 
@@ -70,8 +71,8 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
-def build(command: str | None) -> argparse.ArgumentParser:
-    """The parser, with the arguments of *command* filled in."""
+def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
+    """The parser, with the arguments of *command* filled in, or of all when *is_whole*."""
     parser = argparse.ArgumentParser(
         prog="hermes",
         description="Hermes keeps your conversations with an AI agent; look back on them here.",
@@ -83,7 +84,7 @@ def build(command: str | None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in COMMANDS:
         child = add(commands, each.name, each.help)
-        if each.name == command:
+        if is_whole or each.name == command:
             module = each.load()
             child.epilog = module.EXAMPLES
             module.configure(child)

@@ -45,6 +45,10 @@ TAKE = """
     INSERT INTO hermes_delivery (event_id, consumer, taken_at) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING
 """
+SETTLE_UNHEARD = """
+    UPDATE hermes_boundary SET state = 'delivered', settled_at = ?
+    WHERE state = 'waiting' AND attempts = 0
+"""
 UNTAKE = "DELETE FROM hermes_delivery WHERE event_id = ?"
 AGAIN = """
     UPDATE hermes_boundary SET state = 'waiting', attempts = 0, due_at = ?, error = NULL,
@@ -117,6 +121,10 @@ class BoundaryPart(StorePart):
     def note_taken(self, event_id: str, consumer: str) -> None:
         """A listener has taken an event and is not given it again."""
         self.engine.write(lambda tx: tx.run(TAKE, (event_id, consumer, tx.clock.now())))
+
+    def settle_unheard(self) -> int:
+        """Whoever begins to listen hears what happens from now on; how many events are past."""
+        return self.engine.write(lambda tx: tx.execute(SETTLE_UNHEARD, (tx.clock.now(),)).rowcount)
 
     def replay_boundary(self, event_id: str) -> bool:
         """Deliver an event again, to everybody; False if there is no such event."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
 from hermes_state import driver, filesystem, index, owners
+from hermes_state.codec import decode_json
 from hermes_state.driver import sqlite3
 from hermes_state.engine import ENGINES
 from hermes_state.store_settings import StoreSettings
@@ -84,6 +85,8 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
             ("open sessions", _open_sessions),
             ("boundary events", _events),
             ("journal", _spool),
+            ("routes", _routes),
+            ("search index", _search),
         ]
         for name, ask in questions:
             findings.append(_asked(name, ask, engine))
@@ -211,6 +214,36 @@ def _spool(engine: Engine) -> Finding:
         return Finding("journal", "ok", "empty")
     return Finding("journal", "warning", f"{len(waiting)} files wait to be stored",
                    "start Hermes once; they are stored at opening")  # fmt: skip
+
+
+def _routes(engine: Engine) -> Finding:
+    if "gateway_routing" not in engine.columns.tables:
+        return Finding("routes", "skipped", "this file has none")
+    rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
+    wanted = [str(_entry(text).get("session_id")) for (text,) in rows]
+    sql = "SELECT 1 FROM sessions WHERE id = ?"
+    lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
+    if not lost:
+        return Finding("routes", "ok", f"{len(rows)} lead to a session")
+    return Finding("routes", "warning", f"{len(lost)} lead to no session: {', '.join(lost[:5])}",
+                   "the next message there begins a new conversation")  # fmt: skip
+
+
+def _entry(text: str) -> dict[str, object]:
+    found = decode_json(text)
+    return found if isinstance(found, dict) else {}
+
+
+def _search(engine: Engine) -> Finding:
+    if not engine.search.path.exists():
+        return Finding("search index", "skipped", "nothing was searched for yet")
+    from hermes_state.search import filling  # noqa: PLC0415 - loaded where it is looked at
+
+    mark = engine.search.use(filling.mark_of)
+    if mark is None:
+        return Finding("search index", "warning", "cannot be used now; searches read everything")
+    newest = engine.read(filling.newest)
+    return Finding("search index", "ok", f"covers messages up to {mark} of {newest}")
 
 
 def reindex_stale(reader: Reader) -> list[str]:

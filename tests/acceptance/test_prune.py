@@ -6,43 +6,45 @@ import time
 
 import pytest
 
-from acceptance.campaign import Contents, Worker, assert_healthy, percentile, size
+from acceptance.campaign import IS_FULL, Contents, Worker, assert_healthy, percentile, size
 from hermes_state import SessionDB
 
-SESSIONS = size(500, 4000)
+# Sessions pruned, and processes that append meanwhile. The promise is about one of them;
+# two wait for each other as well, so how long they wait is only reported.
+PROMISED = (500, 1)
+LARGER = [(4000, 1), (4000, 2)]
+CASES = [PROMISED, *(LARGER if IS_FULL else [])]
 MESSAGES = 60
 PROMISED_SECONDS = 0.5
 NOISE_FACTOR = 5
 
 
-@pytest.fixture
-def long_history(state_db):
+def make_history(state_db, sessions):
     with SessionDB(state_db) as db:
-        for number in range(SESSIONS):
+        for number in range(sessions):
             name = f"old{number:04}"
             db.create_session(name, "old", is_owned=False)
             text = f"{name} {'word ' * 60}"
             turns = [{"role": "user", "content": f"{text}{turn}"} for turn in range(MESSAGES)]
             db.append_messages_batch(name, turns)
             db.end_session(name, "done")
-    return state_db
+        assert db.message_count() == sessions * MESSAGES
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_prune_keeps_nobody_waiting(long_history, tmp_path, figures):
-    writers = size(1, 2)
+@pytest.mark.parametrize(("sessions", "writers"), CASES)
+def test_a_prune_keeps_nobody_waiting(sessions, writers, state_db, tmp_path, figures):
     stop = tmp_path / "stop"
-    with SessionDB(long_history) as db:
-        assert db.message_count() == SESSIONS * MESSAGES
+    make_history(state_db, sessions)
     appenders = [
-        Worker("append_steadily.py", tmp_path, long_history, f"writer{number}", stop)
+        Worker("append_steadily.py", tmp_path, state_db, f"writer{number}", stop)
         for number in range(writers)
     ]
     for worker in appenders:
         worker.wait_for("ready")
     time.sleep(size(2, 20))  # the control: the same writers on the same disk, without a prune
-    with Worker("prune.py", tmp_path, long_history, "old") as prune:
+    with Worker("prune.py", tmp_path, state_db, "old") as prune:
         assert prune.wait(600) == 0, prune.complaints()
         began, trashed, purged = (prune.said(k)[0] for k in ("began", "trashed", "purged"))
     stop.touch()
@@ -56,11 +58,11 @@ def test_a_prune_keeps_nobody_waiting(long_history, tmp_path, figures):
         for fact in stored
         if began["at"] <= fact["at"] + fact["waited"] and fact["at"] <= purged["at"]
     ]
-    contents = Contents(long_history)
+    contents = Contents(state_db)
     missing = contents.missing([fact["uid"] for fact in stored])
     figures(
-        f"prune of {SESSIONS} sessions",
-        messages=SESSIONS * MESSAGES,
+        f"prune of {sessions} sessions, {writers} appending",
+        messages=sessions * MESSAGES,
         seconds=purged["at"] - began["at"],
         trash_seconds=trashed["at"] - began["at"],
         appends_meanwhile=len(during),
@@ -71,12 +73,13 @@ def test_a_prune_keeps_nobody_waiting(long_history, tmp_path, figures):
         wait_ms_max=max(during) * 1000,
         control_ms_max=max(before) * 1000,
     )
-    assert trashed["count"] == purged["count"] == SESSIONS
+    assert trashed["count"] == purged["count"] == sessions
     assert len(during) > 5
     assert refused == []
     assert [fact for fact in stored if fact["row"] == 0] == []
     assert missing == []
     assert len(contents.rows) == len(stored)
-    assert max(during) < max(PROMISED_SECONDS, NOISE_FACTOR * max(before))
+    if writers == 1:
+        assert max(during) < max(PROMISED_SECONDS, NOISE_FACTOR * max(before))
     assert contents.integrity == [("ok",)]
-    assert_healthy(long_history)
+    assert_healthy(state_db)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_cli import moments
 from hermes_cli.output import Column
 from hermes_core.errors import StoreUnavailableError
+from hermes_core.mentions import is_mentioned
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
 
@@ -50,6 +51,16 @@ def writing() -> SessionDB:
     if not exists():
         raise StoreUnavailableError(no_history())
     return SessionDB()
+
+
+def announce(db: SessionDB) -> None:
+    """Tell plugins of the boundaries that a command has made."""
+    if not is_mentioned("plugins.enabled"):
+        return
+    from hermes_cli import plugins  # noqa: PLC0415 - most have no plugins
+    from hermes_cli.plugins.delivery import Delivery  # noqa: PLC0415 - as above
+
+    Delivery(db, plugins.active()).deliver_due()
 
 
 def finish_indexing(db: SessionDB, out: Output) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import plugins
+from hermes_cli.commands import history
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
 from hermes_core.config_file import ConfigFile
@@ -106,6 +107,9 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
 def enable(arguments: argparse.Namespace, out: Output) -> int:
     """Put a plugin on the list, and say whether it loads."""
     _known(plugins.active(), arguments.name)
+    if history.exists() and not plugins.active().all_callbacks():
+        with history.writing() as db:
+            db.settle_unheard()  # the first to listen hears what happens from now on
     _move(arguments.name, into="plugins.enabled", out_of="plugins.disabled")
     plugins.active.cache_clear()
     plugin = plugins.active().plugins[arguments.name]

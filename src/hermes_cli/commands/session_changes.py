@@ -150,6 +150,7 @@ def delete(arguments: argparse.Namespace, out: Output) -> int:
                 db.purge_session(session_id)
             else:
                 db.delete_session(session_id)
+        history.announce(db)
         _done(out, arguments, "purged" if arguments.purge else "deleted", ids)
     return 0
 
@@ -163,6 +164,7 @@ def restore(arguments: argparse.Namespace, out: Output) -> int:
         ids = [_in_trash(db, text) for text in arguments.ids]
         for session_id in ids:
             db.restore_session(session_id)
+        history.announce(db)
         _done(out, arguments, "restored", ids)
     return 0
 
@@ -204,6 +206,7 @@ def prune(arguments: argparse.Namespace, out: Output) -> int:
             spared[reason] = spared.get(reason, 0) + 1
         if arguments.yes:
             db.prune_sessions(arguments.older_than, arguments.source)
+            history.announce(db)
         if arguments.json:
             ids = [row["id"] for row in plan.due]
             out.json({"pruned": ids, "spared": spared, "is_dry_run": not arguments.yes})

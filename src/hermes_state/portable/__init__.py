@@ -1,0 +1,1 @@
+"""History on the move: exports, imports, pages for people, backups."""
