@@ -6,6 +6,7 @@
         SessionNotFoundError     no session has that id, prefix or title
         AmbiguousSessionError    more than one session fits
         TitleError               a text cannot be the title of a session
+        PortableFileError        a file is no export or backup of ours, or not whole
       KeyFormatError             a session key cannot be read
       IdFormatError              a message or event id cannot be read
       PluginError                a plugin cannot be used
@@ -13,6 +14,7 @@
         StoreUnavailableError    the file cannot be opened or written here
           NotADatabaseError      the file is something else
           NetworkFileSystemError the folder lies on a file system that breaks locks
+          StoreInUseError        another process has the file open
         SchemaTooNewError        our own tables were written by a newer release
         SqliteTooOldError        the SQLite in use is known to corrupt files
         ForeignAccessError       somebody reached past the store to its file
@@ -56,6 +58,10 @@ class TitleError(UsageError, ValueError):
     """A text cannot be the title of a session."""
 
 
+class PortableFileError(UsageError):
+    """A file is no export or backup of ours, or not whole."""
+
+
 class KeyFormatError(HermesError, ValueError):
     """A session key cannot be read."""
 
@@ -82,6 +88,10 @@ class NotADatabaseError(StoreUnavailableError):
 
 class NetworkFileSystemError(StoreUnavailableError):
     """The folder lies on a file system that breaks locks."""
+
+
+class StoreInUseError(StoreUnavailableError):
+    """Another process has the file open."""
 
 
 class SchemaTooNewError(StoreError):

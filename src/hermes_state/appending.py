@@ -75,6 +75,11 @@ def _uid_key(uid: str) -> bytes:
         return _digest(uid.encode("utf-8", "surrogatepass"))
 
 
+def identity_in(session_id: str, key: bytes) -> bytes:
+    """The identity in one conversation of a message that is known in another."""
+    return _digest(key + session_id.encode())
+
+
 def _digest(data: bytes) -> bytes:
     import hashlib  # noqa: PLC0415 - rarely needed, and slow to load
 
@@ -97,7 +102,7 @@ def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, 
     known = tx.value(KNOWN_UID, (key,))
     if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
         # Known in another conversation: here it has an identity derived from both.
-        key = _digest(key + session_id.encode())
+        key = identity_in(session_id, key)
         known = tx.value(KNOWN_UID, (key,))
     return known, key
 

@@ -8,7 +8,8 @@ process entry `sqlite3` *becomes* pysqlite3, for us, for plugins and for librari
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import SqliteTooOldError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 else:
     import pysqlite3 as sqlite3
 
-__all__ = ["check_version", "connect", "install", "is_trustworthy", "sqlite3"]
+__all__ = ["check_version", "connect", "install", "is_trustworthy", "sqlite3", "wait_patiently"]
 
 # Releases in which the damage to write-ahead logs is mended, newest branch first.
 MENDED_IN = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
@@ -46,6 +47,28 @@ def check_version(version: tuple[int, ...] | None = None) -> None:
             f"SQLite {text} can corrupt session files; 3.51.3 or newer is needed. "
             "Reinstall the locked dependencies (delete .venv and start ./hermes again)."
         )
+
+
+def wait_patiently(connection: sqlite3.Connection, seconds: float) -> None:
+    """Wait for a lock by looking again every few milliseconds.
+
+    SQLite's own waiting looks ever more seldom, so that of two who wait the one who came
+    first often gets its turn last.
+    """
+    deadline = 0.0
+
+    def look_again(tries: int) -> bool:
+        nonlocal deadline
+        now = time.monotonic()
+        if tries == 0:
+            deadline = now + seconds
+        if now >= deadline:
+            return False
+        time.sleep(0.001 + time.monotonic_ns() % 3_000_000 / 1e9)  # two must not look in step
+        return True
+
+    ours: Any = connection  # the interpreter's sqlite3, which types it, lacks the method
+    ours.set_busy_handler(look_again)
 
 
 def connect(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.Connection:

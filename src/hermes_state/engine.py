@@ -158,6 +158,7 @@ class Engine:
         mode = _use_write_ahead_log(connection)
         # Outside WAL, only EXTRA survives a power cut right after a commit.
         connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+        driver.wait_patiently(connection, self.busy_seconds)
         return connection
 
     def _open(self) -> Columns:

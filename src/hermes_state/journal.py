@@ -49,21 +49,18 @@ class Journal:
         self._descriptor: int | None = None
         self.waiting = 0
 
-    def keep(self, session_id: str, message: NewMessage, cause: BaseException) -> None:
-        """Put a message on disk here; NotSavedError if even that fails."""
-        line = json.dumps(
-            {"session_id": session_id, "uid": message.uid, "values": message.values,
-             "tool_calls": message.tool_calls, "words": message.words}
-        )  # fmt: skip
+    def keep(self, session_id: str, messages: list[NewMessage], cause: BaseException) -> None:
+        """Put messages on disk here, all or none; NotSavedError if even that fails."""
+        lines = b"".join(_line(session_id, message) for message in messages)
         try:
-            waiting = run_apart(lambda: self._keep(line.encode() + b"\n"))
+            waiting = run_apart(lambda: self._keep(lines, len(messages)))
         except OSError as error:
             raise NotSavedError(
                 f"the message could not be saved: the database said '{cause}', "
                 f"and {self._folder} said '{error.strerror}'. Free some space or mend the disk, "
                 "then send it again."
             ) from error
-        if waiting == 1:
+        if waiting == len(messages):
             log.warning(
                 "the database refuses messages (%s); they are kept in %s and stored when it "
                 "recovers",
@@ -71,10 +68,10 @@ class Journal:
                 self._path,
             )
 
-    def _keep(self, line: bytes) -> int:
+    def _keep(self, lines: bytes, count: int) -> int:
         with self._lock:
-            self._write(line)
-            self.waiting += 1
+            self._write(lines)
+            self.waiting += count
             return self.waiting
 
     def _open(self) -> int:
@@ -87,18 +84,18 @@ class Journal:
                 return descriptor
             os.close(descriptor)  # somebody stored and removed it while we waited
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, lines: bytes) -> None:
         if self._descriptor is None:
             self._descriptor = self._open()
             sync_folder(self._folder)
         size = os.fstat(self._descriptor).st_size
         try:
-            written = os.write(self._descriptor, line)
+            written = os.write(self._descriptor, lines)
             os.fsync(self._descriptor)
         except OSError:
             os.ftruncate(self._descriptor, size)
             raise
-        if written < len(line):
+        if written < len(lines):
             os.ftruncate(self._descriptor, size)
             raise OSError(28, "no space left for the whole message")
 
@@ -161,6 +158,17 @@ class Journal:
                     self._path.unlink(missing_ok=True)
                 os.close(self._descriptor)
                 self._descriptor = None
+
+
+def _line(session_id: str, message: NewMessage) -> bytes:
+    values = {
+        "session_id": session_id,
+        "uid": message.uid,
+        "values": message.values,
+        "tool_calls": message.tool_calls,
+        "words": message.words,
+    }
+    return json.dumps(values).encode() + b"\n"
 
 
 def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:

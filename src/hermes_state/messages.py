@@ -147,8 +147,7 @@ class MessagePart(StorePart):
         except sqlite3.Error as error:
             if not is_refusal(error):
                 raise explain(error, self.engine.path) from error
-            for message in messages:
-                self.journal.keep(session_id, message, error)
+            self.journal.keep(session_id, messages, error)
             return [KEPT_IN_JOURNAL] * len(messages)
 
     def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:

@@ -30,8 +30,11 @@ PUT = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
-ALL = "SELECT name, value FROM hermes_session_extra WHERE session_id = ?"
-EVERY = "SELECT session_id, name, value FROM hermes_session_extra"
+# Names with a dot are what an import kept for the next export: no facts about a session.
+ALL = """
+    SELECT name, value FROM hermes_session_extra WHERE session_id = ? AND instr(name, '.') = 0
+"""
+EVERY = "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
 
 
 def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:

@@ -53,7 +53,7 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
     facts = {name: value for name, value in facts.items() if value is not None}
     prompt = facts.pop("system_prompt", None)
     if prompt is not None:
-        facts.update(_prompt_columns(tx, prompt))
+        facts.update(prompt_columns(tx, prompt))
     columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
     is_new = not tx.value(EXISTS, (session_id,))
     if is_new:
@@ -79,7 +79,8 @@ def _fill(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
         tx.execute(sql, (columns[name], session_id))
 
 
-def _prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
+def prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
+    """The columns that hold a system prompt; equal prompts are kept once where the file can."""
     text = storable(prompt)
     if not tx.columns.hashes_prompts:
         return {"system_prompt": text}
@@ -267,7 +268,7 @@ class SessionPart(StorePart):
         """Store the prompt the conversation runs with."""
 
         def change(tx: Tx) -> None:
-            for name, value in _prompt_columns(tx, system_prompt).items():
+            for name, value in prompt_columns(tx, system_prompt).items():
                 set_fact(tx, session_id, name, value)
 
         self.engine.write(change)

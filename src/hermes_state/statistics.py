@@ -29,9 +29,12 @@ LIFETIME: Final = """
     FROM hermes_session_index
 """
 DANGLING: Final = """
-    DELETE FROM hermes_message WHERE uid IN (
-        SELECT h.uid FROM hermes_message h WHERE h.uid > ?
-        AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = h.message_id) LIMIT 500)
+    SELECT h.uid, m.id IS NULL FROM hermes_message h LEFT JOIN messages m ON m.id = h.message_id
+    WHERE h.uid > ? ORDER BY h.uid LIMIT 5000
+"""
+FORGET: Final = """
+    DELETE FROM hermes_message
+    WHERE uid = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id)
 """
 
 
@@ -82,12 +85,16 @@ class StatisticsPart(StorePart):
 
     def clean_up(self) -> int:
         """Forget identities of messages that were removed for good, in slices; how many."""
-        total = 0
+        total, last = 0, b""
         while True:
-            gone = self.engine.write_upkeep(lambda tx: tx.execute(DANGLING, (b"",)).rowcount)
-            total += gone
-            if not gone:
+            rows = self.engine.read(lambda reader, last=last: reader.rows(DANGLING, (last,)))  # type: ignore[misc]
+            gone = [(uid,) for uid, is_dangling in rows if is_dangling]
+            if gone:
+                self.engine.write_upkeep(lambda tx, gone=gone: tx.many(FORGET, gone))  # type: ignore[misc]
+            total += len(gone)
+            if not rows:
                 return total
+            last = rows[-1][0]
 
     def repair_index(self) -> int:
         """Compute again every index row that does not agree with its rows; how many."""

@@ -110,7 +110,7 @@ def _trash(part: Any) -> None:
     _number(part, "trashed_at", "trash")
     _text(part, "reason", "trash")
     for name in ("was_archived", "was_open"):
-        _count(part[name], 2, f"trash: {name}")
+        _count(part[name], MOST, f"trash: {name}")
 
 
 def _undo(part: Any, messages: int) -> None:

@@ -1,0 +1,88 @@
+"""SessionDB's side of exports, imports and backups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from hermes_state.portable import backup, selection
+from hermes_state.portable.import_run import Import
+from hermes_state.portable.redaction import Redactor
+from hermes_state.portable.writer import export_pieces
+from hermes_state.session_list import ListPart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hermes_state.portable.archive import Manifest
+    from hermes_state.portable.import_run import ImportReport, OnConflict
+
+
+class PortablePart(ListPart):
+    """History on the move."""
+
+    def sessions_to_export(
+        self, *, include_archived: bool = True, include_trashed: bool = False, **filters: Any
+    ) -> list[str]:
+        """The ids of sessions, parents before children; `filters` as in `list_sessions_rich`.
+
+        With filters, a conversation that fits brings the rows it continues and the work
+        that was delegated from it.
+        """
+        chosen = {name: value for name, value in filters.items() if value}
+        if not chosen:
+            return self.engine.read(
+                lambda reader: selection.everything(
+                    reader, archived=include_archived, trashed=include_trashed
+                )
+            )
+        lists = [{"include_archived": include_archived}]
+        lists += [{"trashed_only": True}] if include_trashed else []
+        fitting = [
+            str(row["id"])
+            for one in lists
+            for row in self.list_sessions_rich(**chosen, **one, limit=-1, include_children=True)
+        ]
+        return self.engine.read(
+            lambda reader: selection.conversations(reader, fitting, trashed=include_trashed)
+        )
+
+    def relatives_of(self, session_id: str) -> list[str]:
+        """A session, all it came from and the rows in which it was continued, oldest first."""
+        return self.engine.read(lambda reader: selection.relatives(reader, session_id))
+
+    def iter_export_file(
+        self, session_ids: Sequence[str], *, is_redacted: bool = False
+    ) -> Iterator[bytes]:
+        """An export file with these sessions, in pieces; parents have to come first."""
+        self.refresh_index()
+        return export_pieces(self.engine, session_ids, Redactor() if is_redacted else None)
+
+    def import_file(
+        self,
+        file: IO[bytes],
+        *,
+        name: str = "the file",
+        on_conflict: OnConflict = "skip",
+        is_dry_run: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> ImportReport:
+        """Take in an export file that can be read twice; each session whole or not at all.
+
+        A file that is not whole is refused with PortableFileError before anything is
+        changed. Imported sessions belong to no process.
+        """
+        return Import(self.engine, on_conflict, is_dry_run=is_dry_run).run(file, name, progress)
+
+    def backup_to(
+        self,
+        path: str | Path,
+        *,
+        with_secrets: bool = False,
+        progress: Callable[[str], object] | None = None,
+    ) -> Manifest:
+        """Write a backup of the store and the settings to *path*, and check it.
+
+        Others may go on writing; what was stored before the call is in it.
+        """
+        return backup.make(self.engine, Path(path), with_secrets=with_secrets, progress=progress)
