@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
 from hermes_state import lineage
 from hermes_state.part import StorePart
+from hermes_state.patterns import beginning_with
 
 if TYPE_CHECKING:
     from hermes_state.transaction import Reader
@@ -32,10 +33,9 @@ def resolve(reader: Reader, text: str) -> str:
         found = reader.value(sql, (text,))
         if found is not None:
             return str(found)
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     for rows in (
         reader.rows(BY_PREFIX, (text, text + "\U0010ffff")) if text else [],
-        reader.rows(BY_TITLE_PREFIX, (escaped + "%",)) if text else [],
+        reader.rows(BY_TITLE_PREFIX, (beginning_with(text),)) if text else [],
     ):
         meant = {lineage.tip_of(reader, row[0]) for row in rows}
         if len(rows) == 1:

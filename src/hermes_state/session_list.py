@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state import index, lineage
 from hermes_state.part import StorePart
+from hermes_state.patterns import beginning_with, containing
 from hermes_state.session_extra import with_extras
 from hermes_state.sessions import listed_columns
 
@@ -54,42 +55,41 @@ class Wish(NamedTuple):
     limit: int = 20
     offset: int = 0
 
-    def conditions(self) -> tuple[list[str], list[Any]]:
-        """The WHERE of the list, over `sessions s` and the index `i`."""
-        words: list[str] = [self._shown()]
-        values: list[Any] = []
-        if self.sources:
-            words.append(f"s.source IN ({', '.join('?' * len(self.sources))})")
-            values.extend(self.sources)
-        if self.exclude_sources:
-            words.append(f"s.source NOT IN ({', '.join('?' * len(self.exclude_sources))})")
-            values.extend(self.exclude_sources)
-        if self.min_message_count:
-            words.append("s.message_count >= ?")
-            values.append(self.min_message_count)
+    def conditions(self) -> tuple[str, list[Any]]:
+        """The WHERE of the list, over `sessions s` and the index `i`, and its values."""
+        folder = None if self.cwd_prefix is None else self.cwd_prefix.rstrip("/")
+        asked: list[tuple[bool, str, tuple[Any, ...]]] = [
+            (True, self._shown(), ()),
+            (True, self._archived(), ()),
+            (bool(self.sources), f"s.source IN ({_marks(self.sources)})", self.sources),
+            (
+                bool(self.exclude_sources),
+                f"s.source NOT IN ({_marks(self.exclude_sources)})",
+                self.exclude_sources,
+            ),
+            (self.min_message_count > 0, "s.message_count >= ?", (self.min_message_count,)),
+            (
+                folder is not None,
+                "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
+                (folder, beginning_with(f"{folder}/")),
+            ),
+            (
+                self.id_query is not None,
+                "s.id LIKE ? ESCAPE '\\'",
+                (containing(self.id_query or ""),),
+            ),
+            (self.session_key is not None, "s.session_key = ?", (self.session_key,)),
+            (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
+            (self.active_since is not None, "i.last_activity >= ?", (self.active_since,)),
+            (self.active_until is not None, "i.last_activity < ?", (self.active_until,)),
+        ]
+        wanted = [(sql, values) for is_asked, sql, values in asked if is_asked]
+        return " AND ".join(sql for sql, _ in wanted), [v for _, values in wanted for v in values]
+
+    def _archived(self) -> str:
         if self.archived_only:
-            words.append("s.archived <> 0")
-        elif not self.include_archived and not self.trashed_only:
-            words.append("s.archived = 0")
-        for sql, text in (
-            ("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')", self.cwd_prefix),
-            ("s.id LIKE ? ESCAPE '\\'", self.id_query),
-        ):
-            if text is not None:
-                escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-                prefix = escaped.rstrip("/") + "/%"
-                values.extend([text.rstrip("/"), prefix] if "cwd" in sql else [f"%{escaped}%"])
-                words.append(sql)
-        for sql, value in (
-            ("s.session_key = ?", self.session_key),
-            ("instr(lower(s.model), lower(?)) > 0", self.model),
-            ("i.last_activity >= ?", self.active_since),
-            ("i.last_activity < ?", self.active_until),
-        ):
-            if value is not None:
-                words.append(sql)
-                values.append(value)
-        return words, values
+            return "s.archived <> 0"
+        return "1" if self.include_archived or self.trashed_only else "s.archived = 0"
 
     def _shown(self) -> str:
         if self.trashed_only:
@@ -101,15 +101,20 @@ class Wish(NamedTuple):
         return "i.shown = 1"
 
 
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
 def list_indexed(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
     """The list from the index alone."""
-    words, values = wish.conditions()
+    where, values = wish.conditions()
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     order = "i.last_activity DESC" if wish.by_last_active else "s.started_at DESC"
     sql = (
-        f"SELECT {names}, i.preview, i.last_activity AS last_active, i.root_id, i.kind"  # noqa: S608
+        f"SELECT {names}, coalesce(i.preview, '') AS preview, i.last_activity AS last_active,"  # noqa: S608
+        " i.root_id, i.kind, 0 AS unread"
         " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
-        f" WHERE {' AND '.join(words)} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
+        f" WHERE {where} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
     )
     if not wish.by_last_active:
         sql = sql.replace(
@@ -129,7 +134,8 @@ def list_computed(reader: Reader, wish: Wish, ids: Iterable[str]) -> Iterator[di
     for session_id in ids:
         place = lineage.place_of(reader, session_id)
         for row in reader.dicts(sql, (session_id,)):
-            row["preview"] = index.first_words(reader, session_id)
+            row["preview"] = index.first_words(reader, session_id) or ""
+            row["unread"] = 0
             row["root_id"], row["kind"] = place.root_id, place.kind
             if _fits(row, wish, place):
                 yield row
@@ -196,14 +202,13 @@ def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
 
 def _as_listed(reader: Reader, row: dict[str, Any], wish: Wish) -> dict[str, Any]:
     root = row.pop("root_id")
-    row["preview"] = row["preview"] or ""
-    seen = row.get("last_read_at")
-    row["unread"] = seen is not None and row["last_active"] > float(seen)
     if root != row["id"]:
         row["_lineage_root_id"] = root
         if wish.project_tips and not wish.include_children:
             sql = "SELECT started_at FROM sessions WHERE id = ?"
             row["started_at"] = reader.value(sql, (root,)) or row["started_at"]
+    if (seen := row.get("last_read_at")) is not None:
+        row["unread"] = row["last_active"] > float(seen)
     return row
 
 

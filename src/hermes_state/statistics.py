@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core.errors import StoreError
 from hermes_state import index
 from hermes_state.health import reindex_stale
 from hermes_state.part import StorePart
@@ -117,7 +116,15 @@ class StatisticsPart(StorePart):
         self.engine.write(run)
 
     def optimize_fts(self) -> int:
-        """Search indexes that were merged: none, since search keeps none in this file."""
-        if self.engine.read_only:
-            raise StoreError("the store was opened for reading only")
-        return 0
+        """Merge the search index into its smallest form; how many indexes it has."""
+        from hermes_state.search import filling  # noqa: PLC0415 - loaded when it is needed
+
+        is_first = True
+        while (
+            self.engine.search.use(
+                lambda c, first=is_first: filling.merge(c, is_first=first)  # type: ignore[misc]
+            )
+            is False
+        ):
+            is_first = False
+        return 2

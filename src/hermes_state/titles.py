@@ -9,6 +9,7 @@ from hermes_core.errors import TitleError
 from hermes_core.messages import sanitize_title
 from hermes_state import lineage, sessions
 from hermes_state.part import StorePart
+from hermes_state.patterns import beginning_with
 from hermes_state.session_extra import set_fact
 
 if TYPE_CHECKING:
@@ -44,9 +45,8 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
 def numbered(reader: Reader, title: str) -> list[tuple[int, str]]:
     """The sessions named *title* or "*title* #N", by number."""
     base = re.sub(r" #\d+$", "", title)
-    escaped = base.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     found = []
-    for session_id, name in reader.rows(NUMBERED, (base, f"{escaped} #%")):
+    for session_id, name in reader.rows(NUMBERED, (base, beginning_with(f"{base} #"))):
         number = name[len(base) + 2 :]
         if name == base:
             found.append((1, session_id))

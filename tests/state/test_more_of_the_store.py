@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def test_what_was_said_since_the_user_looked_is_unread(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
-    assert db.list_sessions_rich()[0]["unread"] is False
+    assert not db.list_sessions_rich()[0]["unread"]
     db.mark_session_read(session)
     clock.advance(1)
     db.append_message(session, "assistant", "news")
-    assert db.list_sessions_rich()[0]["unread"] is True
+    assert db.list_sessions_rich()[0]["unread"]
 
 
 def test_an_export_has_every_row_and_the_whole_conversation(

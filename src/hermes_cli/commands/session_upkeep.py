@@ -42,6 +42,7 @@ def optimize(arguments: argparse.Namespace, out: Output) -> int:
         history.finish_indexing(db, out)
         finish_filling(db, out)
         out.progress("clearing leftovers …")
+        db.optimize_fts()
         forgotten = db.clean_up()
         out.progress("compacting the file … (other programs wait while this runs)")
         db.vacuum()
