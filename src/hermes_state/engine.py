@@ -186,7 +186,7 @@ class Engine:
             if columns.tables:
                 _check_is_session_store(columns, self.path)
                 _check_layout(connection, columns, self.path)
-            if not columns.has_own_tables:
+            if not own_schema.OWN_NAMES <= columns.tables:
                 _create_tables(connection)
                 columns = read_columns(connection)
         return columns

@@ -210,3 +210,10 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
 )
+
+# A file that lacks one of these was last written by an older release: it is given the rest.
+OWN_NAMES: Final = frozenset(
+    template.partition("IF NOT EXISTS ")[2].partition(" ")[0]
+    for template in OWN_TABLES
+    if template.lstrip().startswith("CREATE TABLE")
+)

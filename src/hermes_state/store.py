@@ -20,6 +20,7 @@ from hermes_state.inbox import InboxPart
 from hermes_state.leases import LeasePart
 from hermes_state.message_search import SearchPart
 from hermes_state.outbox import OutboxPart
+from hermes_state.portable.part import PortablePart
 from hermes_state.pruning import PrunePart
 from hermes_state.resolving import ResolvePart
 from hermes_state.sessions import SessionPart
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 class SessionDB(
     SessionPart,
     ExportPart,
+    PortablePart,
     TitlePart,
     ResolvePart,
     SearchPart,

@@ -66,6 +66,17 @@ def test_a_newer_layout_that_we_can_still_read_is_opened(hermes_home: Path) -> N
     SessionDB(path).close()
 
 
+def test_a_file_of_an_older_release_is_given_the_tables_it_lacks(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE hermes_delivery")
+    with SessionDB(path) as db:
+        db.end_session("s", "idle")
+        db.note_taken(db.list_boundaries()[0]["event_id"], "somebody")
+
+
 def test_network_file_systems_that_break_locks_are_refused(tmp_path: Path) -> None:
     mounts = f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040net nfs4 rw 0 0\n"
     (tmp_path / "my net" / "deep").mkdir(parents=True)
