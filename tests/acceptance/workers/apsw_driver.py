@@ -8,11 +8,14 @@ store's: its statements, its settings, its writer.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from hermes_state import driver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Operation = tuple[Any, ...]
 AUTOCHECKPOINT_PAGES = 40  # so that a short run has many checkpoints
@@ -97,6 +100,9 @@ class Connection:
         cursor = self._connection.cursor()
         cursor.execute(sql, parameters or None)
         return Cursor(cursor, self._connection)
+
+    def set_busy_handler(self, handler: Callable[[int], bool]) -> None:
+        self._connection.set_busy_handler(handler)
 
     def executemany(self, sql: str, parameters: Any) -> None:
         for one in parameters:
