@@ -70,10 +70,26 @@ def run(arguments: Sequence[str], out: Output) -> int:
 
         return overview.show(out)
 
-    from hermes_cli.parser import build  # noqa: PLC0415
+    from hermes_cli.parser import COMMANDS, build  # noqa: PLC0415
 
+    if command == arguments[0] and command not in {each.name for each in COMMANDS}:
+        code = _run_of_plugin(arguments, out)
+        if code is not None:
+            return code
     chosen = build(command).parse_args(arguments)
     return int(chosen.run(chosen, out))
+
+
+def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
+    """Run a command that a plugin brings; None if none does."""
+    from hermes_core.mentions import is_mentioned  # noqa: PLC0415 - a misspelt name, or a plugin's
+
+    if not is_mentioned("plugins.enabled"):
+        return None
+    from hermes_cli.commands import plugin_commands  # noqa: PLC0415 - most have no plugins
+
+    offered = plugin_commands.find(arguments[0], out)
+    return None if offered is None else offered.run(arguments[1:], out)
 
 
 def _complete() -> None:

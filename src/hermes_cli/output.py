@@ -96,6 +96,14 @@ class Output:
             separator = ",\n"
         print("\n]}")
 
+    def raw(self, data: bytes) -> None:
+        """A file's bytes: as they are into a pipe, made harmless on a terminal."""
+        if self.is_terminal:
+            print(clean(data.decode("utf-8", "replace")), end="")
+            return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their titles, one line each."""
         cells = [[one_line(cell) for cell in row] for row in rows]

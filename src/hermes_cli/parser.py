@@ -47,6 +47,8 @@ COMMANDS = (
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
     Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
     Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
+    Command("backup", "hermes_cli.commands.backup", "write history and settings to one file"),
+    Command("restore", "hermes_cli.commands.restore", "put a backup back"),
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),

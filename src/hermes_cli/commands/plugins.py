@@ -153,7 +153,7 @@ def _words(value: object) -> str:
 def _known(manager: PluginManager, name: str) -> Plugin:
     if name not in manager.plugins:
         hint = did_you_mean(name, manager.plugins)
-        raise UsageError(f"there is no plugin '{name}'. {hint} See `hermes plugins list`.")
+        raise UsageError(f"there is no plugin '{name}'.{hint} See `hermes plugins list`.")
     return manager.plugins[name]
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import moments
-from hermes_cli.commands import history, session_changes, session_search, session_upkeep
+from hermes_cli.commands import (
+    browse,
+    history,
+    session_changes,
+    session_export,
+    session_import,
+    session_search,
+    session_upkeep,
+)
 from hermes_cli.commands.session_filters import add_filters, chosen, not_negative, positive
 from hermes_cli.commands.session_reading import show, tail
 from hermes_cli.output import Column
@@ -39,7 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_show(actions)
     _configure_tail(actions)
     session_search.configure(actions)
+    browse.configure(actions)
     session_changes.configure(actions)
+    session_export.configure(actions)
+    session_import.configure(actions)
     session_upkeep.configure(actions)
     stats = add(
         actions,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hermes_core.errors import IdFormatError
 from hermes_core.ids import uid_bytes
 from hermes_state.portable.record import ORIGIN, UID
-from hermes_state.portable.shape import stored
+from hermes_state.portable.shape import UNKNOWN, columns_of, stored
 
 PARTS: Final = frozenset({"extra", "index", "messages", "session", "trash", "undo", "usage"})
 INDEX: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_calls"})
@@ -21,7 +21,7 @@ def check_record(record: Any) -> None:
     _require(isinstance(record, dict), "it is no object")
     _require({"index", "messages", "session"} <= record.keys() <= PARTS, "its parts are not known")
     session, messages = record["session"], record["messages"]
-    _values(session, "session")
+    _values(session, "session", "sessions")
     _text(session, "id", "session")
     _text(session, "source", "session")
     _number(session, "started_at", "session")
@@ -35,9 +35,10 @@ def check_record(record: Any) -> None:
     _undo(record.get("undo", []), len(messages))
     _require(isinstance(record.get("usage", []), list), "'usage' is no list")
     for row in record.get("usage", []):
-        _values(row, "usage")
+        _values(row, "usage", "session_model_usage")
         _text(row, "model", "usage")
     _values(record.get("extra", {}), "extra")
+    _require(not any("." in name for name in record.get("extra", {})), "'extra' has other names")
 
 
 def _require(is_so: bool, otherwise: str) -> None:
@@ -45,11 +46,14 @@ def _require(is_so: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _values(row: Any, where: str) -> None:
+def _values(row: Any, where: str, table: str = "") -> None:
     _require(isinstance(row, dict), f"'{where}' is no object")
+    known = columns_of(table) if table else {}
     for name, value in row.items():
         if name in {UID, ORIGIN}:
             continue
+        is_hole = value is None and known.get(name, UNKNOWN).is_required
+        _require(not is_hole, f"{where}: {name} is missing")
         try:
             _value(stored(value))
         except (TypeError, ValueError) as error:
@@ -60,6 +64,7 @@ def _value(value: Any) -> None:
     _require(isinstance(value, (str, int, float, bytes)) or value is None, "no scalar")
     if isinstance(value, str):
         value.encode()  # half a surrogate pair is a ValueError
+    _require(value == value, "no number at all")  # noqa: PLR0124 - NaN is not equal to itself
     if isinstance(value, int):
         _require(-MOST <= value < MOST and not isinstance(value, bool), "no 64-bit number")
 
@@ -69,8 +74,9 @@ def _text(row: dict[str, Any], name: str, where: str) -> None:
 
 
 def _number(row: dict[str, Any], name: str, where: str) -> None:
-    is_number = isinstance(stored(row.get(name)), (int, float))
-    _require(is_number, f"{where}: {name} is no number")
+    value = stored(row.get(name))
+    _require(isinstance(value, (int, float)), f"{where}: {name} is no number")
+    _value(value)
 
 
 def _count(value: Any, below: float, what: str) -> None:
@@ -79,7 +85,7 @@ def _count(value: Any, below: float, what: str) -> None:
 
 
 def _message(message: Any, where: str) -> None:
-    _values(message, where)
+    _values(message, where, "messages")
     _require(isinstance(message.get("role"), str), f"{where}: no role")
     _number(message, "timestamp", where)
     uid = message.get(UID)

@@ -1,18 +1,19 @@
-"""SessionDB's side of exports, imports and backups."""
+"""SessionDB's side of exports, imports and backups.
+
+The modules that do the work are imported when they are asked for: most programs that open
+the store never do.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hermes_state.portable import backup, selection
-from hermes_state.portable.import_run import Import
-from hermes_state.portable.redaction import Redactor
-from hermes_state.portable.writer import export_pieces
+from hermes_state.portable import selection
 from hermes_state.session_list import ListPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from hermes_state.portable.archive import Manifest
     from hermes_state.portable.import_run import ImportReport, OnConflict
@@ -36,7 +37,7 @@ class PortablePart(ListPart):
                     reader, archived=include_archived, trashed=include_trashed
                 )
             )
-        lists = [{"include_archived": include_archived}]
+        lists: list[dict[str, Any]] = [{"include_archived": include_archived}]
         lists += [{"trashed_only": True}] if include_trashed else []
         fitting = [
             str(row["id"])
@@ -55,6 +56,9 @@ class PortablePart(ListPart):
         self, session_ids: Sequence[str], *, is_redacted: bool = False
     ) -> Iterator[bytes]:
         """An export file with these sessions, in pieces; parents have to come first."""
+        from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - as said above
+        from hermes_state.portable.writer import export_pieces  # noqa: PLC0415
+
         self.refresh_index()
         return export_pieces(self.engine, session_ids, Redactor() if is_redacted else None)
 
@@ -72,11 +76,13 @@ class PortablePart(ListPart):
         A file that is not whole is refused with PortableFileError before anything is
         changed. Imported sessions belong to no process.
         """
+        from hermes_state.portable.import_run import Import  # noqa: PLC0415 - as said above
+
         return Import(self.engine, on_conflict, is_dry_run=is_dry_run).run(file, name, progress)
 
     def backup_to(
         self,
-        path: str | Path,
+        path: Path,
         *,
         with_secrets: bool = False,
         progress: Callable[[str], object] | None = None,
@@ -85,4 +91,6 @@ class PortablePart(ListPart):
 
         Others may go on writing; what was stored before the call is in it.
         """
-        return backup.make(self.engine, Path(path), with_secrets=with_secrets, progress=progress)
+        from hermes_state.portable import backup  # noqa: PLC0415 - as said above
+
+        return backup.make(self.engine, path, with_secrets=with_secrets, progress=progress)

@@ -112,7 +112,7 @@ class ExportFile:
     def _line(self, number: int, raw: bytes, value: dict[str, Any]) -> Line:
         try:
             check_record(value)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise self._error(number, str(error)) from error
         return Line(number, raw, value)
 
@@ -126,7 +126,8 @@ class ExportFile:
     ) -> Summary:
         if (value.get("sessions"), value.get("messages")) != counted:
             raise self._error(number, "it counts other sessions and messages than there are")
-        if value.get("sha256") != digest:
+        whole = {"end": FORMAT, "messages": counted[1], "sessions": counted[0], "sha256": digest}
+        if value != whole:
             raise self._error(number, "the checksum is of other lines: the file was changed")
         if self._file.read(1):
             raise self._error(number + 1, "something follows the last line")

@@ -153,7 +153,7 @@ class SessionRecord:
         tool_calls = self._reader.row(index.SESSION_FACTS, (self._id,)) or (0, None, 0)
         old = (0, 0, 0)
         if self._has_own:
-            old = self._reader.row(index.OLD_COUNTS, (self._id,)) or old  # type: ignore[assignment]
+            old = self._reader.row(index.OLD_COUNTS, (self._id,)) or old
         return {
             "epoch": old[2],
             "lifetime_messages": max(self.messages - len(self._copies), old[0]),
@@ -210,7 +210,7 @@ class SessionRecord:
         return all_plain(self._alter.row(found[0])) if found else {}
 
     def _usage(self) -> list[dict[str, Any]]:
-        rows = list(self._extras.usage)
+        rows = [self._alter.row(row) for row in self._extras.usage]
         if "session_model_usage" in self._reader.columns.tables:
             known = columns_of("session_model_usage")
             for row in self._reader.dicts(USAGE, (self._id,)):

@@ -16,6 +16,7 @@ from hermes_state.portable.secrets import SECRET_NAME, SECRETS
 
 DEEPEST: Final = 16
 SHORTEST: Final = 4
+MOST_PASSES: Final = 5
 # Columns that name things instead of saying something.
 NAMES: Final = frozenset(
     {"id", "role", "source", "parent_session_id", "tool_call_id", "tool_name", "session_key",
@@ -31,9 +32,15 @@ class Redactor:
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row with its texts redacted."""
         return {
-            name: value if name in NAMES or not isinstance(value, str) else self.stored(value)
-            for name, value in row.items()
+            name: value if name in NAMES else self._column(value) for name, value in row.items()
         }
+
+    def _column(self, value: Any) -> Any:
+        if isinstance(value, bytes):  # another program's; replaced only if there is a secret in it
+            text = value.decode("utf-8", "replace")
+            hidden = self.text(text)
+            return value if hidden == text else hidden
+        return self.stored(value) if isinstance(value, str) else value
 
     def stored(self, text: str) -> str:
         """The text of a column, which may be marked as JSON."""
@@ -88,6 +95,15 @@ class Redactor:
 
 def redact(text: str) -> str:
     """Plain text without its secrets."""
+    for _ in range(MOST_PASSES):
+        hidden = _pass(text)
+        if hidden == text:
+            break
+        text = hidden  # what one pattern took away may have hidden another's beginning
+    return text
+
+
+def _pass(text: str) -> str:
     for secret in SECRETS:
         if any(hint in text for hint in secret.hints):
             label = f"[redacted:{secret.kind}]"

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 # What stands where a secret would, and is none: variables, masks, things already redacted.
 _NONE = r"(?![$<{*\[%(]|(?i:x{3}|\.{3}|your|redacted|none\b|null\b|true\b|false\b))"
-_VALUE = rf"(?:\"{_NONE}(?P<a>[^\"\n]{{4,4096}})\"|'{_NONE}(?P<b>[^'\n]{{4,4096}})'|{_NONE}{{}})"
 _NAMES = (
     r"(?:api[_-]?key|apikey|x-api-key|secret[_-]?key|client[_-]?secret|access[_-]?key"
     r"|access[_-]?token|refresh[_-]?token|auth[_-]?token|id[_-]?token|bot[_-]?token|token|secret"
@@ -31,6 +30,14 @@ class Secret(NamedTuple):
     pattern: re.Pattern[str]
     example: str
     counter_example: str
+
+
+def _value(bare: str) -> str:
+    """A value in quotes, or a bare one that looks like *bare*."""
+    return (
+        rf"(?:\"{_NONE}(?P<a>[^\"\n]{{4,4096}})\"|'{_NONE}(?P<b>[^'\n]{{4,4096}})'"
+        rf"|{_NONE}(?P<c>{bare}))"
+    )
 
 
 def _secret(kind: str, hints: str, pattern: str, example: str, counter_example: str) -> Secret:
@@ -93,10 +100,12 @@ SECRETS: Final = (
     _prefixed("discord-token", ".",
               r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])",
               f"M{_LONG[:23]}.AbCdEf.{_LONG[:30]}", "My.domain.example is not one"),
-    _prefixed("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{0,4096}",
+    _prefixed("jwt", "eyJ",
+              r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{0,4096}",
               "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "eyJhbGciOiJIUzI1NiJ9 alone"),
     _secret("authorization", "uthorization|UTHORIZATION",
-            r"(?i)authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:(?:bearer|basic|token|digest|key)\s{1,4})?"
+            r"(?i)authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+            r"(?:(?:bearer|basic|token|digest|key)\s{1,4})?"
             rf"(?P<secret>{_NONE}[^\s\"'\\,;]{{6,4096}})",
             "Authorization: Basic dXNlcjpwYXNz", "Authorization: ${HEADER}"),
     _secret("bearer", "earer |EARER ",
@@ -118,15 +127,16 @@ SECRETS: Final = (
             r"(?<![A-Za-z0-9_])[A-Z0-9_]{0,64}(?:SECRET|TOKEN(?!S|IZ|_?(?:COUNT|LIMIT|BUDGET))|PASSWORD"
             r"|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)[A-Z0-9_]{0,64}"
             r"[ \t]{0,4}=[ \t]{0,4}"
-            + _VALUE.format(r"(?P<c>[^\s\"'`;,)\\]{4,4096})"),
+            + _value(r"[^\s\"'`;,)\\]{4,4096}"),
             "export MY_API_KEY=abcd-1234", "MAX_TOKENS=4096 TOKEN_LIMIT=100000 API_KEY=$OTHER"),
     _secret("named-value", "oken|ecret|assw|assphrase|ey",
             rf"(?i)(?<![a-z0-9-]){_NAMES}[\"']?\s{{0,4}}(?::|=(?!=))\s{{0,4}}"
-            + _VALUE.format(r"(?P<c>(?=[^\s\"'`;,(){}\[\]\\]{0,400}?\d)[^\s\"'`;,(){}\[\]\\]{6,4096})"),
+            + _value(r"(?=[^\s\"'`;,(){}\[\]\\]{0,400}?\d)[^\s\"'`;,(){}\[\]\\]{6,4096}"),
             "password: 'correct horse'", "password: required, token: str, key: value1234"),
     _secret("flag", "--",
-            r"--(?:api-key|password|passphrase|secret|token|access-token|auth-token)(?:=|[ \t]{1,4})"
-            + _VALUE.format(r"(?P<c>(?!-)[^\s\"'`;,)\\]{4,4096})"),
+            r"--(?:api-key|password|passphrase|secret|token|access-token|auth-token)"
+            r"(?:=|[ \t]{1,4})"
+            + _value(r"(?!-)[^\s\"'`;,)\\]{4,4096}"),
             "login --password hunter22", "--token-limit 5000 --password -p --token $TOKEN"),
     _secret("curl-user", "curl",
             r"curl\s[^\n|]{0,500}?(?<=\s)(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'$]{1,100}:"

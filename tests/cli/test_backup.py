@@ -1,0 +1,269 @@
+"""`hermes backup` and `hermes restore`, as real processes beside others that write."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+from hermes_state.health import examine
+from support.command_line import command
+from support.sample_history import CHAT, OSLO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.command_line import Hermes
+
+WORKER = Path(__file__).with_name("append_until_told.py")
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def wait_for(is_true: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def whole_lines(path: Path) -> list[str]:
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def contents(store: Path) -> set[str]:
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+        problems = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+        assert [text for text in problems if text != "ok" and "FTS5 table" not in text] == []
+        return {row[0] for row in connection.execute("SELECT content FROM messages")}
+
+
+def test_a_backup_is_one_private_file_that_says_what_it_is(
+    hermes: Hermes, history: Path, there: Path
+) -> None:
+    (history / "config.yaml").write_text("display:\n  color: never\n")
+    (history / ".env").write_text("SECRET=1\n")
+    done = hermes("backup", "--json")
+    facts = json.loads(done.out)
+    path = Path(facts["path"])
+    assert (done.code, path.parent) == (0, there)
+    assert path.name.startswith("hermes-backup-20")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (facts["sessions"], facts["messages"], facts["schema_version"]) == (2, 5, 26)
+    assert set(facts["files"]) == {"state.db", "config.yaml"}
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        assert set(archive.namelist()) == {"state.db", "config.yaml", "manifest.json"}
+    assert manifest["files"] == facts["files"]
+    assert manifest["format"] == "hermes-backup"
+    secrets = json.loads(hermes("backup", "with.zip", "--with-secrets", "--json").out)
+    assert ".env" in secrets["files"]
+    assert len(list(there.iterdir())) == 2  # nothing temporary is left
+
+
+def test_a_backup_overwrites_nothing(hermes: Hermes, history: Path, there: Path) -> None:
+    (there / "mine.zip").write_text("precious")
+    refused = hermes("backup", "mine.zip")
+    assert refused.code == 2
+    assert "exists already" in refused.err
+    assert (there / "mine.zip").read_text() == "precious"
+    assert hermes("backup", "nowhere/x.zip").code == 2
+
+
+def test_a_backup_taken_while_four_processes_write(
+    hermes: Hermes, hermes_home: Path, there: Path, tmp_path: Path
+) -> None:
+    stop = tmp_path / "stop"
+    reports = [tmp_path / f"said-{number}" for number in range(4)]
+    workers = [
+        subprocess.Popen([sys.executable, str(WORKER), f"w{number}", str(report), str(stop)])
+        for number, report in enumerate(reports)
+    ]
+    try:
+        wait_for(lambda: all(len(whole_lines(report)) > 50 for report in reports))
+        for number in range(3):
+            before = {line for report in reports for line in whole_lines(report)}
+            assert hermes("backup", f"{number}.zip").code == 0
+            assert hermes("restore", f"{number}.zip", "--to", f"restored-{number}").code == 0
+            after = {line for report in reports for line in whole_lines(report)}
+            found = contents(there / f"restored-{number}" / "state.db")
+            assert before <= found
+            assert len(after) > len(before)  # they did write meanwhile
+    finally:
+        stop.touch()
+        for worker in workers:
+            assert worker.wait(30) == 0
+    restored = there / "restored-2"
+    with SessionDB(restored / "state.db") as db:
+        db.wait_for_index(10)
+        per_session = {row["id"]: row["message_count"] for row in db.list_sessions_rich(limit=-1)}
+        assert sum(per_session.values()) == db.message_count()
+        for session, count in per_session.items():
+            said = [message["content"] for message in db.iter_messages(session)]
+            assert said == [f"{session} {number}" for number in range(count)]
+    findings = examine(restored / "state.db")
+    assert [one for one in findings if one.status == "failed"] == []
+
+
+def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Path) -> None:
+    hermes("backup", "b.zip")
+    with SessionDB() as db:
+        db.create_session("later", "cli")
+        db.fill_search()
+    refused = hermes("restore", "b.zip")
+    assert refused.code == 2
+    assert "say --yes" in refused.err
+    child = pexpect.spawn(command("restore", "b.zip")[0], command("restore", "b.zip")[1:],
+                          encoding="utf-8", timeout=30)  # fmt: skip
+    child.expect(r"\[y/N\]")
+    child.sendline("n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 1
+    with SessionDB() as db:
+        assert db.get_session("later") is not None
+    done = hermes("restore", "b.zip", "--yes", "--json")
+    facts = json.loads(done.out)
+    with SessionDB() as db:
+        assert db.get_session("later") is None
+        assert db.get_session_title(OSLO) == "Weather in Oslo"
+        assert [hit["session_id"] for hit in db.search_messages("degrees")] == [OSLO]
+    aside = Path(facts["moved_to"])
+    assert aside.parent == history
+    assert {"state.db", "search.db"} <= set(facts["moved"])
+    with SessionDB(aside / "state.db") as db:
+        assert db.get_session("later") is not None
+        assert db.message_count() == 5
+
+
+def test_a_store_in_use_is_left_alone(
+    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+) -> None:
+    hermes("backup", "b.zip")
+    stop, report = tmp_path / "stop", tmp_path / "said"
+    with subprocess.Popen([sys.executable, str(WORKER), "w", str(report), str(stop)]) as worker:
+        wait_for(lambda: len(whole_lines(report)) > 3)
+        refused = hermes("restore", "b.zip", "--yes")
+        stop.touch()
+    assert refused.code == 1
+    assert f"process {worker.pid}" in refused.err
+    assert "append_until_told.py" in refused.err
+    with SessionDB() as db:
+        assert db.message_count("w") == len(whole_lines(report))
+    assert not list(history.glob("before-restore-*"))
+
+
+def test_a_reader_counts_as_use_where_the_system_names_nobody(
+    hermes: Hermes, history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hermes_core.errors import StoreInUseError  # noqa: PLC0415 - used once
+    from hermes_state.portable import restore  # noqa: PLC0415 - used once
+
+    monkeypatch.setattr(restore, "holders_of", lambda _store: [])
+    with SessionDB(read_only=True) as db:
+        db.message_count()
+        with pytest.raises(StoreInUseError):
+            restore.claim(history / "state.db")
+    restore.claim(history / "state.db")
+
+
+def break_archive(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "flipped":
+        data[len(data) // 3] ^= 0xFF
+    elif how == "something else":
+        data[:] = b"hello"
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "something else", "missing"])
+def test_a_damaged_backup_changes_nothing(
+    hermes: Hermes, history: Path, there: Path, how: str
+) -> None:
+    hermes("backup", "b.zip")
+    if how == "missing":
+        (there / "b.zip").unlink()
+    else:
+        break_archive(there / "b.zip", how)
+    before = sorted(path.name for path in history.iterdir())
+    refused = hermes("restore", "b.zip", "--yes")
+    assert refused.code in {1, 2}
+    assert refused.err.startswith("hermes: ")
+    assert "Traceback" not in refused.err
+    with SessionDB() as db:
+        assert db.message_count() == 5
+    assert sorted(path.name for path in history.iterdir()) == before
+
+
+def test_a_manifest_cannot_name_files_outside(
+    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+) -> None:
+    hermes("backup", "b.zip")
+    with zipfile.ZipFile("b.zip") as old, zipfile.ZipFile("evil.zip", "w") as new:
+        manifest = json.loads(old.read("manifest.json"))
+        manifest["files"]["../outside"] = manifest["files"]["state.db"]
+        new.writestr("manifest.json", json.dumps(manifest))
+        new.writestr("../outside", old.read("state.db"))
+        new.writestr("state.db", old.read("state.db"))
+    assert hermes("restore", "evil.zip", "--to", str(tmp_path / "in")).code == 2
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_damaged_present_history_is_moved_aside_too(
+    hermes: Hermes, history: Path, there: Path
+) -> None:
+    hermes("backup", "b.zip")
+    for companion in history.glob("state.db-*"):
+        companion.unlink()
+    (history / "state.db").write_bytes(b"garbage" * 1000)
+    assert hermes("restore", "b.zip", "--yes").code == 0
+    with SessionDB() as db:
+        assert db.message_count(CHAT) == 1
+
+
+def test_the_original_can_open_what_was_restored(
+    hermes: Hermes, hermes_home: Path, shared_data: Path, there: Path
+) -> None:
+    shutil.copyfile(shared_data / "state-schema16.db", hermes_home / "state.db")
+    count = len(contents(hermes_home / "state.db"))
+    assert hermes("backup", "b.zip").code == 0
+    assert hermes("restore", "b.zip", "--to", "elsewhere").code == 0
+    assert len(contents(there / "elsewhere" / "state.db")) == count
+    mode = (there / "elsewhere" / "state.db").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+    assert os.environ["HERMES_HOME"] == str(hermes_home)
+
+
+def test_replies_that_waited_are_marked_not_blindly_sent(
+    hermes: Hermes, history: Path, there: Path
+) -> None:
+    with SessionDB() as db:
+        db.owe_reply("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+    hermes("backup", "b.zip")
+    hermes("restore", "b.zip", "--to", "elsewhere")
+    with SessionDB(there / "elsewhere" / "state.db") as db:
+        assert db.claim_reply()["was_ambiguous"]
+    with SessionDB() as db:
+        assert not db.claim_reply()["was_ambiguous"]

@@ -1,0 +1,159 @@
+"""`hermes hooks …`, and what commands announce to plugins, as real processes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_state import SessionDB
+from support.plugin_folders import LISTENING, heard, make_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+DAY = 86_400
+
+
+@pytest.fixture
+def talks(hermes_home: Path) -> None:
+    """Three ended conversations, two of them old."""
+    with SessionDB() as db:
+        for number in range(3):
+            at = time.time() - number * 200 * DAY
+            db.create_session(f"talk{number}", "telegram", started_at=at)
+            db.append_message(f"talk{number}", "user", "hello", timestamp=at)
+            db.end_session(f"talk{number}", "cli_close")
+
+
+@pytest.fixture
+def ears(hermes: Hermes, hermes_home: Path, talks: None) -> None:
+    """A plugin that listens, enabled after all that has happened."""
+    make_plugin(hermes_home, "ears", LISTENING)
+    assert hermes("plugins", "enable", "ears").code == 0
+
+
+def events(hermes: Hermes) -> list[dict]:
+    return json.loads(hermes("hooks", "log", "--json").out)
+
+
+@pytest.mark.usefixtures("ears")
+def test_the_list_names_hooks_and_who_listens(hermes: Hermes) -> None:
+    rows = {row["name"]: row for row in json.loads(hermes("hooks", "list", "--json").out)}
+    assert rows["on_session_finalize"]["plugins"] == ["ears"]
+    assert rows["pre_llm_call"]["plugins"] == []
+    assert rows["on_session_finalize"]["facts"] == ["platform", "session_id"]
+    assert "ears" in hermes("hooks", "list").out
+
+
+def test_the_log_of_a_home_without_a_history_is_empty(hermes: Hermes) -> None:
+    assert "No conversations yet" in hermes("hooks", "log").out
+    assert hermes("hooks", "log", "--json").out.strip() == "[]"
+
+
+@pytest.mark.usefixtures("talks")
+def test_the_log_shows_boundaries_newest_first(hermes: Hermes) -> None:
+    assert [event["session_id"] for event in events(hermes)] == ["talk2", "talk1", "talk0"]
+    one = json.loads(hermes("hooks", "log", "--session", "talk1", "--json").out)
+    assert [event["session_id"] for event in one] == ["talk1"]
+    assert len(json.loads(hermes("hooks", "log", "--limit", "1", "--json").out)) == 1
+    text = hermes("hooks", "log").out
+    assert "talk0" in text
+    assert "waiting" in text
+
+
+@pytest.mark.usefixtures("ears")
+def test_a_replay_reaches_plugins_with_the_same_id(hermes: Hermes, hermes_home: Path) -> None:
+    event = events(hermes)[0]["event_id"]
+    done = hermes("hooks", "replay", event)
+    assert (done.code, done.out) == (0, f"{event} delivered\n")
+    assert hermes("hooks", "replay", event, "--json").code == 0
+    ids = [json.loads(line).get("event_id") for line in heard(hermes_home)]
+    assert ids.count(event) == 2
+
+
+@pytest.mark.usefixtures("ears")
+def test_a_beginning_that_fits_many_or_none_is_refused(hermes: Hermes, hermes_home: Path) -> None:
+    ids = [event["event_id"] for event in events(hermes)]
+    common = ids[0][:2]
+    assert all(one.startswith(common) for one in ids)
+    done = hermes("hooks", "replay", common)
+    assert done.code == 2
+    assert f"3 events begin with '{common}'" in done.err
+    assert "0 events begin with 'zz'" in hermes("hooks", "replay", "zz").err
+    assert heard(hermes_home) == []
+
+
+def test_a_replay_that_fails_says_so(hermes: Hermes, talks: None) -> None:
+    hermes("plugins", "enable", "misbehaving")
+    event = events(hermes)[0]["event_id"]
+    done = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
+    assert done.code == 1
+    assert "waiting" in done.out
+    assert "asked to fail" in done.out
+    logged = hermes("hooks", "log").out
+    assert "asked to fail" in logged
+
+
+@pytest.mark.usefixtures("ears")
+def test_a_hook_is_called_with_facts_given(hermes: Hermes, hermes_home: Path) -> None:
+    done = hermes("hooks", "test", "on_session_start", "session_id=x", "answer=7=7")
+    assert done.code == 0
+    assert "ears: answered '7=7'" in done.out
+    assert json.loads(heard(hermes_home)[0])["session_id"] == "x"
+    outcomes = json.loads(hermes("hooks", "test", "on_session_start", "--json").out)
+    assert [(one["plugin"], one["error"]) for one in outcomes] == [("ears", "")]
+    assert "No plugin registered" in hermes("hooks", "test", "pre_llm_call").out
+    assert hermes("hooks", "test", "on_session_start", "nonsense").code == 2
+    unknown = hermes("hooks", "test", "on_session_stat")
+    assert unknown.code == 2
+    assert "on_session_start" in unknown.err
+
+
+def test_a_hook_that_hangs_is_given_up(hermes: Hermes) -> None:
+    hermes("plugins", "enable", "misbehaving")
+    began = time.monotonic()
+    done = hermes("hooks", "test", "on_session_boundary", HERMES_MISBEHAVE="hang")
+    assert done.code == 1
+    assert "did not return within 2 s" in done.out
+    assert time.monotonic() - began < 20
+
+
+def told(home: Path) -> list[tuple[str, str]]:
+    path = home / "logs" / "boundaries.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    facts = [json.loads(line) for line in lines]
+    return [(one["reason"], one["session_id"]) for one in facts if "reason" in one]
+
+
+@pytest.mark.usefixtures("talks")
+def test_deleting_pruning_and_restoring_are_announced(hermes: Hermes, hermes_home: Path) -> None:
+    hermes("plugins", "enable", "boundary-log")
+    past = events(hermes)
+    for words in (
+        ("delete", "talk0", "--yes"),
+        ("restore", "talk0"),
+        ("prune", "--older-than", "90", "--yes"),
+    ):
+        before = len(told(hermes_home))
+        assert hermes("sessions", *words).code == 0
+        new = [
+            one for one in events(hermes) if one["event_id"] not in {e["event_id"] for e in past}
+        ]
+        # Whatever boundaries the command made, the plugin has heard of when it ends.
+        assert {one["state"] for one in new} <= {"delivered"}
+        assert len(told(hermes_home)) == len(new)
+        assert len(told(hermes_home)) >= before
+
+
+@pytest.mark.usefixtures("talks")
+def test_without_plugins_nothing_is_delivered(hermes: Hermes, hermes_home: Path) -> None:
+    states = [event["state"] for event in events(hermes)]
+    assert hermes("sessions", "delete", "talk0", "--yes").code == 0
+    assert [event["attempts"] for event in events(hermes)] == [0] * len(events(hermes))
+    assert states == ["waiting"] * 3
+    assert not (hermes_home / "logs" / "boundaries.jsonl").exists()

@@ -1,0 +1,210 @@
+"""`hermes plugins …`, and the commands plugins bring, as real processes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_state import SessionDB
+from support.plugin_folders import LISTENING, heard, make_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+CONFIG = """\
+# my settings
+display:
+  color: auto  # the terminal decides
+plugins:
+  # the ones I trust
+  disabled: [misbehaving]
+"""
+DICE = """
+import sys
+def setup(parser):
+    parser.add_argument("--sides", type=int, default=6)
+    parser.add_argument("how", nargs="?", default="")
+def roll(arguments):
+    if arguments.how == "raise":
+        raise ValueError("the dice are lost")
+    if arguments.how == "exit":
+        sys.exit(5)
+    if arguments.how == "complain":
+        sys.exit("no dice")
+    if arguments.how == "refuse":
+        from hermes_core.errors import UsageError
+        raise UsageError("not like this")
+    print("rolled", arguments.sides)
+    return 3 if arguments.how == "code" else None
+def register(ctx):
+    ctx.register_cli_command("dice", "roll dice", setup, roll)
+    ctx.register_cli_command("sessions", "never reached", setup, roll)
+    ctx.register_cli_command("crooked", "cannot be set up", lambda parser: 1 / 0, roll)
+"""
+
+
+def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path) -> None:
+    config = hermes_home / "config.yaml"
+    config.write_text(CONFIG)
+    done = hermes("plugins", "enable", "boundary-log")
+    assert (done.code, done.out, done.err) == (0, "boundary-log is enabled\n", "")
+    text = config.read_text()
+    for comment in ("# my settings", "# the terminal decides", "# the ones I trust"):
+        assert comment in text
+    assert "boundary-log" in text
+    assert hermes("plugins", "enable", "boundary-log").code == 0
+    assert config.read_text().count("boundary-log") == 1
+    assert hermes("plugins", "disable", "boundary-log").out == "boundary-log is disabled\n"
+    states = {
+        row["name"]: row["state"] for row in json.loads(hermes("plugins", "list", "--json").out)
+    }
+    assert states == {"boundary-log": "disabled", "misbehaving": "disabled"}
+    assert "# the ones I trust" in config.read_text()
+    assert hermes("config", "check").code == 0
+
+
+def test_without_a_configuration_one_is_begun(hermes: Hermes, hermes_home: Path) -> None:
+    shown = json.loads(hermes("plugins", "enable", "boundary-log", "--json").out)
+    assert (shown["state"], shown["origin"]) == ("loaded", "bundled")
+    assert "on_session_boundary" in shown["hooks"]
+    assert (hermes_home / "config.yaml").exists()
+
+
+def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "bad", "raise RuntimeError('no luck today')")
+    done = hermes("plugins", "enable", "bad")
+    assert done.code == 1
+    assert "bad is enabled, but does not load: RuntimeError: no luck today" in done.out
+    listed = hermes("plugins", "list")
+    assert listed.code == 0
+    assert "no luck today" in listed.out
+    assert "boundary-log" in listed.out
+    assert hermes("sessions", "list").code == 0
+
+
+@pytest.mark.parametrize("action", ["enable", "disable", "info"])
+def test_a_misspelt_name_gets_a_proposal(hermes: Hermes, action: str) -> None:
+    done = hermes("plugins", action, "boundry-log")
+    assert done.code == 2
+    assert "no plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
+
+
+def test_info_tells_everything(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "dice", DICE, "description: rolls dice\nauthor: me\nversion: 2.0")
+    hermes("plugins", "enable", "dice")
+    facts = json.loads(hermes("plugins", "info", "dice", "--json").out)
+    assert (facts["state"], facts["author"], facts["origin"]) == ("loaded", "me", "user")
+    assert facts["cli_commands"] == ["dice", "sessions", "crooked"]
+    text = hermes("plugins", "info", "dice").out
+    assert "rolls dice" in text
+    assert "dice, sessions, crooked" in text
+
+
+def test_the_list_says_where_each_comes_from(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "mine", LISTENING)
+    rows = {row["name"]: row for row in json.loads(hermes("plugins", "list", "--json").out)}
+    assert rows["mine"]["origin"] == "user"
+    assert rows["boundary-log"]["origin"] == "bundled"
+    assert {row["state"] for row in rows.values()} == {"available"}
+
+
+def test_the_first_plugin_does_not_hear_the_past(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "ears", LISTENING)
+    make_plugin(hermes_home, "more-ears", LISTENING)
+    with SessionDB() as db:
+        for name in ("one", "two", "three"):
+            db.create_session(name, "cli")
+            db.end_session(name, "cli_close")
+    hermes("plugins", "enable", "ears")
+    assert hermes("sessions", "delete", "one", "--yes").code == 0
+    before = heard(hermes_home)
+    assert all('"two"' not in line and '"three"' not in line for line in before)
+    with SessionDB() as db:
+        states = {event["state"] for event in db.list_boundaries()}
+    assert states == {"delivered"}
+
+
+# Commands that plugins bring.
+
+
+@pytest.fixture
+def dice(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "dice", DICE)
+    assert hermes("plugins", "enable", "dice").code == 0
+
+
+@pytest.mark.usefixtures("dice")
+def test_a_plugins_command_runs(hermes: Hermes) -> None:
+    done = hermes("dice", "--sides", "20")
+    assert (done.code, done.out, done.err) == (0, "rolled 20\n", "")
+    assert hermes("dice", "code").code == 3
+    helped = hermes("dice", "--help")
+    assert helped.code == 0
+    assert "--sides" in helped.out
+    assert "plugin dice" in helped.out
+    wrong = hermes("dice", "--sides", "many")
+    assert wrong.code == 2
+    assert "invalid int value" in wrong.err
+
+
+@pytest.mark.usefixtures("dice")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["dice", "raise"],
+            1,
+            "plugin dice failed in `hermes dice`: ValueError: the dice are lost",
+        ),
+        (["dice", "exit"], 5, ""),
+        (["dice", "complain"], 1, "hermes: no dice"),
+        (["dice", "refuse"], 2, "hermes: not like this"),
+        (["crooked"], 1, "ZeroDivisionError"),
+    ],
+)
+def test_its_failures_are_its_own(hermes: Hermes, words: list[str], code: int, said: str) -> None:
+    done = hermes(*words)
+    assert done.code == code
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
+
+
+@pytest.mark.usefixtures("dice")
+def test_the_traceback_is_there_for_those_who_want_it(hermes: Hermes) -> None:
+    assert "the dice are lost" in hermes("dice", "raise", HERMES_DEBUG="1").err
+    assert "Traceback" in hermes("dice", "raise", HERMES_DEBUG="1").err
+
+
+@pytest.mark.usefixtures("dice")
+def test_built_in_commands_cannot_be_replaced(hermes: Hermes) -> None:
+    assert "rolled" not in hermes("sessions", "list").out
+
+
+@pytest.mark.usefixtures("dice")
+def test_a_disabled_plugins_command_is_gone(hermes: Hermes) -> None:
+    hermes("plugins", "disable", "dice")
+    done = hermes("dice")
+    assert done.code == 2
+    assert "invalid choice" in done.err
+
+
+def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    make_plugin(hermes_home, "dice", "raise RuntimeError('broken')")
+    hermes("plugins", "enable", "dice")
+    done = hermes("dice")
+    assert done.code == 2
+    assert "plugin dice does not load: RuntimeError: broken" in done.err
+
+
+def test_without_plugins_an_unknown_command_loads_none(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "dice", "raise SystemExit('loaded')")
+    done = hermes("dice")
+    assert done.code == 2
+    assert "loaded" not in done.err

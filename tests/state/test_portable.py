@@ -1,0 +1,288 @@
+"""Exports and imports: everything is in them, and comes back as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_core.errors import PortableFileError, UsageError
+from hermes_state import SessionDB, index
+from hermes_state.health import examine
+from state.portable_histories import KINDS, export, histories, live_through, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.clock import ManualClock
+    from hermes_state.transaction import Tx
+
+ANY = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def listed(db: SessionDB) -> list[tuple[object, ...]]:
+    """What a list shows, computed from the rows."""
+
+    def compute(tx: Tx) -> None:
+        for (session_id,) in tx.rows("SELECT id FROM sessions"):
+            index.reindex(tx, session_id)
+
+    db.engine.write(compute)
+    rows = db.list_sessions_rich(limit=-1, include_archived=True)
+    names = ("id", "preview", "kind", "title", "message_count", "pinned", "archived")
+    return [tuple(row.get(name) for name in names) for row in rows]
+
+
+@pytest.mark.parametrize("source", KINDS)
+@ANY
+@given(history=histories, target=st.sampled_from(list(KINDS)))
+def test_export_import_export_is_byte_identical(source: str, history: Any, target: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(Path(folder), source) as old:
+            live_through(old, history)
+            first = export(old)
+            shown = listed(old)
+        with open_store(Path(folder), target, "other.db") as new:
+            new.import_file(io.BytesIO(first))
+            assert export(new) == first
+            assert listed(new) == shown
+            findings = examine(Path(folder) / "other.db")
+            assert [one for one in findings if one.status == "failed"] == []
+
+
+@pytest.mark.parametrize("name", ["state-schema16.db", "state-schema26.db"])
+@pytest.mark.parametrize("target", KINDS)
+def test_real_histories_come_back_byte_identical(
+    shared_data: Path, tmp_path: Path, name: str, target: str
+) -> None:
+    shutil.copyfile(shared_data / name, tmp_path / "old.db")
+    with SessionDB(tmp_path / "old.db", read_only=True) as old:
+        untouched = export(old)
+    with SessionDB(tmp_path / "old.db") as old:
+        assert old.wait_for_index(10)
+        assert export(old) == untouched
+        for row in old.list_sessions_rich(limit=3):
+            old.undo(row["id"])
+            old.set_session_pinned(row["id"])
+            old.branch_session(row["id"])
+        first = export(old)
+    with open_store(tmp_path, target) as new:
+        report = new.import_file(io.BytesIO(first))
+        assert report.imported == len(first.splitlines()) - 2
+        assert export(new) == first
+
+
+@ANY
+@given(history=histories, number=st.integers(0, 4))
+def test_part_of_a_history_comes_back_byte_identical(history: Any, number: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(Path(folder), "new file") as old:
+            live_through(old, history)
+            ids = old.sessions_to_export(include_trashed=True)[number : number + 1]
+            first = export(old, ids)
+            rest = export(old)
+        with open_store(Path(folder), "new file", "other.db") as new:
+            new.import_file(io.BytesIO(first))
+            assert export(new) == first
+            # The rest comes later; what waited for it is connected.
+            new.import_file(io.BytesIO(rest))
+            assert export(new) == rest
+
+
+def test_an_import_goes_on_where_the_export_was(
+    db: SessionDB, session: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    db.append_message(session, "user", "one", uid="0" * 31 + "1")
+    db.append_message(session, "assistant", "two")
+    db.undo(session)
+    db.end_session(session, "cli_close")
+    db.reopen_session(session)
+    branch = db.branch_session(session, "branch")
+    with SessionDB(tmp_path / "other.db", clock=clock) as new:
+        new.import_file(io.BytesIO(export(db)))
+        assert new.append_message(session, "user", "one", uid="0" * 31 + "1") == 1
+        assert len(new.redo(session)) == 2
+        assert new.get_session(branch)["parent_session_id"] == session
+        assert new.stats()["lifetime_messages"] == db.stats()["lifetime_messages"] == 2
+        new.close()
+    with SessionDB(tmp_path / "other.db", clock=clock) as later:
+        assert later.get_session(session)["ended_at"] is None
+
+
+def test_an_export_names_no_row_and_no_time_of_its_own(db: SessionDB, session: str) -> None:
+    db.append_message(session, "user", "hello")
+    header, record, end = lines(export(db))
+    assert header == {"format": "hermes-export", "redacted": False, "version": 1}
+    assert end.keys() == {"end", "messages", "sessions", "sha256"}
+    assert record["messages"][0].keys() == {"content", "hermes_uid", "role", "timestamp"}
+    assert export(db).isascii()
+
+
+def test_parents_come_before_children_whatever_their_times(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    db.create_session("parent", "cli", started_at=clock.now())
+    db.create_session("child", "cli", parent_session_id="parent", started_at=5.0)
+    db.create_session("grandchild", "cli", parent_session_id="child", started_at=1.0)
+    db.create_session("other", "cli", started_at=2.0)
+    ids = db.sessions_to_export()
+    assert ids == ["parent", "child", "grandchild", "other"]
+
+
+def test_a_selection_brings_the_conversation_and_its_delegates(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    db.create_session("begin", "telegram")
+    db.end_session("begin", "compression")
+    clock.advance(1)
+    db.create_session("go-on", "telegram", parent_session_id="begin")
+    db.create_session("work", "subagent", parent_session_id="go-on",
+                      model_config={"_delegate_from": "go-on"})  # fmt: skip
+    db.create_session("elsewhere", "cli")
+    db.create_session("hidden", "telegram")
+    db.set_session_archived("hidden")
+    db.create_session("gone", "telegram")
+    db.delete_session("gone")
+    chosen = db.sessions_to_export(source="telegram", include_archived=False)
+    assert chosen == ["begin", "go-on", "work"]
+    assert "hidden" in db.sessions_to_export(source="telegram")
+    assert "gone" in db.sessions_to_export(source="telegram", include_trashed=True)
+    assert "gone" not in db.sessions_to_export()
+    assert db.relatives_of("begin") == ["begin", "go-on"]
+
+
+def filled(db: SessionDB) -> bytes:
+    for number in range(3):
+        db.create_session(f"s{number}", "cli")
+        db.append_message(f"s{number}", "user", f"message {number}")
+        db.set_session_title(f"s{number}", f"title {number}")
+    return export(db)
+
+
+def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
+    rows = data.splitlines(keepends=True)
+    record = json.loads(rows[1])
+    record["messages"][0].pop("role", None)
+    return {
+        "empty": (b"", "is empty"),
+        "foreign": (b"PK\x03\x04 something else\n", "line 1: this is no export"),
+        "another JSON": (b'{"a": 1}\n', "line 1: this is no export"),
+        "newer": (data.replace(b'"version":1', b'"version":2'), "version 2"),
+        "cut": (b"".join(rows[:-1]), "ends after line 4"),
+        "cut in a line": (data[: len(rows[0]) + len(rows[1]) + 20], "line 3: it is no JSON"),
+        "changed": (data.replace(b"message 1", b"massage 1"), "checksum"),
+        "a session less": (b"".join([*rows[:2], *rows[3:]]), "it counts other sessions"),
+        "twice": (b"".join([*rows[:2], *rows[1:]]), "line 3: session s0 comes twice"),
+        "no role": (
+            b"".join([rows[0], json.dumps(record).encode() + b"\n", *rows[2:]]),
+            "line 2: message 0: no role",
+        ),
+        "more behind": (data + b"{}\n", "something follows"),
+    }
+
+
+@pytest.mark.parametrize("kind", list(damaged(b"{}\n" + b'{"messages":[{}]}\n' * 4)))
+def test_a_bad_file_is_named_by_line_and_changes_nothing(
+    db: SessionDB, tmp_path: Path, kind: str
+) -> None:
+    data, words = damaged(filled(db))[kind]
+    with SessionDB(tmp_path / "other.db") as new:
+        with pytest.raises(PortableFileError, match=words):
+            new.import_file(io.BytesIO(data))
+        assert new.session_count() == 0
+
+
+def test_every_flipped_byte_is_noticed(db: SessionDB, tmp_path: Path) -> None:
+    data = filled(db)
+    with SessionDB(tmp_path / "other.db") as new:
+        for place in range(0, len(data), 7):
+            broken = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+            with pytest.raises(PortableFileError):
+                new.import_file(io.BytesIO(broken))
+        assert new.session_count() == 0
+
+
+def test_sessions_that_are_here_are_skipped_renamed_or_refused(db: SessionDB) -> None:
+    data = filled(db)
+    skipped = db.import_file(io.BytesIO(data))
+    assert (skipped.imported, skipped.skipped) == (0, ["s0", "s1", "s2"])
+    with pytest.raises(UsageError, match="3 of 3 sessions are here already"):
+        db.import_file(io.BytesIO(data), on_conflict="fail")
+    db.append_message("s1", "user", "something new")
+    rehearsed = db.import_file(io.BytesIO(data), on_conflict="rename", is_dry_run=True)
+    assert db.session_count() == 3
+    renamed = db.import_file(io.BytesIO(data), on_conflict="rename")
+    assert renamed.renamed == rehearsed.renamed == {"s1": "s1-2"}
+    assert (renamed.imported, renamed.unchanged) == (1, 2)
+    assert renamed.retitled == {"s1-2": "title 1 #2"}
+    assert [m["content"] for m in db.get_messages("s1-2")] == ["message 1"]
+
+
+def test_a_renamed_parent_keeps_its_children(db: SessionDB, tmp_path: Path) -> None:
+    db.create_session("p", "cli")
+    db.append_message("p", "user", "x")
+    db.branch_session("p", "c")
+    data = export(db)
+    with SessionDB(tmp_path / "other.db") as new:
+        new.create_session("p", "telegram")
+        new.import_file(io.BytesIO(data), on_conflict="rename")
+        assert new.get_session("c")["parent_session_id"] == "p-2"
+        origin = lines(export(new, ["c"]))[1]["messages"][0]["hermes_origin"]
+        assert origin == {"row": 0, "session": "p-2"}
+
+
+def test_a_purged_session_may_come_back(db: SessionDB, session: str) -> None:
+    db.append_message(session, "user", "one")
+    data = export(db)
+    db.append_message(session, "user", "two")
+    db.end_session(session, "cli_close")
+    db.purge_session(session)
+    db.import_file(io.BytesIO(data))
+    assert db.stats()["lifetime_messages"] == 2  # never shrinks
+    db.end_session(session, "cli_close")
+    final = [row for row in db.list_boundaries(session) if row["is_final"]]
+    assert {row["epoch"] for row in final} == {0, 1}
+
+
+def test_imported_sessions_belong_to_nobody(
+    db: SessionDB, session: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    data = export(db)
+    with SessionDB(tmp_path / "other.db", clock=clock) as new:
+        new.import_file(io.BytesIO(data))
+        owners: Callable[..., Any] = lambda reader: reader.rows("SELECT * FROM hermes_owner")  # noqa: E731
+        assert new.engine.read(owners) == []
+        assert new.append_message(session, "user", "on we go") > 0
+
+
+def test_a_long_session_is_exported_while_it_grows(db: SessionDB, session: str) -> None:
+    for number in range(50):
+        db.append_message(session, "user", f"{number} " + "x" * 200)
+    pieces = db.iter_export_file([session, session + "-gone"])
+    next(pieces)
+    db.append_message(session, "user", "late", uid="f" * 32)
+    record = json.loads(b"".join(pieces).splitlines()[0])
+    assert record["messages"][-1]["hermes_uid"] == "f" * 32
+    assert record["session"]["message_count"] == len(record["messages"]) == 51
+
+
+@ANY
+@given(history=histories)
+def test_redaction_of_harmless_histories_changes_only_the_header(history: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder), "new file") as db:
+        live_through(db, history)
+        plain, redacted = export(db), export(db, is_redacted=True)
+        assert b'"redacted":true' in redacted
+        if b"[redacted:" not in redacted:
+            assert plain.splitlines()[1:-1] == redacted.splitlines()[1:-1]

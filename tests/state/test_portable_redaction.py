@@ -1,0 +1,124 @@
+"""Redaction: every row of the table, and texts in every wrapping."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_state.codec import JSON_MARK, decode_content
+from hermes_state.portable.redaction import Redactor, redact
+from hermes_state.portable.secrets import SECRETS
+from state.portable_histories import export
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+
+KEY = "sk-ant-api03-abcdefghij0123456789"
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
+def test_the_example_is_redacted_and_the_counter_example_is_not(secret) -> None:
+    hidden = redact(secret.example)
+    assert f"[redacted:{secret.kind}]" in hidden
+    assert redact(hidden) == hidden
+    assert redact(secret.counter_example) == secret.counter_example
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
+def test_the_example_is_found_in_the_middle_of_things(secret) -> None:
+    text = f"before\n{secret.example}\nafter"
+    hidden = redact(text)
+    assert hidden != text
+    assert hidden.startswith("before\n")
+    wrapped = json.dumps({"output": text, "more": [json.dumps({"inner": text})]})
+    for form in (wrapped, JSON_MARK + wrapped):
+        found = Redactor().stored(form)
+        assert "[redacted:" in found
+        json.loads(found.removeprefix(JSON_MARK))
+        inner = json.loads(json.loads(found.removeprefix(JSON_MARK))["more"][0])
+        assert inner == {"inner": hidden}
+
+
+pieces = st.one_of(
+    st.sampled_from([each for secret in SECRETS for each in (secret.example, secret.example[:9])]),
+    st.text(max_size=6),
+    st.sampled_from(["=", ": ", " ", "\n", "'", '"', "://", "@", "token", "PASSWORD", "&key="]),
+)
+
+
+@given(st.lists(pieces, max_size=8).map("".join))
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(json_values)
+def test_harmless_values_stay_as_they_are(value: object) -> None:
+    if "[redacted:" not in json.dumps(Redactor().value(value)):
+        assert Redactor().value(value) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A" * 200_000 + "=", "://" + ":" * 100_000, "a.b" * 60_000, "M.M" * 60_000, "eyJ" * 60_000,
+        "curl -u " * 20_000, "bearer " * 40_000, "token: " * 40_000, "password: '" * 20_000,
+        "A_SECRET='" * 20_000, "sk-" + "a" * 100_000, "-----BEGIN PRIVATE KEY-----" * 5_000,
+        "SECRET" * 30_000 + "=", "token" + " " * 100_000, "[" * 50_000, '{"a":' * 50_000,
+    ],
+)  # fmt: skip
+def test_no_text_takes_long(text: str) -> None:
+    began = time.monotonic()
+    Redactor().text(text)
+    assert time.monotonic() - began < 3
+
+
+def test_names_say_what_is_secret() -> None:
+    value = {
+        "db_password": "correct horse", "token": "abcd", "Authorization": "Custom zzz",
+        "password": "$PASSWORD", "api-key": "<your key>", "tokens": "many words", "x": "y",
+    }  # fmt: skip
+    hidden = Redactor().value(value)
+    assert {name for name in value if hidden[name] != value[name]} == {
+        "db_password", "token", "Authorization",
+    }  # fmt: skip
+
+
+def test_an_export_hides_secrets_wherever_they_are(db: SessionDB) -> None:
+    session = db.create_session(
+        "s", "cli", system_prompt=f"use {KEY}", model_config={"api_key": "hunter2hunter2"}
+    )
+    arguments = json.dumps({"header": f"Bearer {KEY}", "password": "pass word"})
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    db.append_message(session, "user", [{"type": "text", "text": f"my key is {KEY}"}])
+    db.append_message(session, "assistant", None, tool_calls=[call], reasoning=f"{KEY}!",
+                      reasoning_details=[{"text": KEY}], codex_message_items=[KEY])  # fmt: skip
+    db.append_message(session, "tool", json.dumps({"out": "DB=postgres://u:hunter3@h/db"}))
+    db.set_session_title(session, f"about {KEY}"[:90])
+    whole, hidden = export(db).decode(), export(db, is_redacted=True).decode()
+    for word in (KEY, "hunter2", "hunter3", "pass word"):
+        assert word in whole
+        assert word not in hidden
+    record = json.loads(hidden.splitlines()[1])
+    assert record["session"]["title"] == "about [redacted:api-key]"
+    first = decode_content(record["messages"][0]["content"])
+    assert first == [{"type": "text", "text": "my key is [redacted:api-key]"}]
+    arguments = json.loads(record["messages"][1]["tool_calls"])[0]["function"]["arguments"]
+    assert json.loads(arguments)["password"] == "[redacted:named-value]"
+    assert record["messages"][2]["content"] == (
+        '{"out": "DB=postgres://u:[redacted:url-password]@h/db"}'
+    )
