@@ -17,7 +17,8 @@ setup:  ## make or refresh .venv with everything needed to work here
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on PATH" >&2; exit 1; }
 	@$(PYTHON) tools/set_up.py dev
 
-# Fault tests inject I/O errors with libfiu's `fiu-run`; without it they skip and say so.
+# Fault tests inject I/O errors with libfiu's `fiu-run`, tests of screens look at a window of
+# tmux; without them they skip and say so.
 system:
 	@command -v fiu-run >/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -27,6 +28,14 @@ system:
 		fi; \
 		command -v fiu-run >/dev/null || \
 			echo "note: no fiu-run (Debian package fiu-utils): tests with injected I/O errors will be skipped"; }
+	@command -v tmux >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing tmux (a real terminal for tests)"; \
+			{ apt-get install -qq -y tmux || { apt-get update -qq && apt-get install -qq -y tmux; }; } \
+				>/dev/null 2>&1; \
+		fi; \
+		command -v tmux >/dev/null || \
+			echo "note: no tmux: tests on a real terminal will be skipped"; }
 
 lint: setup  ## style, format, types, layers
 	$(BIN)/ruff check

@@ -37,7 +37,10 @@ SETTLE = """
 """
 ATTEMPTS = "SELECT attempts FROM hermes_boundary WHERE event_id = ?"
 GIVE_BACK = """
-    UPDATE hermes_boundary SET state = 'waiting', process_id = NULL
+    UPDATE hermes_boundary
+    SET state = CASE WHEN attempts < ? THEN 'waiting' ELSE 'dead' END,
+        settled_at = CASE WHEN attempts < ? THEN NULL ELSE ? END,
+        error = 'the process that delivered it ended in the middle of it', process_id = NULL
     WHERE state = 'delivering' AND process_id = ?
 """
 TAKEN = "SELECT consumer FROM hermes_delivery WHERE event_id = ?"
@@ -80,8 +83,8 @@ def announce(
 
 
 def give_back(tx: Tx, process_id: str) -> None:
-    """A dispatcher died: its events wait again."""
-    tx.execute(GIVE_BACK, (process_id,))
+    """A dispatcher died: its events wait again, unless they seem to be what kills it."""
+    tx.execute(GIVE_BACK, (MOST_ATTEMPTS, MOST_ATTEMPTS, tx.clock.now(), process_id))
 
 
 class BoundaryPart(StorePart):

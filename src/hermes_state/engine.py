@@ -186,7 +186,7 @@ class Engine:
             if columns.tables:
                 _check_is_session_store(columns, self.path)
                 _check_layout(connection, columns, self.path)
-            if not own_schema.OWN_NAMES <= columns.tables:
+            if not columns.tables >= own_schema.OWN_NAMES:
                 _create_tables(connection)
                 columns = read_columns(connection)
         return columns

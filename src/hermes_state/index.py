@@ -59,9 +59,9 @@ COUNT_COPIES = """
     WHERE m.session_id = ?
 """
 LAST_ID = "SELECT max(id) FROM messages WHERE session_id = ?"
-FIRST_USER_CONTENT = """
+FIRST_USER_CONTENTS = """
     SELECT content FROM messages
-    WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1 ORDER BY id LIMIT 1
+    WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1 ORDER BY id LIMIT 20
 """
 SESSION_FACTS = "SELECT started_at, ended_at, tool_call_count FROM sessions WHERE id = ?"
 IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
@@ -158,8 +158,10 @@ def _has_copies(tx: Tx) -> bool:
 
 def first_words(reader: Reader, session_id: str) -> str | None:
     """What the user said first: the preview of a conversation."""
-    content = decode_content(reader.value(FIRST_USER_CONTENT, (session_id,)))
-    return storable(preview(content)) or None
+    for (content,) in reader.execute(FIRST_USER_CONTENTS, (session_id,)):
+        if words := storable(preview(decode_content(content))):
+            return words
+    return None
 
 
 def replace_family(tx: Tx, session_id: str) -> None:

@@ -110,7 +110,10 @@ def purge_some(tx: Tx, session_id: str) -> bool:
             return False
     for sql in FORGET_SESSION:
         tx.execute(sql, (session_id,))
+    children = [row[0] for row in tx.rows(CHILDREN, (session_id,))]
     tx.execute(ORPHAN, (session_id,))
+    for child in children:
+        index.replace_family(tx, child)
     for table in ("session_model_usage", "compression_locks"):
         if table in tx.columns.tables:
             tx.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608

@@ -123,31 +123,29 @@ def test_a_hook_that_hangs_is_given_up(hermes: Hermes) -> None:
     assert time.monotonic() - began < 20
 
 
-def told(home: Path) -> list[tuple[str, str]]:
+def told(home: Path) -> list[tuple[str, str, str]]:
     path = home / "logs" / "boundaries.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     facts = [json.loads(line) for line in lines]
-    return [(one["reason"], one["session_id"]) for one in facts if "reason" in one]
+    return [(one["kind"], one["reason"], one["session_id"]) for one in facts if "reason" in one]
 
 
 @pytest.mark.usefixtures("talks")
-def test_deleting_pruning_and_restoring_are_announced(hermes: Hermes, hermes_home: Path) -> None:
+def test_deleting_restoring_and_pruning_are_announced(hermes: Hermes, hermes_home: Path) -> None:
+    with SessionDB() as db:
+        db.create_session("running", "cli")
     hermes("plugins", "enable", "boundary-log")
-    past = events(hermes)
-    for words in (
-        ("delete", "talk0", "--yes"),
-        ("restore", "talk0"),
-        ("prune", "--older-than", "90", "--yes"),
+    for words, expected in (
+        (("delete", "talk0", "--yes"), [("prune", "deleted", "talk0")]),
+        (("restore", "talk0"), []),  # it had ended, and still has
+        (("delete", "running", "--yes"), [("prune", "deleted", "running")]),
+        (("restore", "running"), [("resume", "reopened", "running")]),
+        (("prune", "--yes"), [("prune", "pruned", "talk1"), ("prune", "pruned", "talk2")]),
     ):
         before = len(told(hermes_home))
         assert hermes("sessions", *words).code == 0
-        new = [
-            one for one in events(hermes) if one["event_id"] not in {e["event_id"] for e in past}
-        ]
-        # Whatever boundaries the command made, the plugin has heard of when it ends.
-        assert {one["state"] for one in new} <= {"delivered"}
-        assert len(told(hermes_home)) == len(new)
-        assert len(told(hermes_home)) >= before
+        assert sorted(told(hermes_home)[before:]) == expected, words
+    assert {event["state"] for event in events(hermes)} == {"delivered"}
 
 
 @pytest.mark.usefixtures("talks")

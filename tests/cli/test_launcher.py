@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -55,7 +56,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = copy_tree(tmp_path_factory.mktemp("launcher") / "my tree")
     first = start(tree / "hermes")
     assert (first.returncode, first.stdout) == (0, VERSION), first.stderr
-    assert "installing 3 packages" in first.stderr
+    assert re.search(r"installing \d+ packages", first.stderr)
     assert "\x1b" not in first.stderr
     return tree
 
@@ -250,7 +251,7 @@ def test_progress_on_a_terminal_is_one_line_that_goes_away(tmp_path: Path) -> No
     said = str(child.read())
     child.close()
     assert child.exitstatus == 0
-    assert "installing 3 packages …" in said
+    assert re.search(r"installing \d+ packages …", said)
     visible = [line.rpartition("\x1b[K")[2] for line in said.split("\n")]
     assert visible[-2:] == [VERSION.replace("\n", "\r"), ""]
     assert not any("…" in line for line in visible)

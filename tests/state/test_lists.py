@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_state import index
 from state.foreign_files import foreign_message, foreign_session, write_as_the_original
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ def test_a_row_carries_preview_and_activity(db: SessionDB, clock: ManualClock) -
     assert row["preview"] == "这张图片里 有什么? [image]"
     assert row["last_active"] == clock.now()
     assert "system_prompt" not in row
+
+
+def test_the_preview_is_the_first_thing_said_that_has_words(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", "")
+    db.append_message("s", "user", "words")
+    assert db.list_sessions_rich()[0]["preview"] == "words"
+    db.engine.write(lambda tx: index.reindex(tx, "s"))
+    assert db.list_sessions_rich()[0]["preview"] == "words"
 
 
 def test_long_previews_are_cut(db: SessionDB) -> None:

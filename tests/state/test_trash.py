@@ -65,6 +65,18 @@ def test_deleting_takes_delegates_along_and_leaves_branches(
     assert db.get_session(branch)["parent_session_id"] is None
 
 
+def test_a_child_whose_parent_is_purged_stands_on_its_own(
+    db: SessionDB, session: str, clock: ManualClock
+) -> None:
+    db.append_message(session, "user", "first")
+    clock.advance(1)
+    db.create_session("child", "cli", parent_session_id=session)
+    assert [row["id"] for row in db.list_sessions_rich()] == [session]
+    db.purge_session(session)
+    assert [row["id"] for row in db.list_sessions_rich()] == ["child"]
+    assert db.repair_index() == 0
+
+
 def test_only_what_is_in_the_trash_can_be_restored(db: SessionDB, session: str) -> None:
     with pytest.raises(SessionNotFoundError):
         db.restore_session(session)

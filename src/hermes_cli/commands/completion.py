@@ -41,7 +41,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
     for action in _actions(parser):
         if action.metavar == "ID":
             action.completer = session_ids
-    argcomplete.autocomplete(parser, validator=lambda *_: True)
+    argcomplete.autocomplete(parser)
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[Any]:
@@ -63,5 +63,7 @@ def session_ids(prefix: str, **_: object) -> dict[str, str]:
     if not history.exists():
         return {}
     with history.reading() as db:
-        rows = db.list_sessions_rich(limit=MOST_IDS, order_by_last_active=True)
+        rows = db.list_sessions_rich(
+            limit=MOST_IDS, order_by_last_active=True, id_query=prefix or None
+        )
         return {row["id"]: history.name(row) for row in rows if row["id"].startswith(prefix)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -54,6 +53,8 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
     """Take the file in, and say what became of it."""
+    from dataclasses import asdict  # noqa: PLC0415 - slow to load
+
     with _opened(arguments.file) as file:
         name = "standard input" if arguments.file == STDIN else arguments.file
         report = _import(file, name, arguments, out)

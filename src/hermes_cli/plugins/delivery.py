@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from hermes_cli.plugins.calling import LIMIT_SECONDS
 
 if TYPE_CHECKING:
+    from hermes_cli.plugins.calling import Callback
     from hermes_cli.plugins.manager import PluginManager
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,9 @@ class Delivery:
     def deliver_due(self) -> int:
         """Deliver what is due now; how many events were settled or postponed."""
         count = 0
-        while events := self._store.claim_boundaries():
+        # One at a time: a claim counts as an attempt, and a plugin that ends the process
+        # must not use up the attempts of events that were never begun.
+        while not self._stop.is_set() and (events := self._store.claim_boundaries(limit=1)):
             for event in events:
                 self._deliver(event)
             count += len(events)
@@ -83,16 +86,33 @@ class Delivery:
     def _deliver(self, event: dict[str, Any]) -> None:
         taken = self._store.taken_by(event["event_id"])
         failures = []
-        for call in calls_for(event):
-            for callback in self._manager.callbacks(call.hook):
-                if callback.consumer in taken:
-                    continue
-                outcome = callback.call(call.facts, self._limit_seconds)
-                if outcome.is_failure:
-                    failures.append(f"{callback.consumer}: {outcome.error}")
-                else:
-                    self._store.note_taken(event["event_id"], callback.consumer)
+        for facts, callback in self._turns(event):
+            if callback.consumer in taken:
+                continue
+            outcome = callback.call(facts, self._limit_seconds)
+            if outcome.is_failure:
+                failures.append(f"{callback.consumer}: {outcome.error}")
+            else:
+                self._store.note_taken(event["event_id"], callback.consumer)
         self._store.settle_boundary(event["event_id"], "; ".join(failures) or None)
+
+    def _turns(self, event: dict[str, Any]) -> list[tuple[dict[str, Any], Callback]]:
+        """Who is called with what, in order; with each attempt another plugin begins.
+
+        Whoever comes after a plugin that ends the process would never be called otherwise.
+        """
+        turns = [
+            (call.facts, callback)
+            for call in calls_for(event)
+            for callback in self._manager.callbacks(call.hook)
+        ]
+        again = event["attempts"] - 1
+        if again < 1:
+            return turns
+        plugins = list(dict.fromkeys(callback.plugin for _facts, callback in turns))
+        first = again % max(len(plugins), 1)
+        order = [*plugins[first:], *plugins[:first]]
+        return sorted(turns, key=lambda turn: order.index(turn[1].plugin))
 
     def start(self) -> None:
         """Go on delivering in a thread of its own."""

@@ -1,0 +1,179 @@
+"""Every boundary reaches every plugin, also when dispatchers are killed with -9."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from acceptance.campaign import Worker, size
+from hermes_cli.plugins.delivery import calls_for
+from hermes_state import SessionDB
+from hermes_state.boundaries import MOST_ATTEMPTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIDE_BY_SIDE = 2
+
+
+class Note(NamedTuple):
+    """One call of a plugin, as it wrote it down."""
+
+    plugin: str
+    hook: str
+    what: str
+    began: int
+    ended: int
+    process: str
+
+
+def read_notes(path: Path) -> list[Note]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    words = [line.split() for line in lines]
+    return [Note(*one[:3], int(one[3]), int(one[4]), one[5]) for one in words]
+
+
+def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
+    """What each plugin must have heard: (hook, event id or session id)."""
+    with SessionDB(state_db) as db:
+        events = db.list_boundaries(limit=-1)
+    return Counter(
+        (call.hook, str(call.facts.get("event_id") or call.facts["session_id"]))
+        for event in events
+        for call in calls_for(event)
+    )
+
+
+def events(state_db: Path) -> list[dict]:
+    with SessionDB(state_db) as db:
+        return db.list_boundaries(limit=-1)
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_no_event_is_lost_when_dispatchers_are_killed(
+    state_db: Path, reports: Path, tmp_path: Path, figures
+) -> None:
+    kills, notes = size(100, 1000), tmp_path / "notes"
+    sessions = kills * 6
+    left = kills
+    busy = 0
+    with Worker("announce.py", reports, state_db, sessions, 0.02) as writer:
+        writer.wait_for("ended")
+        while left:
+            batch = [
+                Worker("deliver.py", reports, state_db, notes, "slow,quick", "loop")
+                for _ in range(min(SIDE_BY_SIDE, left))
+            ]
+            for worker in batch:
+                worker.wait_for("ready")
+            before = notes.stat().st_size if notes.exists() else 0
+            for worker in batch:
+                time.sleep(random.uniform(0.0, 0.08))
+                worker.kill()
+                left -= 1
+            busy += notes.exists() and notes.stat().st_size > before
+        assert writer.wait_for("done", seconds=600)
+    with Worker("deliver.py", reports, state_db, notes, "slow,quick", "drain") as worker:
+        assert worker.wait(120) == 0, worker.complaints()
+    expected, found = expected_calls(state_db), read_notes(notes)
+    doubles = 0
+    for plugin in ("slow", "quick"):
+        heard = Counter((note.hook, note.what) for note in found if note.plugin == plugin)
+        assert expected - heard == Counter()  # none lost
+        assert set(heard) == set(expected)  # none invented: a double carries the same id
+        doubles += (heard - expected).total()
+    finalized = {note.what for note in found if note.hook == "on_session_finalize"}
+    assert finalized >= {fact["session"] for fact in writer.said("ended")}
+    assert finalized == {one["session_id"] for one in events(state_db) if one["is_final"]}
+    assert {event["state"] for event in events(state_db)} == {"delivered"}
+    assert doubles <= kills  # at most the call under way when a dispatcher was killed
+    assert busy > 0
+    figures(
+        "kill -9 while delivering",
+        kills=kills,
+        events=len(events(state_db)),
+        calls=expected.total() * 2,
+        lost=0,
+        doubles=doubles,
+        kills_with_calls=busy,
+        most_attempts=max(event["attempts"] for event in events(state_db)),
+    )
+
+
+def test_two_dispatchers_never_have_the_same_event_at_once(
+    state_db: Path, reports: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    with Worker("announce.py", reports, state_db, 150, 0) as writer:
+        writer.wait_for("done")
+    words = ("deliver.py", reports, state_db, notes, "slow", "drain")
+    with Worker(*words) as one, Worker(*words) as two:  # type: ignore[arg-type]
+        assert one.wait() == 0, one.complaints()
+        assert two.wait() == 0, two.complaints()
+    found = read_notes(notes)
+    calls = Counter((note.hook, note.what) for note in found)
+    assert calls == expected_calls(state_db)
+    assert len({note.process for note in found}) == 2
+    by_event: dict[str, set[str]] = defaultdict(set)
+    for note in found:
+        if note.hook == "on_session_boundary":
+            by_event[note.what].add(note.process)
+    assert {len(processes) for processes in by_event.values()} == {1}
+
+
+def test_a_plugin_that_ends_the_process_is_left_behind_and_the_others_are_not(
+    state_db: Path, reports: Path, tmp_path: Path, figures
+) -> None:
+    notes = tmp_path / "notes"
+    with Worker("announce.py", reports, state_db, 2, 0) as writer:
+        writer.wait_for("done")
+    starts = 0
+    while True:
+        starts += 1
+        assert starts < 100
+        words = ("deliver.py", reports, state_db, notes, "early,killer,late", "drain")
+        with Worker(*words) as worker:  # type: ignore[arg-type]
+            if worker.wait() == 0:
+                break
+    found, expected = read_notes(notes), expected_calls(state_db)
+    settled = events(state_db)
+    assert {event["state"] for event in settled} == {"dead"}
+    assert all("ended in the middle" in event["error"] for event in settled)
+    assert {event["attempts"] for event in settled} == {MOST_ATTEMPTS}
+    assert starts == MOST_ATTEMPTS * len(settled) + 1
+    for plugin in ("early", "late"):
+        heard = Counter((note.hook, note.what) for note in found if note.plugin == plugin)
+        assert heard == expected
+    figures("a plugin that ends the process", events=len(settled), processes_killed=starts - 1)
+
+
+def test_the_bundled_misbehaving_plugin_can_end_the_process(
+    hermes, hermes_home: Path, state_db: Path
+) -> None:
+    with SessionDB() as db:
+        db.create_session("one", "cli")
+        db.create_session("two", "cli")
+    for name in ("misbehaving", "boundary-log"):
+        assert hermes("plugins", "enable", name).code == 0
+    done = hermes("sessions", "delete", "one", "--yes", HERMES_MISBEHAVE="kill")
+    assert done.code == 9
+    event = next(one for one in events(state_db) if one["session_id"] == "one")
+    assert event["state"] == "waiting"
+    assert event["attempts"] == 1
+    # The next command that announces delivers what waits.
+    assert hermes("sessions", "delete", "two", "--yes").code == 0
+    told = (hermes_home / "logs" / "boundaries.jsonl").read_text()
+    assert told.count('"on_session_boundary"') == 2
+    assert {one["state"] for one in events(state_db)} == {"delivered"}

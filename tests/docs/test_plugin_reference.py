@@ -1,0 +1,59 @@
+"""Everything a plugin is given is in the reference, and nothing else is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from hermes_cli.plugins.calling import LIMIT_SECONDS, MOST_HANGS
+from hermes_cli.plugins.context import PluginContext
+from hermes_cli.plugins.manifest import KINDS, Manifest
+from hermes_state.boundaries import MOST_ATTEMPTS
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "reference" / "plugins.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "write-a-plugin.md").read_text("utf-8")
+
+
+def public_methods() -> dict[str, object]:
+    return {
+        name: method
+        for name, method in inspect.getmembers(PluginContext, callable)
+        if not name.startswith("_")
+    }
+
+
+def test_every_method_is_documented_with_its_arguments() -> None:
+    documented = dict(re.findall(r"^\| `(\w+)\(([^`]*)\)` \|", TEXT, flags=re.MULTILINE))
+    assert set(documented) == set(public_methods())
+    for name, method in public_methods().items():
+        names = [one for one in inspect.signature(method).parameters if one != "self"]  # type: ignore[arg-type]
+        written = [word.split("=")[0].strip() for word in documented[name].split(", ")]
+        assert [word for word in written if word != "*"] == names, name
+
+
+def test_every_method_is_in_the_guide() -> None:
+    for name in public_methods():
+        assert f"ctx.{name}" in GUIDE, name
+
+
+def test_every_attribute_is_documented() -> None:
+    context = PluginContext("key", Manifest("name"))
+    for name in vars(context):
+        assert f"| `{name}` |" in TEXT, name
+
+
+def test_every_key_of_the_manifest_is_documented() -> None:
+    section = TEXT.partition("## `plugin.yaml`")[2].partition("## `ctx`")[0]
+    for field in fields(Manifest):
+        assert f"`{field.name}`" in section, field.name
+    for kind in KINDS:
+        assert f"`{kind}`" in section, kind
+
+
+def test_the_numbers_are_the_real_ones() -> None:
+    assert (LIMIT_SECONDS, MOST_HANGS, MOST_ATTEMPTS) == (2.0, 3, 8)
+    for words in ("2 seconds", "three times in a row", "eight attempts"):
+        assert words in TEXT, words
