@@ -33,7 +33,11 @@ GET = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id =
 TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
 SHOW = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
-LIST = "SELECT session_id, trashed_at, reason, title FROM hermes_trash ORDER BY trashed_at DESC"
+LIST = """
+    SELECT t.session_id, t.trashed_at, t.reason, t.title, i.preview
+    FROM hermes_trash t LEFT JOIN hermes_session_index i ON i.session_id = t.session_id
+    ORDER BY t.trashed_at DESC
+"""
 OLD = "SELECT session_id FROM hermes_trash WHERE trashed_at <= ?"
 TITLE_TAKEN = "SELECT 1 FROM sessions WHERE title = ?"
 SOME_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"

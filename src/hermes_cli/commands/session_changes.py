@@ -191,7 +191,7 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> N
     out.table(
         TRASH_COLUMNS,
         [
-            (row["session_id"], moments.date(row["trashed_at"]), row["reason"], row["title"] or "")
+            (row["session_id"], moments.date(row["trashed_at"]), row["reason"], history.name(row))
             for row in rows
         ],
     )
