@@ -71,9 +71,9 @@ def finish_indexing(db: SessionDB, out: Output) -> None:
     if not out.is_watched:
         out.note(indexing(*progress))
         return
-    while progress is not None and not db.wait_for_index(0.1):
+    while progress is not None:
         out.progress(indexing(*progress))
-        progress = db.index_progress()
+        progress = None if db.wait_for_index(0.1) else db.index_progress()
     out.progress("")
 
 

@@ -1,0 +1,83 @@
+"""Whose turn it is when an event is delivered, and when delivery stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_cli.plugins.calling import Callback
+from hermes_cli.plugins.delivery import Delivery
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAMES = ("a", "b", "c")
+
+
+class Plugins:
+    """Three plugins that listen to everything; those in `failing` fail."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.failing: set[str] = set()
+
+    def callbacks(self, hook: str) -> list[Callback]:
+        return [Callback(name, hook, self._function(f"{name}:{hook[11:]}")) for name in NAMES]
+
+    def _function(self, label: str):
+        def hear(**_facts: object) -> None:
+            self.heard.append(label)
+            if label[0] in self.failing:
+                raise ValueError(label)
+
+        return hear
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB() as store:
+        for name in ("one", "two"):
+            store.create_session(name, "cli")
+        yield store
+
+
+def make_due(db: SessionDB) -> None:
+    db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
+
+
+def test_at_first_each_hook_is_called_for_everybody_in_turn(db: SessionDB) -> None:
+    plugins = Plugins()
+    db.end_session("one", "done")
+    Delivery(db, plugins).deliver_due()  # type: ignore[arg-type]
+    assert plugins.heard == [
+        "a:finalize", "b:finalize", "c:finalize", "a:boundary", "b:boundary", "c:boundary",
+    ]  # fmt: skip
+
+
+def test_each_further_attempt_begins_with_another_plugin(db: SessionDB) -> None:
+    plugins = Plugins()
+    plugins.failing = set(NAMES)
+    delivery = Delivery(db, plugins)  # type: ignore[arg-type]
+    db.end_session("one", "done")
+    begun = []
+    for _ in range(4):
+        plugins.heard.clear()
+        delivery.deliver_due()
+        make_due(db)
+        begun.append("".join(label[0] for label in plugins.heard))
+    assert begun == ["abcabc", "bbccaa", "ccaabb", "aabbcc"]
+    assert plugins.heard[:2] == ["a:finalize", "a:boundary"]
+
+
+def test_an_event_that_was_never_begun_loses_no_attempt(db: SessionDB) -> None:
+    plugins = Plugins()
+    delivery = Delivery(db, plugins)  # type: ignore[arg-type]
+    for name in ("one", "two"):
+        db.end_session(name, "done")
+    delivery.stop()
+    assert delivery.deliver_due() == 0
+    assert plugins.heard == []
+    assert {event["attempts"] for event in db.list_boundaries()} == {0}
