@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError, StoreError
-from hermes_core.ids import foreign_row_id, uid_bytes
-from hermes_state import index
+from hermes_core.ids import MessageIds, foreign_row_id, uid_bytes
+from hermes_state import index, trash
 from hermes_state.driver import sqlite3
 from hermes_state.message_rows import insert_statement, written_columns
 
@@ -86,6 +86,11 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
+def known_row(tx: Tx, session_id: str, message: NewMessage) -> int | None:
+    """The row a message already has in this session."""
+    return None if message.is_named_here else _look_up(tx, session_id, message)[0]
+
+
 def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, bytes | None]:
     """The row a message already has in this session, or the key to store it under."""
     uid = message.uid
@@ -95,7 +100,10 @@ def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, 
         return None, bytes.fromhex(uid)
     row_id = foreign_row_id(uid)
     if row_id is not None:
-        return (row_id if tx.value(SESSION_OF, (row_id,)) == session_id else None), None
+        if tx.value(SESSION_OF, (row_id,)) == session_id:
+            return row_id, None
+        key = identity_in(session_id, uid.encode())
+        return tx.value(KNOWN_UID, (key,)), key
     key = _uid_key(uid)
     if _is_above_all(tx, key):
         return None, key
@@ -152,4 +160,7 @@ def _count(tx: Tx, session_id: str, fresh: list[NewMessage], last_id: int) -> No
         tx.execute(COUNT_AND_STAMP, (rows, calls, at, session_id))
     else:
         tx.execute(COUNT_IN_SESSION, (rows, calls, session_id))
-    index.note_append(tx, session_id, index.Appended(last_id, at, rows, calls, words))
+    added = index.Appended(last_id, at, rows, calls, words)
+    if index.note_append(tx, session_id, added):
+        # Somebody goes on with it: what is being said must not lie in the trash.
+        trash.restore_all(tx, MessageIds(tx.clock), session_id)

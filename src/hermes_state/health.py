@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
-from hermes_state import driver, filesystem, index, owners
+from hermes_state import driver, filesystem, index, lineage, owners
 from hermes_state.codec import decode_json
 from hermes_state.driver import sqlite3
 from hermes_state.engine import ENGINES
@@ -28,7 +28,12 @@ PARITY: Final = """
                               WHERE m.session_id = i.session_id)
         OR i.active_count <> (SELECT count(*) FROM messages m
                               WHERE m.session_id = i.session_id AND coalesce(m.active, 1) = 1))
-    LIMIT 6
+"""
+RELATED: Final = """
+    SELECT i.session_id, i.kind, i.root_id, i.shown FROM hermes_session_index i
+    WHERE i.shown < 2 AND i.session_id IN (
+        SELECT id FROM sessions WHERE parent_session_id IS NOT NULL
+        UNION SELECT parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL)
 """
 UNDELIVERED: Final = """
     SELECT sum(state IN ('waiting', 'delivering')), sum(state = 'dead') FROM hermes_boundary
@@ -177,10 +182,10 @@ def _parity(engine: Engine) -> Finding:
     if total != indexed:
         return Finding("session index", "warning", f"{indexed} of {total} sessions are indexed",
                        "it is built while Hermes runs; nothing needs to be done")  # fmt: skip
-    stale = engine.read(lambda reader: reader.rows(PARITY))
+    stale = engine.read(reindex_stale)
     if not stale:
         return Finding("session index", "ok", f"agrees with the rows of {total} sessions")
-    names = ", ".join(row[0] for row in stale[:5])
+    names = ", ".join(stale[:5])
     return Finding("session index", "warning", f"is behind for {names}",
                    "run `hermes doctor --fix`")  # fmt: skip
 
@@ -247,5 +252,11 @@ def _search(engine: Engine) -> Finding:
 
 
 def reindex_stale(reader: Reader) -> list[str]:
-    """The sessions whose index row does not agree with their rows."""
-    return [row[0] for row in reader.rows(PARITY.replace("LIMIT 6", ""))]
+    """The sessions whose index row does not agree with their rows, or with their relatives."""
+    stale = [row[0] for row in reader.rows(PARITY)]
+    for session_id, kind, root_id, shown in reader.rows(RELATED):
+        place = lineage.place_of(reader, session_id)
+        expected = index.LISTED if place.is_listed else index.INNER
+        if (kind, root_id, shown) != (place.kind, place.root_id, expected):
+            stale.append(session_id)
+    return list(dict.fromkeys(stale))

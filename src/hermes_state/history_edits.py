@@ -13,6 +13,7 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
 from hermes_state import appending, boundaries, index, owners, sessions, titles
+from hermes_state.codec import decode_json
 from hermes_state.message_rows import NewMessage, as_message, select_list
 from hermes_state.part import StorePart
 
@@ -47,6 +48,9 @@ LAST_UNDO = """
 UNDO_ROWS = "SELECT message_id FROM hermes_undo_row WHERE undo_id = ? ORDER BY message_id"
 CLOSE_UNDO = "UPDATE hermes_undo SET is_open = 0 WHERE undo_id = ?"
 PUT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
+UNCOUNT = """
+    UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
+"""
 ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
@@ -91,8 +95,16 @@ def redo(tx: Tx, session_id: str) -> list[int]:
 def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
     """Archive the live rows and go on with *messages* instead; how many are live now."""
     row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
+    origins = [appending.known_row(tx, session_id, message) for message in messages]
     set_state(tx, row_ids, active=0, compacted=1)
-    appending.append_all(tx, session_id, messages)
+    for message, origin in zip(messages, origins, strict=True):
+        if origin is not None:
+            message.uid = None  # kept: it comes again, behind the summary, as a copy
+    copies = appending.append_all(tx, session_id, messages)
+    for copy_id, origin in zip(copies, origins, strict=True):
+        if origin is not None:
+            tx.execute(PUT_COPY, (copy_id, tx.value(ORIGIN, (origin,)) or origin))
+            tx.execute(UNCOUNT, (session_id,))
     index.reindex(tx, session_id)
     return len(messages)
 
@@ -145,7 +157,8 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
 def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None:
     """Make a conversation that begins as another one did."""
     parent = sessions.require(tx, session_id)
-    marks = json.loads(parent["model_config"] or "{}")
+    config = decode_json(parent["model_config"])
+    marks: dict[str, Any] = config if isinstance(config, dict) else {}
     marks.pop("_delegate_from", None)
     marks["_branched_from"] = session_id
     inherited = ("user_id", "model", "cwd", "session_key", "chat_id", "chat_type", "thread_id")

@@ -87,11 +87,17 @@ APPENDED = """
             WHEN last_message_id > 0 AND last_activity > ? THEN last_activity ELSE ? END,
         last_message_id = ?, active_count = active_count + ?,
         lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?
-    WHERE session_id = ?
+    WHERE session_id = ? RETURNING shown
 """
 APPENDED_FIRST_WORDS = """
     UPDATE hermes_session_index SET preview = ? WHERE session_id = ? AND preview IS NULL
 """
+FAMILY = """
+    SELECT id FROM sessions WHERE id = ? OR parent_session_id = ?
+    UNION SELECT parent_session_id FROM sessions
+          WHERE id = ? AND parent_session_id IS NOT NULL
+"""
+PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
 PLACE = """
     UPDATE hermes_session_index SET kind = ?, root_id = ?, shown = ? WHERE session_id = ?
 """
@@ -107,20 +113,22 @@ class Appended(NamedTuple):
     words: str  # the beginning of what a user said, if one did
 
 
-def note_append(tx: Tx, session_id: str, added: Appended) -> None:
-    """Rows were added at the end of a session."""
-    if tx.is_behind:
-        reindex(tx, session_id)
-        return
-    changed = tx.execute(
-        APPENDED,
-        (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls, session_id),
-    ).rowcount
-    if not changed:
+def note_append(tx: Tx, session_id: str, added: Appended) -> bool:
+    """Rows were added at the end of a session; whether it lies in the trash."""
+    shown = None
+    if not tx.is_behind:
+        shown = tx.value(
+            APPENDED,
+            (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls,
+             session_id),
+        )  # fmt: skip
+    if shown is None:
         reindex(tx, session_id)
     elif added.words:
         tx.execute(APPENDED_FIRST_WORDS, (added.words, session_id))
-    tx.covered = max(tx.covered, added.last_id)
+    if not tx.is_behind:
+        tx.covered = max(tx.covered, added.last_id)
+    return bool(shown == TRASHED)
 
 
 def reindex(tx: Tx, session_id: str) -> None:
@@ -150,6 +158,9 @@ def reindex(tx: Tx, session_id: str) -> None:
             first_words(tx, session_id),
         ),
     )
+    parent = tx.value(PARENT, (session_id,))
+    if parent is not None:
+        replace_one(tx, parent)  # it may be continued here
 
 
 def _has_copies(tx: Tx) -> bool:
@@ -165,12 +176,16 @@ def first_words(reader: Reader, session_id: str) -> str | None:
 
 
 def replace_family(tx: Tx, session_id: str) -> None:
-    """A session's place changed: look again at it and at its parent."""
-    for one in (session_id, tx.value("SELECT parent_session_id FROM sessions WHERE id = ?",
-                                     (session_id,))):  # fmt: skip
-        if one is not None:
-            place = lineage.place_of(tx, one)
-            tx.execute(PLACE, (place.kind, place.root_id, _shown(tx, one, place), one))
+    """A session's place changed: look again at it, its parent and its children."""
+    for (one,) in tx.rows(FAMILY, (session_id, session_id, session_id)):
+        replace_one(tx, one)
+
+
+def replace_one(tx: Tx, session_id: str) -> None:
+    """Look again at where a session stands."""
+    place = lineage.place_of(tx, session_id)
+    shown = _shown(tx, session_id, place)
+    tx.execute(PLACE, (place.kind, place.root_id, shown, session_id))
 
 
 def _shown(tx: Tx, session_id: str, place: lineage.Place) -> int:

@@ -103,3 +103,8 @@ def chain_of(reader: Reader, session_id: str) -> list[str]:
             break
         chain.insert(0, parent)
     return chain
+
+
+def conversation_of(reader: Reader, session_id: str) -> list[str]:
+    """Every row of the conversation that *session_id* belongs to, oldest first."""
+    return chain_of(reader, tip_of(reader, session_id))

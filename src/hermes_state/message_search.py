@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hermes_state import lineage
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -42,12 +43,15 @@ class SearchPart(StorePart):
         from hermes_state.search.finding import Wish  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
 
+        rows: list[str] = []
+        if session_id is not None:
+            rows = self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
         wish = Wish(
             parse(query, is_inside=inside_words),
             roles=tuple(role_filter or ()),
             sources=tuple(source_filter or ()),
             exclude_sources=tuple(exclude_sources or ()),
-            session_id=session_id,
+            session_ids=tuple(rows),
             since=since,
             until=until,
             with_tools=with_tools or "tool" in (role_filter or ()),

@@ -17,7 +17,8 @@ CANDIDATES: Final = """
     SELECT s.*, i.last_activity AS last_active, i.preview, o.process_id AS owner
     FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id
     LEFT JOIN hermes_owner o ON o.session_id = s.id
-    WHERE i.shown < 2 AND i.last_activity < ? ORDER BY i.last_activity
+    WHERE (i.shown = 1 OR (i.shown = 0 AND s.parent_session_id IS NULL AND i.kind = 'delegate'))
+    AND i.last_activity < ? ORDER BY i.last_activity
 """
 EMPTY: Final = """
     SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id

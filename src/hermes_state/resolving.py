@@ -22,11 +22,15 @@ LAST_INDEXED = """
     SELECT session_id FROM hermes_session_index WHERE shown = 1
     ORDER BY last_activity DESC LIMIT 1
 """
+IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
 LAST_STARTED = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT 1"
 
 
 def resolve(reader: Reader, text: str) -> str:
-    """The one session meant by an id, a prefix, a title, the start of a title, or 'last'."""
+    """The one session meant by an id, a prefix, a title, the start of a title, or 'last'.
+
+    What lies in the trash is meant only by its whole id.
+    """
     if text == "last":
         return _last(reader)
     for sql in (EXACT, BY_TITLE):
@@ -37,15 +41,24 @@ def resolve(reader: Reader, text: str) -> str:
         reader.rows(BY_PREFIX, (text, text + "\U0010ffff")) if text else [],
         reader.rows(BY_TITLE_PREFIX, (beginning_with(text),)) if text else [],
     ):
-        meant = {lineage.tip_of(reader, row[0]) for row in rows}
-        if len(rows) == 1:
-            return str(rows[0][0])
+        kept = [row for row in rows if not _is_trashed(reader, row[0])]
+        meant = {lineage.tip_of(reader, row[0]) for row in kept}
+        if len(kept) == 1:
+            return str(kept[0][0])
         if len(meant) == 1:  # rows of one conversation: its last one is meant
             return meant.pop()
-        if rows:
-            raise AmbiguousSessionError(_ambiguous(text, rows))
+        if kept:
+            raise AmbiguousSessionError(_ambiguous(text, kept))
     raise SessionNotFoundError(
         f"no session has the id or title '{text}'. See `hermes sessions list`."
+    )
+
+
+def _is_trashed(reader: Reader, session_id: str) -> bool:
+    if not reader.columns.has_own_tables:
+        return False
+    return (
+        reader.value("SELECT 1 FROM hermes_trash WHERE session_id = ?", (session_id,)) is not None
     )
 
 
@@ -69,6 +82,10 @@ class ResolvePart(StorePart):
     def resolve(self, text: str) -> str:
         """The session meant; SessionNotFoundError or AmbiguousSessionError otherwise."""
         return self.engine.read(lambda reader: resolve(reader, text))
+
+    def conversation_rows(self, session_id: str) -> list[str]:
+        """Every session row of the conversation that *session_id* belongs to, oldest first."""
+        return self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
 
     def resolve_session_id(self, prefix: str) -> str | None:
         """The id that is, or alone begins with, *prefix*; None otherwise."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
-from hermes_state import boundaries, index, owners
-from hermes_state.codec import encode_json, storable
+from hermes_state import boundaries, index, lineage, owners
+from hermes_state.codec import decode_json, encode_json, storable
 from hermes_state.part import StorePart
 from hermes_state.session_extra import EXTRA_DEFAULTS, set_fact, with_extras
 
@@ -245,7 +244,7 @@ class SessionPart(StorePart):
 
         def archive(tx: Tx) -> bool:
             done = False
-            for one in _conversation_rows(tx, session_id):
+            for one in lineage.conversation_of(tx, session_id):
                 sql = "UPDATE sessions SET archived = ? WHERE id = ?"
                 done = tx.execute(sql, (int(archived), one)).rowcount > 0 or done
             return done
@@ -253,8 +252,14 @@ class SessionPart(StorePart):
         return self.engine.write(archive)
 
     def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
-        """Pin a session: pruning spares it."""
-        return self.engine.write(lambda tx: set_fact(tx, session_id, "pinned", int(pinned)))
+        """Pin a conversation (every row of it): pruning spares it."""
+
+        def pin(tx: Tx) -> bool:
+            rows = lineage.conversation_of(tx, session_id)
+            done = [set_fact(tx, one, "pinned", int(pinned)) for one in rows]
+            return any(done)
+
+        return self.engine.write(pin)
 
     def update_session_model(self, session_id: str, model: str) -> None:
         """The conversation goes on with another model."""
@@ -284,8 +289,9 @@ class SessionPart(StorePart):
         """Store the configuration a conversation runs with; markers already there stay."""
 
         def change(tx: Tx) -> None:
-            old = json.loads(require(tx, session_id)["model_config"] or "{}")
-            marks = {name: value for name, value in old.items() if name.startswith("_")}
+            old = decode_json(require(tx, session_id)["model_config"])
+            kept = old if isinstance(old, dict) else {}
+            marks = {name: value for name, value in kept.items() if name.startswith("_")}
             set_fact(tx, session_id, "model_config", encode_json({**marks, **model_config}))
             if model is not None:
                 set_fact(tx, session_id, "model", model)
@@ -297,10 +303,3 @@ class SessionPart(StorePart):
         if session_id is None:
             return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES)))
         return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES_OF, (session_id,))))
-
-
-def _conversation_rows(reader: Reader, session_id: str) -> list[str]:
-    sql = "SELECT root_id FROM hermes_session_index WHERE session_id = ?"
-    root = reader.value(sql, (session_id,)) or session_id
-    sql = "SELECT session_id FROM hermes_session_index WHERE root_id = ? AND root_id <> session_id"
-    return [root, *[row[0] for row in reader.rows(sql, (root,))]]

@@ -50,7 +50,7 @@ def numbered(reader: Reader, title: str) -> list[tuple[int, str]]:
         number = name[len(base) + 2 :]
         if name == base:
             found.append((1, session_id))
-        elif number.isdigit():
+        elif number.isdecimal():
             found.append((int(number), session_id))
     return sorted(found)
 

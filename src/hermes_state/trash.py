@@ -20,6 +20,7 @@ from hermes_state.session_extra import set_fact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_core.ids import MessageIds
     from hermes_state.transaction import Reader, Tx
 
 SLICE_ROWS: Final = 20
@@ -30,6 +31,7 @@ PUT = """
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 GET = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
+TRASHED_AT = "SELECT trashed_at FROM hermes_trash WHERE session_id = ?"
 TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
 SHOW = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
@@ -56,13 +58,13 @@ FORGET_SESSION = (
 )
 
 
-def put(tx: Tx, event_id: str, session_id: str, reason: str) -> bool:
+def put(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
     """Move one session into the trash, ending it if it is open."""
     row = sessions.get(tx, session_id)
     if row is None:
         return False
     was_open = int(row["ended_at"] is None)
-    known = (tx.clock.now(), reason, row["archived"], was_open, row["title"])
+    known = (at, reason, row["archived"], was_open, row["title"])
     if not tx.execute(PUT, (session_id, *known)).rowcount:
         return False
     if not sessions.end(tx, event_id, session_id, reason):
@@ -88,9 +90,10 @@ def restore(tx: Tx, event_id: str, session_id: str) -> None:
     index.replace_family(tx, session_id)
 
 
-def with_delegates(reader: Reader, session_id: str) -> list[str]:
-    """A session and the work done for it, which has no life of its own."""
-    found, waiting = [], [session_id]
+def everything_of(reader: Reader, session_id: str) -> list[str]:
+    """A conversation's rows and the work done for it, which has no life of its own."""
+    found: list[str] = []
+    waiting = lineage.conversation_of(reader, session_id)
     while waiting:
         current = waiting.pop()
         found.append(current)
@@ -98,6 +101,16 @@ def with_delegates(reader: Reader, session_id: str) -> list[str]:
             if lineage.kind_of(reader, child)[0] == lineage.DELEGATE:
                 waiting.append(child)
     return found
+
+
+def restore_all(tx: Tx, ids: MessageIds, session_id: str) -> None:
+    """Take a conversation out of the trash: whatever went into it together."""
+    at = tx.value(TRASHED_AT, (session_id,))
+    if at is None:
+        raise SessionNotFoundError(f"session {session_id} is not in the trash")
+    for one in everything_of(tx, session_id):
+        if tx.value(TRASHED_AT, (one,)) == at:
+            restore(tx, ids.new(), one)
 
 
 def purge_some(tx: Tx, session_id: str) -> bool:
@@ -114,14 +127,15 @@ def purge_some(tx: Tx, session_id: str) -> bool:
             return False
     for sql in FORGET_SESSION:
         tx.execute(sql, (session_id,))
-    children = [row[0] for row in tx.rows(CHILDREN, (session_id,))]
+    relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     tx.execute(ORPHAN, (session_id,))
-    for child in children:
-        index.replace_family(tx, child)
     for table in ("session_model_usage", "compression_locks"):
         if table in tx.columns.tables:
             tx.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608
     tx.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    for one in relatives:
+        if one != session_id:
+            index.replace_one(tx, one)
     return True
 
 
@@ -129,7 +143,7 @@ class TrashPart(StorePart):
     """Deleting, restoring and purging."""
 
     def delete_session(self, session_id: str, *, reason: str = "deleted") -> bool:
-        """Move a session and its delegates into the trash; branches stay."""
+        """Move a conversation and what was delegated from it into the trash; branches stay."""
         return self.delete_sessions([session_id], reason=reason) > 0
 
     def delete_sessions(self, session_ids: Sequence[str], *, reason: str = "deleted") -> int:
@@ -137,34 +151,28 @@ class TrashPart(StorePart):
         done = 0
         for session_id in session_ids:
             done += self.engine.write_upkeep(
-                lambda tx, session_id=session_id: self._trash_with_delegates(  # type: ignore[misc]
+                lambda tx, session_id=session_id: self._trash_all(  # type: ignore[misc]
                     tx, session_id, reason
                 )
             )
         return done
 
-    def _trash_with_delegates(self, tx: Tx, session_id: str, reason: str) -> int:
-        family = with_delegates(tx, session_id)
-        moved = [put(tx, self.ids.new(), one, reason) for one in family]
-        return int(moved[0])
+    def _trash_all(self, tx: Tx, session_id: str, reason: str) -> int:
+        at = tx.clock.now()
+        family = everything_of(tx, session_id)
+        moved = {one: put(tx, self.ids.new(), one, reason, at) for one in family}
+        return int(moved[session_id])
 
     def restore_session(self, session_id: str) -> None:
-        """Take a session and its delegates back out of the trash."""
-
-        def bring_back(tx: Tx) -> None:
-            restore(tx, self.ids.new(), session_id)
-            for one in with_delegates(tx, session_id)[1:]:
-                if tx.row(GET, (one,)):
-                    restore(tx, self.ids.new(), one)
-
-        self.engine.write(bring_back)
+        """Take a conversation, and what went with it, back out of the trash."""
+        self.engine.write(lambda tx: restore_all(tx, self.ids, session_id))
 
     def list_trash(self) -> list[dict[str, Any]]:
         """What is in the trash, newest first."""
         return self.engine.read(lambda reader: reader.dicts(LIST))
 
     def purge_session(self, session_id: str) -> bool:
-        """Remove a session for good, its words in the search index too.
+        """Remove a conversation and its delegates for good, from the search index too.
 
         It works in slices that let other writers through.
         """
@@ -175,18 +183,23 @@ class TrashPart(StorePart):
     def _purge(self, session_id: str) -> bool:
         if self.engine.read(lambda reader: sessions.get(reader, session_id)) is None:
             return False
+        for one in self.engine.read(lambda reader: everything_of(reader, session_id)):
+            self._purge_row(one)
+        return True
+
+    def _purge_row(self, session_id: str) -> None:
         self._forget_words(session_id)
         while not self.engine.write_upkeep(lambda tx: purge_some(tx, session_id)):
             pass  # the session had more rows than one slice removes
-        return True
 
     def purge_trash(self, older_than_days: float = 30) -> int:
         """Remove for good what has been in the trash that long; how many sessions."""
         before = self.clock.now() - older_than_days * DAY_SECONDS
         due = self.engine.read(lambda reader: reader.rows(OLD, (before,)))
-        count = sum(self._purge(session_id) for (session_id,) in due)
+        for (session_id,) in due:
+            self._purge_row(session_id)
         self._clean_search()
-        return count
+        return len(due)
 
     def _forget_words(self, session_id: str) -> None:
         """Take a session out of the search index, before its rows are gone."""

@@ -45,6 +45,10 @@ class Talk:
     def append(self, role: str, content: str) -> None:
         self.rows.append(Row(role, content))
         self.lifetime += 1
+        if self.in_trash:  # somebody goes on with it
+            self.in_trash = False
+            if self.was_open:
+                self.reason = None
 
     def undo_from(self, first: Row) -> None:
         taken = [row for row in self.rows[self.rows.index(first) :] if row.state == LIVE]

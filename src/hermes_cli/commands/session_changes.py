@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from hermes_cli import moments
@@ -10,6 +11,7 @@ from hermes_cli.commands.session_filters import age_in_days
 from hermes_cli.confirmation import confirm
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
+from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -100,8 +102,11 @@ def _configure_prune(actions: Actions) -> None:
 def rename(arguments: argparse.Namespace, out: Output) -> int:
     """Set a title."""
     with history.writing() as db:
-        session_id = db.resolve(arguments.id)
-        db.set_session_title(session_id, " ".join(arguments.title))
+        session_id = _kept(db, arguments.id)
+        title = " ".join(arguments.title)
+        if not title.strip():
+            raise UsageError("a title needs at least one visible character")
+        db.set_session_title(session_id, title)
         _done(out, arguments, "renamed", [session_id])
     return 0
 
@@ -128,7 +133,7 @@ def unarchive(arguments: argparse.Namespace, out: Output) -> int:
 
 def _each(arguments: argparse.Namespace, out: Output, word: str, change: history.Change) -> int:
     with history.writing() as db:
-        ids = [db.resolve(text) for text in arguments.ids]
+        ids = [_kept(db, text) for text in arguments.ids]
         for session_id in ids:
             change(db, session_id)
         _done(out, arguments, word, ids)
@@ -138,7 +143,8 @@ def _each(arguments: argparse.Namespace, out: Output, word: str, change: history
 def delete(arguments: argparse.Namespace, out: Output) -> int:
     """Move into the trash, or remove for good."""
     with history.writing() as db:
-        ids = [db.resolve(text) for text in arguments.ids]
+        find = db.resolve if arguments.purge else functools.partial(_kept, db)
+        ids = [find(text) for text in arguments.ids]
         what = moments.plural(len(ids), "conversation")
         question = f"Delete {what}? They can be restored from the trash."
         if arguments.purge:
@@ -167,6 +173,14 @@ def restore(arguments: argparse.Namespace, out: Output) -> int:
         history.announce(db)
         _done(out, arguments, "restored", ids)
     return 0
+
+
+def _kept(db: SessionDB, text: str) -> str:
+    """The session meant; one in the trash has to be restored first."""
+    session_id = db.resolve(text)
+    if any(row["session_id"] == session_id for row in db.list_trash()):
+        raise UsageError(f"{session_id} is in the trash; `hermes sessions restore` brings it back")
+    return session_id
 
 
 def _in_trash(db: SessionDB, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hermes_cli import moments, transcript
@@ -27,8 +28,10 @@ SESSION_FIELDS = (
 class Reading:
     """The messages to show, and a count of those that are not."""
 
-    def __init__(self, db: SessionDB, session_id: str, *, inactive: bool) -> None:
-        self._messages = db.iter_messages(session_id, include_inactive=True)
+    def __init__(self, db: SessionDB, session_ids: list[str], *, inactive: bool) -> None:
+        self._messages = chain.from_iterable(
+            db.iter_messages(one, include_inactive=True) for one in session_ids
+        )
         self._inactive = inactive
         self.left_out = 0
 
@@ -45,7 +48,7 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
     with history.reading() as db:
         session_id = db.resolve(arguments.id)
         session = db.get_session(session_id) or {"id": session_id}
-        messages = Reading(db, session_id, inactive=arguments.inactive)
+        messages = Reading(db, db.conversation_rows(session_id), inactive=arguments.inactive)
         if arguments.json:
             head = {"session": {key: session.get(key) for key in SESSION_FIELDS}}
             out.json_stream(head, "messages", map(transcript.public, messages))
@@ -77,8 +80,8 @@ def print_heading(session: history.Row, out: Output) -> None:
 def tail(arguments: argparse.Namespace, out: Output) -> int:
     """The last messages; with --follow, every new one as it is stored."""
     with history.reading() as db:
-        session_id = db.resolve(arguments.id)
-        messages = Reading(db, session_id, inactive=False)
+        session_id = db.get_compression_tip(db.resolve(arguments.id))
+        messages = Reading(db, [session_id], inactive=False)
         last_id = 0
         ending: deque[transcript.Message] = deque(maxlen=arguments.count)
         for message in messages:

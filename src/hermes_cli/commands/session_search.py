@@ -24,7 +24,7 @@ examples:
   hermes sessions search Traceback --tools --sort rank
 
 Words are found anywhere in a message, in any order and any case. "quoted words" stand side
-by side, beginn* finds beginnings, `one OR two` either, -word leaves out.
+by side, beginn* finds beginnings, `one OR two` either, -word leaves out (quote the query then).
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_state import lineage
-from hermes_state.trash import with_delegates
+from hermes_state.trash import everything_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -42,7 +42,7 @@ def conversations(reader: Reader, session_ids: Iterable[str], *, trashed: bool) 
     for session_id in session_ids:
         for one in lineage.chain_of(reader, session_id):
             if one not in found:
-                found.update(with_delegates(reader, one))
+                found.update(everything_of(reader, one))
     return these(reader, found - bin_ids)
 
 

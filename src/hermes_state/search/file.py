@@ -51,6 +51,7 @@ class SearchFile:
         self._layout = LAYOUT + ("+tools" if with_tools else "")
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
         self._is_complaining = False
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -101,8 +102,8 @@ class SearchFile:
         return 0
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is not None and not self.path.exists():
-            self.close()  # somebody deleted it: the open one leads nowhere
+        if self._connection is not None and self._inode() != self._opened:
+            self.close()  # somebody deleted or replaced it: the open one leads nowhere
         if self._connection is None:
             connection = driver.connect(str(self.path), BUSY_SECONDS)
             try:
@@ -112,7 +113,15 @@ class SearchFile:
                 raise
             paths.private_file(self.path)
             self._connection = connection
+            self._opened = self._inode()
         return self._connection
+
+    def _inode(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _replace(self, error: sqlite3.Error) -> bool:
         log.warning("the search index is of no use (%s); it is made anew", error)

@@ -18,6 +18,7 @@ SLICE_ROWS: Final = 400
 MERGED_PAGES: Final = 200
 BLOCK_BITS: Final = 10
 MARK: Final = "indexed_through"
+WITNESS: Final = "last_indexed"
 TALK: Final = ("user", "assistant")
 
 ROWS: Final = """
@@ -35,6 +36,8 @@ PUT_SPAN: Final = """
     ON CONFLICT (block) DO UPDATE
         SET low = min(low, excluded.low), high = max(high, excluded.high)
 """
+LAST_GIVEN: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+WITNESSED: Final = "SELECT timestamp, session_id FROM messages WHERE id = ?"
 NEWEST: Final = "SELECT coalesce(max(id), 0) FROM messages"
 
 
@@ -57,6 +60,21 @@ class Slice(NamedTuple):
     rows: list[Row]
     after: int
     through: int
+
+
+def belongs(reader: Reader, mark: int, witness: str | None) -> bool:
+    """Whether an index with this mark was made from this history.
+
+    Ids are never used twice in one history, so a mark beyond the last one ever given, or
+    another message under the id of one that was indexed, tells that it was not.
+    """
+    if mark > int(reader.value(LAST_GIVEN) or 0):
+        return False
+    if not witness:
+        return True
+    row_id, _, seen = witness.partition(" ")
+    row = reader.row(WITNESSED, (int(row_id),))
+    return row is None or f"{row[0]!r} {row[1]}" == seen
 
 
 def mark_of(connection: sqlite3.Connection) -> int:
@@ -112,6 +130,9 @@ def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> boo
             _put_spans(connection, part.rows)
             _put_terms(connection, vocabulary)
             write_meta(connection, MARK, part.through)
+            if part.rows:
+                last = part.rows[-1]
+                write_meta(connection, WITNESS, f"{last.id} {last.at!r} {last.session_id}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -22,11 +22,12 @@ BEYOND: Final = 2**62
 
 FACTS: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp,
-           s.source, s.model, s.started_at, coalesce(m.active, 1), m.compacted,
-           {trash} AS in_trash
+           s.source, s.model, s.started_at, coalesce(m.active, 1), m.compacted
     FROM messages m JOIN sessions s ON s.id = m.session_id
 """
-IN_TRASH: Final = "EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = m.session_id)"
+NOT_IN_TRASH: Final = (
+    " AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = m.session_id)"
+)
 
 
 class Wish(NamedTuple):
@@ -36,8 +37,8 @@ class Wish(NamedTuple):
     roles: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     exclude_sources: tuple[str, ...] = ()
-    session_id: str | None = None
-    first_id: int = 0  # of the session, if one is given
+    session_ids: tuple[str, ...] = ()  # the rows of one conversation
+    first_id: int = 0  # of them, if any are given
     last_id: int = BEYOND
     since: float | None = None
     until: float | None = None
@@ -53,7 +54,7 @@ class Wish(NamedTuple):
             and (self.with_tools or row.role in ("user", "assistant"))
             and (not self.sources or row.source in self.sources)
             and row.source not in self.exclude_sources
-            and (self.session_id is None or row.session_id == self.session_id)
+            and (not self.session_ids or row.session_id in self.session_ids)
             and (self.since is None or row.at >= self.since)
             and (self.until is None or row.at < self.until)
             and (candidate.is_live or self.include_inactive)
@@ -94,12 +95,11 @@ def candidates(
     reader: Reader, where: str, values: Iterable[Any], tail: str = ""
 ) -> list[Candidate]:
     """Messages by a condition, without those of trashed sessions."""
-    trash = IN_TRASH if reader.columns.has_own_tables else "0"
-    sql = f"{FACTS.format(trash=trash)} WHERE {where} {tail}"
+    trash = NOT_IN_TRASH if reader.columns.has_own_tables else ""
+    sql = f"{FACTS} WHERE {where}{trash} {tail}"
     return [
         Candidate(Row(*row[:8]), row[8], row[9], bool(row[10] or row[11]))
         for row in reader.rows(sql, tuple(values))
-        if not row[12]
     ]
 
 
@@ -118,6 +118,7 @@ def scan(
     below: int,
 ) -> Iterator[Candidate]:
     """Answers among the messages between two ids, found by reading them all."""
+    above, below = max(above, wish.first_id - 1), min(below, wish.last_id + 1)
     position = above if wish.oldest_first else below
     comparison, direction = (">", "ASC") if wish.oldest_first else ("<", "DESC")
     where = f"m.id {comparison} ? AND m.id > ? AND m.id < ?"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.messages import plain_text
 from hermes_state.codec import decode_content
 from hermes_state.search import filling
+from hermes_state.search.file import read_meta
 from hermes_state.search.finding import BEYOND, CHUNK_IDS, ask_index, by_ids, scan
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ CATCH_UP_SECONDS: Final = 0.3
 ENDS: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
-NEIGHBOURS: Final = """
-    SELECT role, content FROM messages WHERE session_id = ? AND id BETWEEN ? AND ? ORDER BY id
+BEFORE: Final = """
+    SELECT role, content FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
+"""
+FROM: Final = """
+    SELECT role, content FROM messages WHERE session_id = ? AND id >= ? ORDER BY id LIMIT 2
 """
 
 
@@ -38,9 +42,8 @@ class Searcher:
 
     def find(self, wish: Wish, *, by_rank: bool, limit: int, offset: int) -> list[dict[str, Any]]:
         """The answers, from *offset* on."""
-        if wish.session_id is not None:
-            ends: Any = self._engine.read(lambda reader: reader.row(ENDS, (wish.session_id,)))
-            wish = wish._replace(first_id=ends[0], last_id=ends[1])
+        if wish.session_ids:
+            wish = self._engine.read(lambda reader: _within(reader, wish))
         wanted = -1 if limit < 0 else offset + limit
         found: list[Candidate] = []
         for candidate in self._answers(wish, by_rank=by_rank):
@@ -49,8 +52,15 @@ class Searcher:
                 break
         return [self._hit(wish, candidate) for candidate in found[offset:]]
 
+    def _ensure_ours(self) -> None:
+        """Throw an index away that belongs to another history, or to another copy of this one."""
+        found = self._file.use(lambda c: (filling.mark_of(c), read_meta(c, filling.WITNESS)))
+        if found is not None and not self._engine.read(lambda r: filling.belongs(r, *found)):
+            self._file.remove()
+
     def fill(self, seconds: float | None = None) -> bool:
         """Bring the index up to date, for so long at most; whether it is."""
+        self._ensure_ours()
         deadline = None if seconds is None else time.monotonic() + seconds
         while (left := self._fill_slice()) is not False:
             if left is None or (deadline is not None and time.monotonic() >= deadline):
@@ -115,7 +125,8 @@ class Searcher:
         row = candidate.row
 
         def around(reader: Reader) -> list[tuple[Any, ...]]:
-            return reader.rows(NEIGHBOURS, (row.session_id, row.id - 1, row.id + 1))
+            before = reader.rows(BEFORE, (row.session_id, row.id))
+            return before + reader.rows(FROM, (row.session_id, row.id))
 
         hit = candidate.as_hit(wish.query, with_tools=wish.with_tools)
         hit["context"] = [
@@ -123,3 +134,9 @@ class Searcher:
             for role, content in self._engine.read(around)
         ]
         return hit
+
+
+def _within(reader: Reader, wish: Wish) -> Wish:
+    """The wish with the range of ids that its conversation's rows have."""
+    ends: list[Any] = [reader.row(ENDS, (one,)) for one in wish.session_ids]
+    return wish._replace(first_id=min(e[0] for e in ends), last_id=max(e[1] for e in ends))
