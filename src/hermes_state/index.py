@@ -87,7 +87,7 @@ APPENDED = """
             WHEN last_message_id > 0 AND last_activity > ? THEN last_activity ELSE ? END,
         last_message_id = ?, active_count = active_count + ?,
         lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?
-    WHERE session_id = ? RETURNING shown
+    WHERE session_id = ? AND shown <> 2
 """
 APPENDED_FIRST_WORDS = """
     UPDATE hermes_session_index SET preview = ? WHERE session_id = ? AND preview IS NULL
@@ -115,20 +115,18 @@ class Appended(NamedTuple):
 
 def note_append(tx: Tx, session_id: str, added: Appended) -> bool:
     """Rows were added at the end of a session; whether it lies in the trash."""
-    shown = None
-    if not tx.is_behind:
-        shown = tx.value(
-            APPENDED,
-            (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls,
-             session_id),
-        )  # fmt: skip
-    if shown is None:
+    if tx.is_behind:
         reindex(tx, session_id)
-    elif added.words:
+        return tx.value(IN_TRASH, (session_id,)) is not None
+    values = (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls)
+    is_noted = tx.execute(APPENDED, (*values, session_id)).rowcount > 0
+    tx.covered = max(tx.covered, added.last_id)
+    if not is_noted:  # not indexed yet, or in the trash
+        reindex(tx, session_id)
+        return tx.value(IN_TRASH, (session_id,)) is not None
+    if added.words:
         tx.execute(APPENDED_FIRST_WORDS, (added.words, session_id))
-    if not tx.is_behind:
-        tx.covered = max(tx.covered, added.last_id)
-    return bool(shown == TRASHED)
+    return False
 
 
 def reindex(tx: Tx, session_id: str) -> None:
