@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from hermes_core.messages import has_lone_surrogate
+
 JSON_MARK: Final = "\x00json:"
 
 # Columns that hold JSON as text and are given out as text in message rows.
@@ -20,7 +22,11 @@ def encode_content(content: Any) -> str | None:
     """Message content as the column holds it."""
     if content is None:
         return None
-    if isinstance(content, str) and is_utf8(content) and not content.startswith(JSON_MARK):
+    if (
+        isinstance(content, str)
+        and not has_lone_surrogate(content)
+        and not content.startswith(JSON_MARK)
+    ):
         return content
     if isinstance(content, (bytes, bytearray)):
         content = bytes(content).decode("utf-8", "backslashreplace")
@@ -56,20 +62,9 @@ def decode_json(stored: Any) -> Any:
         return stored
 
 
-def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can carry *text*: lone surrogates it cannot."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def storable(text: str | None) -> str | None:
     """Text for a plain column; what UTF-8 cannot carry is spelled out."""
-    if text is None or is_utf8(text):
+    if text is None or not has_lone_surrogate(text):
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 

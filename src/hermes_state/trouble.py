@@ -34,18 +34,14 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreError(f"{path}: {text}")
 
 
-def is_refusal(error: sqlite3.Error) -> bool:
-    """Whether the database cannot take data now, though the data is in order."""
-    text = str(error)
-    return any(
-        word in text
-        for word in ("locked", "full", "disk I/O", "readonly", "unable to open", "malformed")
-    )
-
-
 def is_passing(error: sqlite3.Error) -> bool:
     """Whether the trouble lies with the disk or a lock, not with the statement."""
     text = str(error)
     return any(
         word in text for word in ("locked", "full", "disk I/O", "readonly", "unable to open")
     )
+
+
+def is_refusal(error: sqlite3.Error) -> bool:
+    """Whether the database cannot take data now, though the data is in order."""
+    return is_passing(error) or "malformed" in str(error)

@@ -11,7 +11,8 @@ import json
 import re
 from typing import Any, Final
 
-from hermes_state.codec import JSON_MARK, is_utf8
+from hermes_core.messages import has_lone_surrogate
+from hermes_state.codec import JSON_MARK
 from hermes_state.portable.secrets import SECRET_NAME, SECRETS
 
 DEEPEST: Final = 16
@@ -66,7 +67,7 @@ class Redactor:
             if closed == opened:
                 return text
             closed_text = json.dumps(closed, ensure_ascii=is_ascii)
-            return closed_text if is_utf8(closed_text) else json.dumps(closed)
+            return json.dumps(closed) if has_lone_surrogate(closed_text) else closed_text
         return redact(text)
 
     def _value(self, value: Any, depth: int) -> Any:
