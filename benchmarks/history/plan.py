@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 MEDIAN_ROWS: Final = 15
 MOST_ROWS: Final = 1000
-DAYS: Final = 730
+DAYS: Final = 425
 ENDS_AT: Final = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
 DAY_SECONDS: Final = 86_400
 # How busy each hour of a day is, from midnight on.
 RHYTHM: Final = (2, 1, 1, 1, 1, 1, 3, 6, 10, 14, 15, 14, 9, 12, 15, 14, 12, 9, 7, 8, 9, 8, 6, 4)
+# Of the sessions that would begin on a day of the week, from Monday on, how many do.
+WEEK: Final = (1.0, 1.0, 0.95, 1.0, 0.8, 0.35, 0.45)
 
 ROOT: Final = "root"
 CONTINUATION: Final = "continuation"
@@ -124,7 +126,11 @@ def _add_relatives(rng: Random, root: Planned, remaining: Iterator[int]) -> None
 
 
 def _moment(rng: Random) -> float:
-    """A moment in two years: more of them lately, most of them in waking hours."""
-    day = int(DAYS * math.sqrt(rng.random()))
+    """A moment in fourteen months: more of them lately, most in working weeks' waking hours."""
+    first_day = ENDS_AT - DAYS * DAY_SECONDS
+    while True:
+        midnight = first_day + int(DAYS * math.sqrt(rng.random())) * DAY_SECONDS
+        if rng.random() < WEEK[datetime.fromtimestamp(midnight, UTC).weekday()]:
+            break
     hour = rng.choices(range(24), RHYTHM)[0]
-    return ENDS_AT - (DAYS - day) * DAY_SECONDS + hour * 3600 + rng.random() * 3600
+    return midnight + hour * 3600 + rng.random() * 3600

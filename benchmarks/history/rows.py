@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from dataclasses import dataclass, field
@@ -17,12 +18,39 @@ USER_BYTES: Final = (200, 1.2)  # median and spread of a log-normal size
 ASSISTANT_BYTES: Final = (600, 1.0)
 TOOL_BYTES: Final = (2000, 1.3)
 MOST_BYTES: Final = 200_000
-TOOLS: Final = ("terminal", "read_file", "write_file", "search_files", "patch", "web_search",
-                "web_extract", "browser_navigate", "memory", "delegate_task")  # fmt: skip
-MODELS: Final = (("claude-sonnet-4.5", "anthropic", 3e-6), ("gpt-5", "openai", 2e-6),
-                 ("deepseek-v3", "openrouter", 3e-7), ("qwen3-32b", "local", 0.0))  # fmt: skip
+TOOLS: Final = {
+    "terminal": 32, "read_file": 15, "patch": 9, "search_files": 9, "write_file": 7,
+    "web_search": 5, "web_extract": 4, "browser_navigate": 3, "browser_click": 2,
+    "browser_type": 1, "todo": 3, "memory": 2, "delegate_task": 1.5, "session_search": 1.5,
+    "skill_view": 1, "execute_code": 1, "process": 0.8, "mcp_tracker_issue": 0.6,
+    "vision_analyze": 0.5, "clarify": 0.4, "skill_manage": 0.4, "cronjob": 0.3,
+    "image_generate": 0.3, "text_to_speech": 0.2, "calendar_lookup": 0.2,
+}  # fmt: skip
+TOOL_NAMES: Final = tuple(TOOLS)
+TOOL_WEIGHTS: Final = tuple(itertools.accumulate(TOOLS.values()))
+# Name, who bills for it, dollars for a token, and how often it is chosen.
+MODELS: Final = (
+    ("anthropic/claude-sonnet-4-20250514", "anthropic", 3e-6, 20),
+    ("claude-sonnet-4", "anthropic", 3e-6, 10),
+    ("claude-sonnet-4.5", "anthropic", 3e-6, 18),
+    ("openrouter/anthropic/claude-opus-4.1", "openrouter", 1.5e-5, 5),
+    ("gpt-5", "openai", 2e-6, 10),
+    ("gpt-5-mini", "openai", 4e-7, 8),
+    ("openrouter/openai/gpt-5-mini", "openrouter", 4e-7, 2),
+    ("gemini-2.5-pro", "google", 2e-6, 7),
+    ("google/gemini-2.5-flash-preview", "openrouter", 3e-7, 3),
+    ("openrouter/deepseek/deepseek-v3:free", "openrouter", 0.0, 4),
+    ("deepseek-v3", "openrouter", 3e-7, 4),
+    ("nousresearch/hermes-4-405b", "nous", 1e-6, 4),
+    ("qwen3:8b", "local", 0.0, 3),
+    ("qwen3-32b", "local", 0.0, 2),
+    ("llama3.3:70b-instruct-q4_K_M", "local", 0.0, 1),
+    ("x-ai/grok-4-fast", "openrouter", 3e-7, 1),
+)  # fmt: skip
+MODEL_WEIGHTS: Final = tuple(itertools.accumulate(model[3] for model in MODELS))
 FOLDERS: Final = ("/home/me/notes", "/home/me/web/shop", "/home/me/api", "/srv/infra", "/home/me/é")
 ENDS: Final = {"cli": "cli_close", "tui": "tui_close", "cron": "cron_complete"}
+MOST_COPIED: Final = 40
 PICTURE_SHARE: Final = 0.02
 OPEN_SHARE: Final = 0.01
 STILL_OPEN_SECONDS: Final = 2 * plan.DAY_SECONDS
@@ -45,6 +73,14 @@ class Message(NamedTuple):
     compacted: int
 
 
+class Call(NamedTuple):
+    """A call of a tool."""
+
+    mark: str
+    tool: str
+    arguments: dict[str, Any]
+
+
 @dataclass
 class Session:
     """A session while it is played."""
@@ -54,7 +90,7 @@ class Session:
     parent_id: str | None
     starts_at: float
     title: str | None
-    model: tuple[str, str, float]
+    model: tuple[str, str, float, int]
     cwd: str | None
     prompt: int
     language: texts.Stream
@@ -65,6 +101,8 @@ class Session:
     tool_call_count: int = 0
     api_calls: int = 0
     characters: int = field(default=0)
+    inherited: list[Message] = field(default_factory=list)  # what a branch may copy
+    kept: list[Message] | None = None  # the first messages, for a branch that will follow
 
     def columns(self, rng: Random) -> dict[str, Any]:
         """The row in `sessions`, once all messages are there."""
@@ -89,6 +127,7 @@ class Session:
             "output_tokens": tokens // 2,
             "cache_read_tokens": tokens * 20,
             "cache_write_tokens": tokens,
+            "reasoning_tokens": tokens // 10 if self.model[2] > 1e-6 else 0,
             "cwd": self.cwd,
             "billing_provider": self.model[1],
             "estimated_cost_usd": round(tokens * self.model[2], 6),
@@ -123,12 +162,16 @@ def begin(
         parent_id=None if parent is None else parent.session_id,
         starts_at=planned.starts_at,
         title=_title(rng, planned, parent),
-        model=parent.model if parent else rng.choices(MODELS, (5, 3, 2, 1))[0],
+        model=parent.model if parent else rng.choices(MODELS, cum_weights=MODEL_WEIGHTS)[0],
         cwd=None if is_chat else parent.cwd if parent else rng.choice(FOLDERS),
         prompt=rng.randrange(40),
         language=parent.language if parent else words.language(rng),
         now=planned.starts_at,
     )
+    if any(child.kind == plan.BRANCH for child in planned.then):
+        session.kept = []
+    if planned.kind == plan.BRANCH and parent is not None:
+        session.inherited = parent.kept or []
     rows = planned.rows
     if rows > 150 and rng.random() < 0.4:
         session.compacted_below = rng.randrange(50, rows - 50)
@@ -154,21 +197,43 @@ def _title(rng: Random, planned: plan.Planned, parent: Session | None) -> str | 
 
 def play(rng: Random, words: texts.Texts, session: Session, scale: float) -> Iterator[Message]:
     """The messages of a session, each at its time; *scale* is for the tools' results."""
+    yield from _copies(session)
     while True:
         yield _said_by_user(rng, session)
         while rng.random() < 0.7:
-            calls = [f"call_{rng.getrandbits(64):016x}" for _ in range(_few(rng))]
-            names = [TOOLS[int(rng.random() ** 2 * len(TOOLS))] for _ in calls]
-            yield _asking_for_tools(rng, session, list(zip(calls, names, strict=True)))
-            for call, name in zip(calls, names, strict=True):
+            calls = _calls(rng, words)
+            yield _asking_for_tools(rng, session, calls)
+            for call in calls:
                 session.now += 0.2 + rng.expovariate(0.4)
-                text = words.tool_result(rng, _size(rng, TOOL_BYTES, scale))
-                yield _row(session, "tool", text, tool_call_id=call, tool_name=name)
+                size_bytes = _size(rng, TOOL_BYTES, scale)
+                text = words.tool_result(rng, call.tool, call.arguments, size_bytes)
+                yield _row(session, "tool", text, tool_call_id=call.mark, tool_name=call.tool)
         session.now += 2 + rng.expovariate(0.1)
         session.api_calls += 1
         text = session.language.cut(rng, _size(rng, ASSISTANT_BYTES))
         thought = words.english.cut(rng, 400) if rng.random() < 0.15 else None
         yield _row(session, "assistant", text, finish_reason="stop", reasoning=thought)
+
+
+def _copies(session: Session) -> Iterator[Message]:
+    """What a branch begins with: turns of its parent, written anew within a moment."""
+    room = session.planned.rows // 2
+    turns = [n for n, row in enumerate(session.inherited) if row.role == "user" and n <= room]
+    for row in session.inherited[: turns[-1] if turns else 0]:
+        session.now += 0.001
+        session.row_count += 1
+        session.characters += len(row.content)
+        session.tool_call_count += (row.tool_calls or "").count('"call_id": ')
+        yield row._replace(
+            session_id=session.session_id, timestamp=session.now, active=1, compacted=0
+        )
+
+
+def _calls(rng: Random, words: texts.Texts) -> list[Call]:
+    names = rng.choices(TOOL_NAMES, cum_weights=TOOL_WEIGHTS, k=_few(rng))
+    return [
+        Call(f"call_{rng.getrandbits(64):016x}", name, words.arguments(rng, name)) for name in names
+    ]
 
 
 def _said_by_user(rng: Random, session: Session) -> Message:
@@ -182,22 +247,19 @@ def _said_by_user(rng: Random, session: Session) -> Message:
     return _row(session, "user", text, platform_message_id=mark)
 
 
-def _asking_for_tools(rng: Random, session: Session, calls: list[tuple[str, str]]) -> Message:
+def _asking_for_tools(rng: Random, session: Session, calls: list[Call]) -> Message:
     session.now += 1 + rng.expovariate(0.15)
     session.api_calls += 1
     session.tool_call_count += len(calls)
     asked = [
         {
-            "id": call,
-            "call_id": call,
+            "id": call.mark,
+            "call_id": call.mark,
             "response_item_id": None,
             "type": "function",
-            "function": {
-                "name": name,
-                "arguments": json.dumps({"command": f"{name} --at {call[5:]}", "timeout": 60}),
-            },
+            "function": {"name": call.tool, "arguments": json.dumps(call.arguments)},
         }
-        for call, name in calls
+        for call in calls
     ]
     text = session.language.cut(rng, _size(rng, USER_BYTES)) if rng.random() < 0.4 else ""
     return _row(
@@ -210,7 +272,7 @@ def _row(session: Session, role: str, content: str, **columns: str | None) -> Me
     session.row_count += 1
     session.characters += len(content)
     is_compacted = number < session.compacted_below
-    return Message(
+    message = Message(
         session.session_id,
         role,
         content,
@@ -224,6 +286,9 @@ def _row(session: Session, role: str, content: str, **columns: str | None) -> Me
         int(not is_compacted and number not in session.undone),
         int(is_compacted),
     )
+    if session.kept is not None and number < MOST_COPIED:
+        session.kept.append(message)
+    return message
 
 
 def _few(rng: Random) -> int:

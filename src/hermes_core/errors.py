@@ -10,6 +10,9 @@
       KeyFormatError             a session key cannot be read
       IdFormatError              a message or event id cannot be read
       PluginError                a plugin cannot be used
+      CatalogueError             an achievement cannot be used as written
+      ScanError                  the history could not be read for statistics
+        ScanBusyError            another process is doing it
       StoreError                 the session store refused or failed
         StoreUnavailableError    the file cannot be opened or written here
           NotADatabaseError      the file is something else
@@ -72,6 +75,18 @@ class IdFormatError(HermesError, ValueError):
 
 class PluginError(HermesError):
     """A plugin cannot be used."""
+
+
+class CatalogueError(HermesError, ValueError):
+    """An achievement cannot be used as written."""
+
+
+class ScanError(HermesError):
+    """The history could not be read for statistics."""
+
+
+class ScanBusyError(ScanError):
+    """Another process is reading the history for statistics."""
 
 
 class StoreError(HermesError):

@@ -71,6 +71,8 @@ class Engine:
         self.journal = Journal(path, process_id)
         self.search = SearchFile(path, with_tools=settings.search_tools)
         self._is_beating = False
+        self._watching: sqlite3.Connection | None = None
+        self._watching_lock = threading.Lock()
         GUARD.protect(path)
 
     def read(self, work: Callable[[Reader], T]) -> T:
@@ -78,6 +80,17 @@ class Engine:
         try:
             with self._readers.reader() as reader:
                 return work(reader)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def version(self) -> int:
+        """A number that stays the same as long as nobody has written to the file."""
+        try:
+            with self._watching_lock:
+                if self._watching is None:
+                    uri = read_only_uri(self.path)
+                    self._watching = driver.connect(uri, self.busy_seconds, uri=True)
+                return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
@@ -144,6 +157,8 @@ class Engine:
         if self._writer is not None:
             self._writer.close()
         self._readers.close()
+        if self._watching is not None:
+            self._watching.close()
         self.search.close()
         if self._writer is not None:
             self._transaction.connection.close()

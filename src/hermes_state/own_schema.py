@@ -209,6 +209,22 @@ OWN_TABLES: Final = (
         title TEXT
     ) {clustered}
     """,
+    # Sessions that were changed otherwise than by new messages, each with its newest change.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_change (
+        session_id TEXT PRIMARY KEY,
+        sequence INTEGER NOT NULL
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_change_sequence ON hermes_change(sequence)",
+    # What purged sessions add to lifetime statistics: numbers, without a word of their text.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_kept (
+        session_id TEXT PRIMARY KEY,
+        facts {blob} NOT NULL,
+        kept_at DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
 )
 
 # A file that lacks one of these was last written by an older release: it is given the rest.

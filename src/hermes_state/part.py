@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 from hermes_state import processes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_core.clock import Clock
     from hermes_core.ids import MessageIds
     from hermes_state.engine import Engine
     from hermes_state.journal import Journal
+    from hermes_state.ledger.reading import StoreHistory
     from hermes_state.processes import ProcessIdentity
     from hermes_state.transaction import Tx
+
+    # Takes down what a session adds to lifetime statistics, before its rows are removed.
+    Keeper = Callable[[StoreHistory, str], bytes | None]
 
 
 class StorePart:
@@ -27,6 +33,7 @@ class StorePart:
     ids: MessageIds
     journal: Journal
     identity: ProcessIdentity
+    keeper: Keeper | None
 
     def present(self, tx: Tx) -> None:
         """Register this process, because it is about to hold something; and stay registered."""

@@ -136,7 +136,9 @@ class PrunePart(TrashPart, MetaPart):
         settings = self.engine.settings
         self.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
         pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
-        purged = self.purge_trash(settings.trash_days) if settings.trash_days else 0
+        # Without a keeper nobody could take down what the sessions add to statistics.
+        is_due = settings.trash_days > 0 and self.keeper is not None
+        purged = self.purge_trash(settings.trash_days) if is_due else 0
         return {"skipped": False, "pruned": pruned, "purged": purged}
 
     def maybe_auto_prune_and_vacuum(self, **_ignored: Any) -> dict[str, Any]:

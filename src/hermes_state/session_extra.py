@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hermes_state.ledger import changes
+
 if TYPE_CHECKING:
     from hermes_state.transaction import Reader, Tx
 
@@ -39,6 +41,8 @@ EVERY = "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(na
 
 def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
     """Set one fact; False if there is no such session."""
+    if name in changes.TELLING:
+        changes.mark(tx, session_id)
     if tx.columns.session_has(name):
         sql = f"UPDATE sessions SET {name} = ? WHERE id = ?"  # noqa: S608 - a known column
         return tx.execute(sql, (value, session_id)).rowcount > 0

@@ -8,6 +8,7 @@ from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, owners
 from hermes_state.codec import decode_json, encode_json, storable
+from hermes_state.ledger import changes
 from hermes_state.part import StorePart
 from hermes_state.session_extra import EXTRA_DEFAULTS, set_fact, with_extras
 
@@ -104,6 +105,7 @@ def end(
     if not tx.execute(END, (at, reason, session_id)).rowcount:
         return False
     owners.disown(tx, session_id)
+    changes.mark(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -124,6 +126,7 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
     if not tx.execute(REOPEN, (session_id,)).rowcount:
         return False
     tx.execute(NEXT_EPOCH, (session_id,))
+    changes.mark(tx, session_id)
     boundaries.announce(
         tx,
         event_id,

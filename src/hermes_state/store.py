@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_core.clock import Clock
+    from hermes_state.part import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,9 @@ class SessionDB(
         settings: StoreSettings | None = None,
         busy_seconds: float | None = None,
         is_recovering: bool = True,
+        keeper: Keeper | None = None,
     ) -> None:
+        self.keeper = keeper
         self.clock = clock or SystemClock()
         settings = settings or StoreSettings.of_home()
         if busy_seconds is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import TitleError
 from hermes_core.messages import sanitize_title
 from hermes_state import lineage, sessions
+from hermes_state.ledger import changes
 from hermes_state.part import StorePart
 from hermes_state.patterns import beginning_with
 from hermes_state.session_extra import set_fact
@@ -38,6 +39,7 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
     if clean is not None and (taken := tx.value(TAKEN, (clean, session_id))):
         raise TitleError(f"the title '{clean}' is taken by session {taken}")
     tx.execute(SET, (clean, session_id))
+    changes.mark(tx, session_id)
     set_fact(tx, session_id, "title_source", source if clean else None)
     return True
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, sessions
+from hermes_state.ledger import changes
+from hermes_state.ledger.part import LedgerPart
 from hermes_state.pace import SLICE_SECONDS
-from hermes_state.part import StorePart
 from hermes_state.session_extra import set_fact
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def purge_some(tx: Tx, session_id: str) -> bool:
             return False
     for sql in FORGET_SESSION:
         tx.execute(sql, (session_id,))
+    changes.mark(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     tx.execute(ORPHAN, (session_id,))
     for table in ("session_model_usage", "compression_locks"):
@@ -139,7 +141,7 @@ def purge_some(tx: Tx, session_id: str) -> bool:
     return True
 
 
-class TrashPart(StorePart):
+class TrashPart(LedgerPart):
     """Deleting, restoring and purging."""
 
     def delete_session(self, session_id: str, *, reason: str = "deleted") -> bool:
@@ -188,6 +190,7 @@ class TrashPart(StorePart):
         return True
 
     def _purge_row(self, session_id: str) -> None:
+        self._keep_facts(session_id)
         self._forget_words(session_id)
         while not self.engine.write_upkeep(lambda tx: purge_some(tx, session_id)):
             pass  # the session had more rows than one slice removes
@@ -200,6 +203,12 @@ class TrashPart(StorePart):
             self._purge_row(session_id)
         self._clean_search()
         return len(due)
+
+    def _keep_facts(self, session_id: str) -> None:
+        """Keep what a session adds to lifetime statistics, before its rows are gone."""
+        facts = None if self.keeper is None else self.keeper(self.history(), session_id)
+        if facts is not None:
+            self.engine.write(lambda tx: changes.keep(tx, session_id, facts))
 
     def _forget_words(self, session_id: str) -> None:
         """Take a session out of the search index, before its rows are gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_state.ledger import changes as ledger_changes
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) ->
     if changes:
         sql = f"UPDATE sessions SET {', '.join(changes)} WHERE id = ?"  # noqa: S608 - our names
         tx.execute(sql, (*values, session_id))
+        ledger_changes.mark(tx, session_id)
     if not absolute and "session_model_usage" in tx.columns.tables:
         _update_model(tx, session_id, usage)
 

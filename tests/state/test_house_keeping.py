@@ -21,8 +21,13 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def opened(clock: ManualClock, **settings: object) -> SessionDB:
-    return SessionDB(clock=clock, settings=StoreSettings(**settings), is_recovering=False)
+def opened(clock: ManualClock, *, keeper: object = None, **settings: object) -> SessionDB:
+    return SessionDB(
+        clock=clock,
+        settings=StoreSettings(**settings),
+        is_recovering=False,
+        keeper=keeper,
+    )
 
 
 def test_by_default_nothing_old_is_touched(clock: ManualClock) -> None:
@@ -35,7 +40,7 @@ def test_by_default_nothing_old_is_touched(clock: ManualClock) -> None:
 
 
 def test_the_trash_is_emptied_after_its_days(clock: ManualClock) -> None:
-    with opened(clock, trash_days=30) as db:
+    with opened(clock, keeper=lambda history, one: None, trash_days=30) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
         assert db.keep_house()["purged"] == 0
@@ -43,6 +48,17 @@ def test_the_trash_is_emptied_after_its_days(clock: ManualClock) -> None:
         assert db.keep_house()["skipped"]
         clock.advance(31 * DAY)
         assert db.keep_house()["purged"] == 1
+
+
+def test_the_trash_waits_for_somebody_who_can_take_down_its_statistics(
+    clock: ManualClock,
+) -> None:
+    with opened(clock, trash_days=30) as db:
+        db.create_session("s", "cli")
+        db.delete_session("s")
+        clock.advance(31 * DAY)
+        assert db.keep_house()["purged"] == 0
+        assert db.get_session("s") is not None
 
 
 def test_a_trash_kept_for_ever_is_kept(clock: ManualClock) -> None:
@@ -67,7 +83,7 @@ def test_opening_keeps_house_in_the_background(clock: ManualClock) -> None:
         db.create_session("s", "cli")
         db.delete_session("s")
     clock.advance(31 * DAY)
-    with SessionDB(clock=clock) as db:
+    with SessionDB(clock=clock, keeper=lambda history, one: None) as db:
         assert db.wait_for_index(30)
         assert db.get_session("s") is None
 

@@ -1,0 +1,206 @@
+"""One achievement: what it is made of, and how a mapping becomes one.
+
+The packaged TOML and the achievements of plugins go through the same door,
+`achievement_from`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_achievements.catalogue.derived import DERIVED
+from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
+from hermes_core.errors import CatalogueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER: Final = Path(__file__).parent
+OWN: Final = "hermes"
+ID: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+TEXTS: Final = ("name", "text", "counts", "icon", "category", "unit")
+FIELDS: Final = frozenset(
+    {"id", "kind", "value", "tiers", "goal", "tier", "secret", "hint", *TEXTS}
+)
+KINDS: Final = {
+    "counter": "a sum over everything",
+    "session": "the best in one session",
+    "day": "the best in one day",
+    "streak": "something kept up without a break",
+    "ratio": "a share of something, not an amount",
+    "first": "the first time of something",
+    "combination": "several things in order, inside one session",
+    "craft": "something done well",
+    "variety": "different things of a kind",
+    "calendar": "when it happened",
+    "recovery": "a success after failures",
+    "peak": "the largest of a kind",
+}
+
+
+class Tier(NamedTuple):
+    """A rank: `colour` is for light backgrounds, `glow` for dark ones."""
+
+    id: str
+    name: str
+    colour: str
+    glow: str
+
+
+class Achievement(NamedTuple):
+    """Something to be earned: a value, and the thresholds at which tiers are awarded."""
+
+    id: str
+    name: str
+    text: str
+    counts: str
+    icon: str
+    category: str
+    kind: str
+    value: str
+    unit: str
+    thresholds: tuple[tuple[str, int], ...]
+    secret: bool = False
+    hint: str = ""
+    origin: str = OWN
+
+    @property
+    def is_ladder(self) -> bool:
+        """Whether it is earned tier by tier, not in a single step."""
+        return len(self.thresholds) > 1
+
+
+@cache
+def tiers() -> tuple[Tier, ...]:
+    """The tiers, the lowest first."""
+    stored = tomllib.loads((FOLDER / "tiers.toml").read_text(encoding="utf-8"))
+    return tuple(Tier(**one) for one in stored["tier"])
+
+
+@cache
+def known_values() -> frozenset[str]:
+    """The name of every value that an achievement can be measured by."""
+    return frozenset(
+        [
+            *(f"total_{name}" for name in COUNTS),
+            *(f"max_{name}_in_session" for name in COUNTS),
+            *(f"max_{name}_in_day" for name in COUNTS),
+            *(f"peak_{name}" for name in PEAKS),
+            *(f"distinct_{name}" for name in VARIETY),
+            *DERIVED,
+        ]
+    )
+
+
+def achievement_from(mapping: Mapping[str, Any], origin: str) -> Achievement:
+    """The achievement that *mapping* describes; *origin* is who brings it."""
+    name = _id(mapping)
+    for field in mapping:
+        if field not in FIELDS:
+            accepted = ", ".join(sorted(FIELDS))
+            raise CatalogueError(f"achievement {name}: unknown field {field!r}; use {accepted}")
+    return check(
+        Achievement(
+            id=name,
+            kind=_text(mapping, "kind"),
+            value=_text(mapping, "value"),
+            thresholds=_thresholds(mapping),
+            secret=_is_secret(mapping),
+            hint=_hint(mapping),
+            origin=origin,
+            **{field: _text(mapping, field) for field in TEXTS},
+        )
+    )
+
+
+def check(one: Achievement) -> Achievement:
+    """Give *one* back if what it names exists."""
+    if one.kind not in KINDS:
+        raise _wrong(one.id, "kind", one.kind, f"one of {', '.join(KINDS)}")
+    if one.value not in known_values():
+        raise _wrong(
+            one.id,
+            "value",
+            one.value,
+            "total_, max_..._in_session or max_..._in_day with a count, peak_ with a peak, "
+            f"distinct_ with a variety, or one of {', '.join(DERIVED)}",
+        )
+    order = [tier.id for tier in tiers()]
+    for tier, _ in one.thresholds:
+        if tier not in order:
+            raise _wrong(one.id, "tier", tier, f"one of {', '.join(order)}")
+    _check_ascending(one, order)
+    return one
+
+
+def _check_ascending(one: Achievement, order: list[str]) -> None:
+    ranks = [order.index(tier) for tier, _ in one.thresholds]
+    numbers = [number for _, number in one.thresholds]
+    if not numbers or min(numbers) < 1 or not (_rises(numbers) and _rises(ranks)):
+        raise _wrong(one.id, "tiers", numbers, "numbers above zero, each larger than the last")
+
+
+def _rises(numbers: list[int]) -> bool:
+    return all(low < high for low, high in pairwise(numbers))
+
+
+def _id(mapping: Mapping[str, Any]) -> str:
+    found = mapping.get("id")
+    if isinstance(found, str) and ID.fullmatch(found):
+        return found
+    raise _wrong("without a usable id", "id", found, "lower-case words joined by dashes")
+
+
+def _text(mapping: Mapping[str, Any], field: str) -> str:
+    found = mapping.get(field)
+    if isinstance(found, str) and found.strip():
+        return found
+    raise _wrong(mapping["id"], field, found, "a text that is not empty")
+
+
+def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Five tiers, or a goal that awards one."""
+    is_ladder = "tiers" in mapping
+    if is_ladder in ("goal" in mapping, "tier" in mapping):
+        raise CatalogueError(
+            f"achievement {mapping['id']}: give either `tiers`, five numbers, "
+            "or `goal`, a number, together with `tier`, the tier it awards"
+        )
+    if not is_ladder:
+        return ((_text(mapping, "tier"), _number(mapping, "goal", mapping["goal"])),)
+    found, order = mapping["tiers"], tiers()
+    if not isinstance(found, (list, tuple)) or len(found) != len(order):
+        raise _wrong(mapping["id"], "tiers", found, f"a list of {len(order)} numbers")
+    numbers = [_number(mapping, "tiers", number) for number in found]
+    return tuple((tier.id, number) for tier, number in zip(order, numbers, strict=True))
+
+
+def _number(mapping: Mapping[str, Any], field: str, found: Any) -> int:
+    if type(found) is int and found > 0:
+        return found
+    raise _wrong(mapping["id"], field, found, "whole numbers above zero")
+
+
+def _is_secret(mapping: Mapping[str, Any]) -> bool:
+    found = mapping.get("secret", False)
+    if isinstance(found, bool):
+        return found
+    raise _wrong(mapping["id"], "secret", found, "true or false")
+
+
+def _hint(mapping: Mapping[str, Any]) -> str:
+    if _is_secret(mapping):
+        return _text(mapping, "hint")
+    if "hint" in mapping:
+        raise _wrong(mapping["id"], "hint", mapping["hint"], "a hint only where secret is true")
+    return ""
+
+
+def _wrong(name: str, field: str, found: object, accepted: str) -> CatalogueError:
+    said = "is missing" if found is None else f"is {found!r}"
+    return CatalogueError(f"achievement {name}: {field} {said}; accepted: {accepted}")

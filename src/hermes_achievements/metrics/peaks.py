@@ -1,0 +1,64 @@
+"""Bests that are not sums: each function gives candidates, and the largest counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_achievements.facts import AT, CALLS, LENGTH
+
+if TYPE_CHECKING:
+    from hermes_achievements.session_view import Events, Session
+
+DAY_SECONDS = 86400
+
+
+def longest_message(s: Session) -> Events:
+    """The longest message a person wrote, in characters."""
+    return [(fact, fact[LENGTH]) for fact in s.said if fact[LENGTH]]
+
+
+def calls_at_once(s: Session) -> Events:
+    """The most tools called in one message."""
+    return [(fact, len(fact[CALLS])) for fact in s.facts if fact[2] == "a" and fact[CALLS]]
+
+
+def clean_run(s: Session) -> Events:
+    """The longest run of tool calls without a failure, in one session."""
+    run = 0
+    events: Events = []
+    for r in s.results:
+        run = 0 if r.has_failed else run + 1
+        if run:
+            events.append((r.fact, run))
+    return events
+
+
+def failures_overcome(s: Session) -> Events:
+    """The longest run of failures in one session that ended in a success."""
+    run = 0
+    events: Events = []
+    for r in s.results:
+        if r.has_failed:
+            run += 1
+        elif run:
+            events.append((r.fact, run))
+            run = 0
+    return events
+
+
+def days_of_silence(s: Session) -> Events:
+    """The longest pause after which a person took up a conversation again, in days."""
+    said = {id(fact) for fact in s.said}
+    return [
+        (fact, int(gap // DAY_SECONDS))
+        for fact, gap in s.gaps()
+        if gap >= DAY_SECONDS and id(fact) in said
+    ]
+
+
+def hours_open(s: Session) -> Events:
+    """The longest a conversation has lasted, in hours from its first message."""
+    if not s.is_spoken_to or not s.facts:
+        return []
+    first = s.facts[0][AT]
+    return [(fact, hours) for fact in s.said if (hours := int((fact[AT] - first) // 3600)) > 0]

@@ -1,0 +1,196 @@
+"""How it went: results, failures, and getting up again. Order matters here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_achievements import command_kinds, tools
+from hermes_achievements.facts import AT
+from hermes_achievements.outcomes import TRACEBACK
+
+if TYPE_CHECKING:
+    from hermes_achievements.session_view import Events, Result, Session
+
+COMMIT: Final = frozenset({"git commit"})
+PUSH: Final = frozenset({"git push"})
+INTERRUPTED: Final = frozenset({124, 130, 137, 143})
+MISSING: Final = 127
+STUBBORN: Final = 10
+FAILED_TESTS: Final = 5
+FLAWLESS_CALLS: Final = 25
+QUICK_SECONDS: Final = 300
+SOURCES: Final = 3
+
+
+def successful_calls(s: Session) -> Events:
+    """Tool calls that went well."""
+    return [(r.fact, 1) for r in s.results if not r.has_failed]
+
+
+def failed_calls(s: Session) -> Events:
+    """Tool calls that failed: an exit code, an error that says something, a traceback."""
+    return [(r.fact, 1) for r in s.results if r.has_failed]
+
+
+def failed_commands(s: Session) -> Events:
+    """Shell calls that failed."""
+    return [(r.fact, 1) for r in s.results if r.has_failed and r.does == tools.SHELL]
+
+
+def missing_commands(s: Session) -> Events:
+    """Shell calls that named a program the machine does not have (exit code 127)."""
+    return [(r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code == MISSING]
+
+
+def interrupted_commands(s: Session) -> Events:
+    """Shell calls that ran out of time or were stopped (exit codes 124, 130, 137, 143)."""
+    return [(r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code in INTERRUPTED]
+
+
+def tracebacks(s: Session) -> Events:
+    """Results with a Python traceback at the start of a line."""
+    return [(r.fact, 1) for r in s.results if r.code >= TRACEBACK]
+
+
+def passed_tests(s: Session) -> Events:
+    """Test runs that passed."""
+    return [(r.fact, 1) for r in s.results if not r.has_failed and r.ran(command_kinds.TESTS)]
+
+
+def failed_tests(s: Session) -> Events:
+    """Test runs that failed."""
+    return [(r.fact, 1) for r in s.results if r.has_failed and r.ran(command_kinds.TESTS)]
+
+
+def recovered_calls(s: Session) -> Events:
+    """Successes of a tool right after it had failed, in the same session."""
+    failing: dict[str, bool] = {}
+    events: Events = []
+    for r in s.results:
+        if not r.has_failed and failing.get(r.tool):
+            events.append((r.fact, 1))
+        failing[r.tool] = r.has_failed
+    return events
+
+
+def stubborn_recoveries(s: Session) -> Events:
+    """Successes after ten or more failed calls in a row."""
+    row = 0
+    events: Events = []
+    for r in s.results:
+        if r.has_failed:
+            row += 1
+        else:
+            if row >= STUBBORN:
+                events.append((r.fact, 1))
+            row = 0
+    return events
+
+
+def test_comebacks(s: Session) -> Events:
+    """Passing test runs after five or more failing ones in a row."""
+    row = 0
+    events: Events = []
+    for r in s.results:
+        if not r.ran(command_kinds.TESTS):
+            continue
+        if r.has_failed:
+            row += 1
+        else:
+            if row >= FAILED_TESTS:
+                events.append((r.fact, 1))
+            row = 0
+    return events
+
+
+def red_green_commits(s: Session) -> Events:
+    """A failing test run, then a passing one, then a commit: in this order."""
+    return _chain(
+        s, [("failed", command_kinds.TESTS), ("passed", command_kinds.TESTS), ("passed", COMMIT)]
+    )
+
+
+def shipped(s: Session) -> Events:
+    """A passing test run, then a commit, then a push: in this order."""
+    return _chain(s, [("passed", command_kinds.TESTS), ("passed", COMMIT), ("passed", PUSH)])
+
+
+def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
+    """One event each time all steps were taken in order; one call may take several."""
+    position = 0
+    events: Events = []
+    for r in s.results:
+        while r.ran(steps[position][1]) and (steps[position][0] == "failed") == r.has_failed:
+            position += 1
+            if position == len(steps):
+                events.append((r.fact, 1))
+                position = 0
+                break
+    return events
+
+
+def quick_fixes(s: Session) -> Events:
+    """A failing test run, an edit, and a passing run within five minutes."""
+    failed_at: float | None = None
+    is_edited = False
+    events: Events = []
+    for r in s.results:
+        if r.ran(command_kinds.TESTS):
+            if r.has_failed:
+                failed_at, is_edited = r.fact[AT], False
+                continue
+            if failed_at is not None and is_edited and r.fact[AT] - failed_at <= QUICK_SECONDS:
+                events.append((r.fact, 1))
+            failed_at = None
+        elif r.does in (tools.EDIT, tools.WRITE) and not r.has_failed:
+            is_edited = True
+    return events
+
+
+def careful_edits(s: Session) -> Events:
+    """Files that were read before they were edited, once each in a session."""
+    read: set[str] = set()
+    done: set[str] = set()
+    events: Events = []
+    for call in s.calls:
+        if call.does == tools.READ:
+            read.update(call.words)
+        elif call.does == tools.EDIT:
+            for word in call.words:
+                if word in read and word not in done:
+                    done.add(word)
+                    events.append((call.fact, 1))
+    return events
+
+
+def researched_writes(s: Session) -> Events:
+    """Files written after at least three web searches or pages, once per session."""
+    sources = 0
+    for call in s.calls:
+        if call.does in (tools.WEB_SEARCH, tools.PAGE):
+            sources += 1
+        elif call.does in (tools.WRITE, tools.EDIT) and sources >= SOURCES:
+            return [(call.fact, 1)]
+    return []
+
+
+def recalled_work(s: Session) -> Events:
+    """Sessions that looked up an old conversation and then changed a file or committed."""
+    is_recalled = False
+    for r in s.results:
+        if r.does == tools.RECALL and not r.has_failed:
+            is_recalled = True
+        elif is_recalled and not r.has_failed and _changes_something(r):
+            return [(r.fact, 1)]
+    return []
+
+
+def _changes_something(result: Result) -> bool:
+    return result.does in (tools.WRITE, tools.EDIT) or result.ran(COMMIT)
+
+
+def flawless_sessions(s: Session) -> Events:
+    """Sessions with at least 25 tool results, none of which is a failure."""
+    if len(s.results) < FLAWLESS_CALLS or any(r.has_failed for r in s.results):
+        return []
+    return [(s.results[FLAWLESS_CALLS - 1].fact, 1)]

@@ -1,0 +1,178 @@
+"""What the agent did: its tool calls, by what the tools do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_achievements import tools
+from hermes_achievements.facts import BACKGROUND, CALLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_achievements.facts import Fact
+    from hermes_achievements.session_view import Events, Session
+
+MANY_AT_ONCE: Final = 3
+MEMORY_WRITES: Final = frozenset({"add", "replace", "remember", "write", "save", "append"})
+SKILL_WRITES: Final = frozenset({"create", "edit", "patch", "write_file", "update", "add"})
+SCHEDULE_WRITES: Final = frozenset({"create", "add", "schedule"})
+
+
+def tool_calls(s: Session) -> Events:
+    """Tool calls, of the agent and of its sub-agents."""
+    return [(call.fact, 1) for call in s.calls]
+
+
+def parallel_batches(s: Session) -> Events:
+    """Messages that called three tools or more at once."""
+    return [(fact, 1) for fact in s.facts if fact[2] == "a" and len(fact[CALLS]) >= MANY_AT_ONCE]
+
+
+def tools_in_session(s: Session) -> Events:
+    """Different tools, counted once in each session."""
+    return _first_of_each((call.fact, call.tool) for call in s.calls)
+
+
+def shell_commands(s: Session) -> Events:
+    """Calls of the shell."""
+    return s.used(tools.SHELL)
+
+
+def background_jobs(s: Session) -> Events:
+    """Shell calls that were left to run in the background."""
+    return [(call.fact, 1) for call in s.by.get(tools.SHELL, ()) if BACKGROUND in call.words]
+
+
+def files_read(s: Session) -> Events:
+    """Calls that read a file."""
+    return s.used(tools.READ)
+
+
+def files_written(s: Session) -> Events:
+    """Calls that wrote a whole file."""
+    return s.used(tools.WRITE)
+
+
+def files_edited(s: Session) -> Events:
+    """Calls that changed a part of a file."""
+    return s.used(tools.EDIT)
+
+
+def file_searches(s: Session) -> Events:
+    """Calls that searched in files."""
+    return s.used(tools.FIND)
+
+
+def files_touched(s: Session) -> Events:
+    """Different files written or edited, counted once in each session."""
+    return _first_of_each(
+        (call.fact, word)
+        for call in s.calls
+        if call.does in (tools.WRITE, tools.EDIT)
+        for word in call.words
+    )
+
+
+def languages_in_session(s: Session) -> Events:
+    """Different kinds of files written or edited, counted once in each session."""
+    return _first_of_each(
+        (call.fact, kind)
+        for call in s.calls
+        if call.does in (tools.WRITE, tools.EDIT)
+        for word in call.words
+        if (kind := word.partition(":")[0])
+    )
+
+
+def web_searches(s: Session) -> Events:
+    """Searches of the web."""
+    return s.used(tools.WEB_SEARCH)
+
+
+def pages_read(s: Session) -> Events:
+    """Web pages fetched and read."""
+    return s.used(tools.PAGE)
+
+
+def browser_steps(s: Session) -> Events:
+    """Steps taken in a browser."""
+    return s.used(tools.BROWSER)
+
+
+def delegations(s: Session) -> Events:
+    """Tasks handed to sub-agents."""
+    return [
+        (call.fact, int(call.words[0]) if call.words else 1)
+        for call in s.by.get(tools.DELEGATE, ())
+    ]
+
+
+def jobs_scheduled(s: Session) -> Events:
+    """Jobs put on the schedule."""
+    return s.acted(tools.SCHEDULE, SCHEDULE_WRITES)
+
+
+def memories_saved(s: Session) -> Events:
+    """Things written into memory; looking something up does not count."""
+    return s.acted(tools.MEMORY, MEMORY_WRITES)
+
+
+def history_searches(s: Session) -> Events:
+    """Searches of past conversations by the agent."""
+    return s.used(tools.RECALL)
+
+
+def images_made(s: Session) -> Events:
+    """Pictures drawn."""
+    return s.used(tools.DRAW)
+
+
+def images_seen(s: Session) -> Events:
+    """Pictures looked at."""
+    return s.used(tools.SEE)
+
+
+def voices_made(s: Session) -> Events:
+    """Texts spoken aloud."""
+    return s.used(tools.SPEAK)
+
+
+def code_runs(s: Session) -> Events:
+    """Programs written by the agent and run at once."""
+    return s.used(tools.CODE)
+
+
+def skills_used(s: Session) -> Events:
+    """Skills looked at."""
+    return s.used(tools.SKILL)
+
+
+def skills_written(s: Session) -> Events:
+    """Skills created or improved."""
+    return s.acted(tools.SKILL_WRITE, SKILL_WRITES)
+
+
+def plans(s: Session) -> Events:
+    """Updates of a to-do list."""
+    return s.used(tools.PLAN)
+
+
+def questions_asked(s: Session) -> Events:
+    """Questions the agent asked back."""
+    return s.used(tools.ASK)
+
+
+def mcp_calls(s: Session) -> Events:
+    """Calls of tools that an MCP server offers."""
+    return s.used(tools.MCP)
+
+
+def _first_of_each(found: Iterable[tuple[Fact, str]]) -> Events:
+    seen: set[str] = set()
+    events: Events = []
+    for fact, value in found:
+        if value not in seen:
+            seen.add(value)
+            events.append((fact, 1))
+    return events

@@ -1,0 +1,173 @@
+"""One session as the metrics look at it: what was said, called and answered, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_achievements.facts import (
+    ASSISTANT,
+    AT,
+    CALLS,
+    OUTCOME,
+    REFERENCE,
+    ROLE,
+    TOOL,
+    USER,
+    Book,
+    Fact,
+)
+from hermes_achievements.history import Kind
+from hermes_achievements.outcomes import is_failure
+from hermes_achievements.tools import SHELL, does
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_achievements.calendar import Calendar
+
+Events = list[tuple[Fact, int]]
+
+
+class Call(NamedTuple):
+    """A tool call: the message that made it, and what it asked for."""
+
+    fact: Fact
+    tool: str
+    does: str
+    words: tuple[str, ...]
+
+
+class Result(NamedTuple):
+    """A tool's answer, and the call it answers where that is known."""
+
+    fact: Fact
+    tool: str
+    does: str
+    words: tuple[str, ...]
+    code: int
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the call went wrong."""
+        return is_failure(self.code)
+
+    def ran(self, labels: frozenset[str]) -> bool:
+        """Whether it is the result of one of these commands."""
+        return self.does == SHELL and not labels.isdisjoint(self.words)
+
+
+class Session:
+    """A session's facts, sorted into what metrics ask for."""
+
+    __slots__ = (
+        "by",
+        "calendar",
+        "calls",
+        "facts",
+        "is_conversation",
+        "is_spoken_to",
+        "replies",
+        "results",
+        "row",
+        "said",
+    )
+
+    def __init__(self, book: Book, calendar: Calendar) -> None:
+        self.row = book.session
+        kind = Kind(self.row.kind)
+        self.calendar = calendar
+        self.is_conversation = kind.is_conversation
+        self.is_spoken_to = kind.is_spoken_to
+        self.facts = book.everything()
+        self.said: list[Fact] = []
+        self.replies: list[Fact] = []
+        self.calls: list[Call] = []
+        self.results: list[Result] = []
+        self.by: dict[str, list[Call]] = {}
+        self._sort()
+
+    def _sort(self) -> None:
+        asked: dict[int, Call] = {}
+        for fact in self.facts:
+            role = fact[ROLE]
+            if role == USER:
+                if self.is_spoken_to:
+                    self.said.append(fact)
+            elif role == ASSISTANT:
+                if fact[CALLS]:
+                    self._take_calls(fact, asked)
+                else:
+                    self.replies.append(fact)
+            else:
+                self._take_result(fact, asked)
+
+    def _take_calls(self, fact: Fact, asked: dict[int, Call]) -> None:
+        for stored in fact[CALLS]:
+            tool = stored[0]
+            operation = does(tool)
+            call = Call(fact, tool, operation, tuple(stored[2]) if len(stored) > 2 else ())
+            self.calls.append(call)
+            self.by.setdefault(operation, []).append(call)
+            if stored[1]:
+                asked[stored[1]] = call
+
+    def _take_result(self, fact: Fact, asked: dict[int, Call]) -> None:
+        call = asked.get(fact[REFERENCE])
+        if call is None:
+            tool = fact[TOOL]
+            self.results.append(Result(fact, tool, does(tool), (), fact[OUTCOME]))
+        else:
+            self.results.append(Result(fact, call.tool, call.does, call.words, fact[OUTCOME]))
+
+    def used(self, *operations: str) -> Events:
+        """One event for each call of a tool that does one of these."""
+        return [(call.fact, 1) for one in operations for call in self.by.get(one, ())]
+
+    def acted(self, operation: str, actions: frozenset[str]) -> Events:
+        """One event for each call whose action is one of these."""
+        return [
+            (call.fact, 1)
+            for call in self.by.get(operation, ())
+            if not actions.isdisjoint(call.words)
+        ]
+
+    def ran(self, labels: Iterable[str]) -> Events:
+        """One event for each shell call that ran one of these commands."""
+        calls = self.by.get(SHELL)
+        if not calls:
+            return []
+        wanted = labels if isinstance(labels, frozenset) else frozenset(labels)
+        return [(call.fact, 1) for call in calls if not wanted.isdisjoint(call.words)]
+
+    def ran_program(self, programs: frozenset[str]) -> Events:
+        """One event for each shell call that ran one of these programs, whatever they did."""
+        calls = self.by.get(SHELL)
+        if not calls:
+            return []
+        return [
+            (call.fact, 1)
+            for call in calls
+            if any(word.partition(" ")[0] in programs for word in call.words)
+        ]
+
+    def once(self, fact: Fact | None) -> Events:
+        """One event at *fact*, if there is one."""
+        return [] if fact is None else [(fact, 1)]
+
+    @property
+    def last(self) -> Fact | None:
+        """The last thing that happened."""
+        return self.facts[-1] if self.facts else None
+
+    @property
+    def first_said(self) -> Fact | None:
+        """What a person said first; None outside conversations."""
+        return self.said[0] if self.said and self.is_conversation else None
+
+    def gaps(self) -> Iterable[tuple[Fact, float]]:
+        """Each message but the first, with the seconds since the one before."""
+        previous = None
+        for fact in self.facts:
+            if previous is not None:
+                yield fact, fact[AT] - previous
+            previous = fact[AT]

@@ -1,0 +1,212 @@
+"""Contributions: what each session adds, merged in any order.
+
+A contribution holds sums by day, the session's peaks and the first appearance of every
+value. Sums can be taken away again; a peak or a first appearance that is taken away may
+leave a runner-up behind, so the tally says when it has to be made anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from hermes_achievements.facts import AT, ID
+from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
+from hermes_achievements.session_view import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_achievements.calendar import Calendar
+    from hermes_achievements.facts import Book
+    from hermes_achievements.session_view import Events
+
+Days = dict[str, dict[str, int]]
+
+
+class Contribution(NamedTuple):
+    """What one session adds."""
+
+    days: Days
+    peaks: dict[str, int]
+    seen: dict[str, dict[str, list[Any]]]  # kind: value: [at, message id]
+
+    def pack(self) -> bytes:
+        """The contribution as the ledger keeps it."""
+        return orjson.dumps(tuple(self))
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Contribution:
+        """A contribution that was packed."""
+        return cls(*orjson.loads(stored))
+
+    def totals(self) -> dict[str, int]:
+        """The sums over all days."""
+        if len(self.days) == 1:
+            return next(iter(self.days.values()))
+        totals: dict[str, int] = {}
+        for counts in self.days.values():
+            for name, amount in counts.items():
+                totals[name] = totals.get(name, 0) + amount
+        return totals
+
+
+def contribute(book: Book, calendar: Calendar) -> Contribution:
+    """What the session of *book* adds."""
+    session = Session(book, calendar)
+    if not session.facts:
+        return Contribution({}, {}, {})
+    days: Days = {}
+    only_day = _only_day(session)
+    for name, metric in COUNTS.items():
+        events = metric(session)
+        if not events:
+            continue
+        if only_day is None:
+            _add_by_day(days, name, events, calendar)
+        else:
+            days.setdefault(only_day, {})[name] = sum(amount for _, amount in events)
+    peaks = {
+        name: max(amount for _, amount in events)
+        for name, peak in PEAKS.items()
+        if (events := peak(session))
+    }
+    return Contribution(days, peaks, _seen(session))
+
+
+def _only_day(session: Session) -> str | None:
+    first = session.calendar.day(session.facts[0][AT])
+    return first if first == session.calendar.day(session.facts[-1][AT]) else None
+
+
+def _add_by_day(days: Days, name: str, events: Events, calendar: Calendar) -> None:
+    for fact, amount in events:
+        counts = days.setdefault(calendar.day(fact[AT]), {})
+        counts[name] = counts.get(name, 0) + amount
+
+
+def _seen(session: Session) -> dict[str, dict[str, list[Any]]]:
+    found: dict[str, dict[str, list[Any]]] = {}
+    for kind, collect in VARIETY.items():
+        values: dict[str, list[Any]] = {}
+        for fact, value in collect(session):
+            if value not in values:  # facts come in order, so the first is the earliest
+                values[value] = [fact[AT], fact[ID]]
+        if values:
+            found[kind] = values
+    return found
+
+
+class Tally:
+    """The contributions of many sessions as one."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.days: Days = {}
+        self.best: dict[str, int] = {}  # of one session
+        self.peaks: dict[str, int] = {}
+        self.seen: dict[str, dict[str, list[Any]]] = {}  # kind: value: [at, session, message]
+
+    def pack(self) -> bytes:
+        """The tally as the ledger keeps it."""
+        return orjson.dumps([self.sessions, self.days, self.best, self.peaks, self.seen])
+
+    @classmethod
+    def unpack(cls, stored: bytes) -> Tally:
+        """A tally that was packed."""
+        tally = cls()
+        tally.sessions, tally.days, tally.best, tally.peaks, tally.seen = orjson.loads(stored)
+        return tally
+
+    @classmethod
+    def of(cls, contributions: Iterable[tuple[str, Contribution]]) -> Tally:
+        """The tally of all of *contributions*."""
+        tally = cls()
+        for session_id, contribution in contributions:
+            tally.add(session_id, contribution)
+        return tally
+
+    def add(self, session_id: str, contribution: Contribution) -> None:
+        """One session more."""
+        self.sessions += 1
+        for day, counts in contribution.days.items():
+            into = self.days.setdefault(day, {})
+            for name, amount in counts.items():
+                into[name] = into.get(name, 0) + amount
+        _raise(self.best, contribution.totals())
+        _raise(self.peaks, contribution.peaks)
+        for kind, values in contribution.seen.items():
+            known = self.seen.setdefault(kind, {})
+            for value, (at, message_id) in values.items():
+                if value not in known or [at, session_id, message_id] < known[value]:
+                    known[value] = [at, session_id, message_id]
+
+    def subtract(self, session_id: str, contribution: Contribution) -> bool:
+        """One session less; whether what is left is exact without counting anew."""
+        self.sessions -= 1
+        for day, counts in contribution.days.items():
+            into = self.days.get(day, {})
+            for name, amount in counts.items():
+                into[name] = into.get(name, 0) - amount
+                if not into[name]:
+                    del into[name]
+            if not into:
+                self.days.pop(day, None)
+        totals = contribution.totals()
+        return not (
+            any(self.best.get(name) == amount for name, amount in totals.items())
+            or any(self.peaks.get(name) == amount for name, amount in contribution.peaks.items())
+            or self._has_firsts_of(session_id, contribution)
+        )
+
+    def _has_firsts_of(self, session_id: str, contribution: Contribution) -> bool:
+        return any(
+            self.seen.get(kind, {}).get(value, [None, None])[1] == session_id
+            for kind, values in contribution.seen.items()
+            for value in values
+        )
+
+    def replace(self, session_id: str, old: Contribution, new: Contribution) -> bool:
+        """One session changed; whether the tally is exact without counting anew.
+
+        A session that only grew takes nothing away that it does not bring back.
+        """
+        is_exact = self.subtract(session_id, old) or _has_grown(old, new)
+        self.add(session_id, new)
+        return is_exact
+
+    def merge(self, other: Tally) -> None:
+        """Take in the tally of other sessions."""
+        self.sessions += other.sessions
+        for day, counts in other.days.items():
+            into = self.days.setdefault(day, {})
+            for name, amount in counts.items():
+                into[name] = into.get(name, 0) + amount
+        _raise(self.best, other.best)
+        _raise(self.peaks, other.peaks)
+        for kind, values in other.seen.items():
+            known = self.seen.setdefault(kind, {})
+            for value, first in values.items():
+                if value not in known or first < known[value]:
+                    known[value] = first
+
+
+def _raise(into: dict[str, int], other: dict[str, int]) -> None:
+    for name, amount in other.items():
+        if amount > into.get(name, 0):
+            into[name] = amount
+
+
+def _has_grown(old: Contribution, new: Contribution) -> bool:
+    """Whether *new* has everything that *old* has."""
+    totals, new_totals = old.totals(), new.totals()
+    return (
+        all(new_totals.get(name, 0) >= amount for name, amount in totals.items())
+        and all(new.peaks.get(name, 0) >= amount for name, amount in old.peaks.items())
+        and all(
+            new.seen.get(kind, {}).get(value, [float("inf")]) <= first
+            for kind, values in old.seen.items()
+            for value, first in values.items()
+        )
+    )
