@@ -52,7 +52,8 @@ def put_prompts(connection: sqlite3.Connection, kind: str, prompts: list[str]) -
     """Store system prompts by hash, in files that keep each once."""
     if kind != "schema16":
         rows = [(_hash(prompt), prompt) for prompt in prompts]
-        connection.executemany("INSERT INTO system_prompts VALUES (?, ?)", rows)
+        # Two prompts may be the same cut of the same text.
+        connection.executemany("INSERT OR IGNORE INTO system_prompts VALUES (?, ?)", rows)
 
 
 def _hash(prompt: str) -> str:

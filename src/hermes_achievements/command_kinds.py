@@ -39,7 +39,7 @@ TESTS: Final = _words(
         "npm run": "test unit e2e",
         "pnpm run": "test unit e2e",
         "yarn run": "test unit e2e",
-        "bun run": "test",
+        "bun run": "test unit e2e",
     }.items()
     for word in words.split()
 )
@@ -48,7 +48,8 @@ INSTALLS: Final = frozenset(
     for program, words in {
         "pip": "install",
         "pip3": "install",
-        "uv": "add sync pip",
+        "uv": "add sync",
+        "uv pip": "install sync",
         "poetry": "add install",
         "npm": "install i add ci",
         "pnpm": "install i add",
@@ -81,6 +82,7 @@ BUILDS: Final = _words(
         "yarn run": "build",
         "yarn": "build",
         "bun": "build",
+        "bun run": "build",
         "cargo": "build",
         "go": "build",
         "make": "build all",
@@ -98,19 +100,26 @@ BUILDS: Final = _words(
     }.items()
     for word in words.split()
 )
-CHECKS: Final = _words(
-    "ruff mypy pyright flake8 pylint black isort eslint prettier biome clippy shellcheck "
-    "golangci-lint rubocop stylelint hadolint pre-commit tflint yamllint clang-tidy gofmt"
-) | {"cargo clippy", "cargo fmt", "go vet", "make lint", "npm run lint", "pnpm run lint"}
+CHECKS: Final = (
+    _words(
+        "ruff mypy pyright flake8 pylint black isort eslint prettier biome clippy shellcheck "
+        "golangci-lint rubocop stylelint hadolint pre-commit tflint yamllint clang-tidy gofmt"
+    )
+    | {"cargo clippy", "cargo fmt", "go vet", "make lint", "npm run lint", "pnpm run lint"}
+    | {
+        "yarn lint",
+        "yarn run lint",
+    }
+)
 CONTAINERS: Final = frozenset({"docker", "podman", "docker-compose"})
 DEPLOYERS: Final = _words(
-    "kubectl helm terraform tofu pulumi fly flyctl vercel netlify heroku ansible ansible- "
-    "playbook aws gcloud az wrangler serverless"
+    "kubectl helm terraform tofu pulumi fly flyctl vercel netlify heroku ansible ansible-playbook "
+    " aws gcloud az wrangler serverless"
 )
 DATABASES: Final = _words("psql sqlite3 mysql mariadb mongosh redis-cli duckdb sqlcmd")
 REQUESTERS: Final = frozenset({"curl", "wget", "http", "https", "xh", "httpie"})
 REMOTES: Final = frozenset({"ssh", "scp", "rsync", "sftp", "mosh"})
 MERGES: Final = frozenset({"git merge", "git rebase", "git cherry-pick"})
-RESCUES: Final = frozenset(
-    {"git revert", "git reset", "git restore", "git stash", "git bisect", "git reflog"}
-)
+RESCUES: Final = frozenset({"git revert", "git reset", "git restore", "git stash", "git bisect"})
+# Programs whose exit code 1 is an answer: nothing found, or not the same.
+ANSWERING: Final = _words("grep egrep fgrep rg ag diff cmp pgrep which test")

@@ -17,7 +17,10 @@ HERE_DOCUMENT: Final = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 COMMENT: Final = re.compile(r"(?:^|(?<=\s))#[^\n]*")
-SEPARATOR: Final = re.compile(r"&&|\|\||;|\||\n|(?<![<>&])&(?![>&])|\$\(|`|\(|\)|\{|\}")
+SEPARATOR: Final = re.compile(r"(&&|\|\||;|\||\n|(?<![<>&])&(?![>&])|\$\(|`|\(|\)|\{|\})")
+TRANSPARENT: Final = frozenset({"", "(", ")", "{", "}"})
+SUCCESS: Final = "~"
+UNKNOWN: Final = "?"
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=\S*$")
 NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
 PLACEHOLDER: Final = "\x01"
@@ -50,6 +53,7 @@ RUNNERS: Final = {
     "bundle": 1,
     "pixi": 1,
 }
+SCRIPT_RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
 RUN_WORDS: Final = frozenset({"run", "exec"})
 PYTHONS: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
 WITH_SUBCOMMAND: Final = _words(
@@ -66,18 +70,39 @@ NO_PROGRAM: Final = _words(
 
 @lru_cache(maxsize=4096)
 def labels(command: str) -> tuple[str, ...]:
-    """What *command* runs, in order; `&` stands for running in the background."""
-    text = _bare(command[:LONGEST])
+    """What *command* runs, in order; `&` stands for running in the background.
+
+    A label ends in `~` when the command's exit code tells only of its success
+    (`pytest && git push`), and in `?` when it tells nothing (`pytest | tail`).
+    """
+    text = _bare(command[:LONGEST]).strip().rstrip("; \t\n")
+    parts = SEPARATOR.split(text)
     found: list[str] = []
-    for part in SEPARATOR.split(text):
-        label = _label(part.split())
+    tells = ""
+    # From the end: what follows a command decides what the exit code says about it.
+    for position in range(len(parts) - 1, -1, -2):
+        words = parts[position].split()
+        separator = parts[position + 1] if position + 1 < len(parts) else ""
+        tells = _tells(tells, separator)
+        label = _label(words)
         if label:
-            found.append(label)
-            if len(found) == MOST_LABELS:
-                break
-    if text.rstrip().endswith("&") and not text.rstrip().endswith("&&"):
+            found.append(label + tells)
+    found = found[::-1][:MOST_LABELS]
+    if text.endswith("&") and not text.endswith("&&"):
         found.append("&")
     return tuple(found)
+
+
+def _tells(later: str, separator: str) -> str:
+    """What the exit code tells of a command, given what it tells of the one behind it."""
+    if separator in TRANSPARENT:
+        return later
+    return UNKNOWN if separator != "&&" or later == UNKNOWN else SUCCESS
+
+
+def plain(label: str) -> str:
+    """A label without what it says about the exit code."""
+    return label[:-1] if label.endswith((SUCCESS, UNKNOWN)) else label
 
 
 def _bare(command: str) -> str:
@@ -115,8 +140,17 @@ def _label(words: list[str]) -> str:
     if not NAME.match(program) or program in NO_PROGRAM:
         return ""
     if program in WITH_SUBCOMMAND:
-        return _with_subcommand(program, rest)
+        return _by_option(program, rest) or _with_subcommand(program, rest)
     return program
+
+
+def _by_option(program: str, rest: list[str]) -> str:
+    """Programs that are told what to do by an option."""
+    if program == "node" and "--test" in rest:
+        return "node --test"
+    if program == "pacman" and any(word.startswith("-S") for word in rest):
+        return "pacman -s"
+    return ""
 
 
 def _without_wrappers(words: list[str]) -> list[str]:
@@ -153,16 +187,29 @@ def _python_label(rest: list[str]) -> str:
 
 def _with_subcommand(program: str, rest: list[str]) -> str:
     is_value = False
-    for word in rest:
+    for position, word in enumerate(rest):
         if is_value:
             is_value = False
         elif word.startswith("-"):
             is_value = word in ("-C", "-c", "-f", "-n", "--prefix")
         elif NAME.match(word.lower()):
-            follows = rest[rest.index(word) + 1 :]
-            if word in RUN_WORDS and follows and program in ("npm", "pnpm", "yarn", "bun"):
-                return f"{program} run {follows[0].lower()[:24]}"
-            return f"{program} {word.lower()}"
-        else:
+            return _refined(program, word.lower(), rest[position + 1 :])
+        elif not word.startswith("+"):  # cargo +nightly
             break
     return program
+
+
+def _refined(program: str, word: str, follows: list[str]) -> str:
+    """The subcommand, with what tells it from others of the same name."""
+    if word in RUN_WORDS and follows and program in SCRIPT_RUNNERS:
+        return f"{program} run {follows[0].lower().partition(':')[0][:24]}"
+    if program == "uv" and word == "pip" and follows:
+        return f"uv pip {follows[0].lower()[:24]}"
+    if program == "git" and word in ("tag", "stash") and _only_lists(follows, word):
+        return f"git {word} list"
+    return f"{program} {word}"
+
+
+def _only_lists(follows: list[str], word: str) -> bool:
+    first = follows[0] if follows else ""
+    return first in ("-l", "--list", "list", "show") or (word == "tag" and not first)

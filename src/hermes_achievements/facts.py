@@ -203,14 +203,16 @@ def remember_gone(book: Book, before: Book) -> None:
 
     A message that came back under another id is recognised and counted once.
     """
-    present = {fact[ID] for fact in book.facts}
+    known = [*book.facts, *book.gone]
+    present = {fact[ID] for fact in known}
     here: dict[int, int] = {}
-    for fact in book.facts:
+    for fact in known:
         here[fact[PRINT]] = here.get(fact[PRINT], 0) + 1
-    for fact in before.facts:  # those still here under their own id match themselves
+    earlier = [*before.facts, *before.gone]
+    for fact in earlier:  # those still here under their own id match themselves
         if fact[ID] in present and here.get(fact[PRINT], 0):
             here[fact[PRINT]] -= 1
-    for fact in [*before.facts, *before.gone]:
+    for fact in earlier:
         if fact[ID] in present:
             continue
         if here.get(fact[PRINT], 0):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_achievements.history import History, Ledger, LedgerEntry
     from hermes_achievements.workers import Done
 
+FEW: Final = 200  # changed sessions that are read again right here
 SMALL_HISTORY: Final = 4000  # messages that this process reads sooner than another starts
 FIRST_JOB: Final = 150  # messages; small, so that something is seen at once
 JOB: Final = 4000
@@ -242,28 +243,39 @@ class Scanner:
         self, history: History, changed: dict[str, bool], tally: Tally
     ) -> list[LedgerEntry]:
         """Take the changed sessions out of the tally and put them in again."""
-        calendar = Calendar(find_zone(self._zone))
         ids = list(changed)
-        books = self._ledger.books(ids)
         old = {one: Contribution.unpack(c) for one, _, c in self._ledger.contributions(ids)}
-        entries: list[LedgerEntry] = []
+        entries = (
+            self._read_again(history, changed) if len(ids) <= FEW else self._read_many(ids, old)
+        )
+        new = {one.session_id: Contribution.unpack(one.contribution) for one in entries}
         is_exact = True
-        new: dict[str, Contribution] = {}
+        for session_id, contribution in new.items():
+            if session_id in old:
+                is_exact &= tally.replace(session_id, old[session_id], contribution)
+            else:
+                tally.add(session_id, contribution)
+        if not is_exact:
+            self._count_anew(tally, new)
+        return entries
+
+    def _read_again(self, history: History, changed: dict[str, bool]) -> list[LedgerEntry]:
+        calendar = Calendar(find_zone(self._zone))
+        books = self._ledger.books(list(changed))
+        entries: list[LedgerEntry] = []
         for session_id, is_longer in changed.items():
             before = books.get(session_id)
             book = longer_book(history, session_id, before) if before and is_longer else None
             book = book or book_of(history, session_id, before)
-            if book is None:
-                continue
-            entry, new[session_id] = entry_of(book, calendar)
-            entries.append(entry)
-            if session_id in old:
-                is_exact &= tally.replace(session_id, old[session_id], new[session_id])
-            else:
-                tally.add(session_id, new[session_id])
-        if not is_exact:
-            self._count_anew(tally, new)
+            if book is not None:
+                entries.append(entry_of(book, calendar)[0])
         return entries
+
+    def _read_many(self, ids: list[str], old: dict[str, Contribution]) -> list[LedgerEntry]:
+        """After an import, say: the workers read them."""
+        todo = [(one, JOB // MOST_SESSIONS) for one in ids]
+        results = self._results(todo, set(old), rereads=True)
+        return [entry for result in results for entry in result.entries]
 
     def _count_anew(self, tally: Tally, new: dict[str, Contribution]) -> None:
         """A best or a first was taken away: look for the runner-up among all sessions."""

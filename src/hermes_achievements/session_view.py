@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_achievements.command_kinds import ANSWERING
+from hermes_achievements.commands import UNKNOWN, plain
 from hermes_achievements.facts import (
     ASSISTANT,
     AT,
@@ -17,7 +19,7 @@ from hermes_achievements.facts import (
     Fact,
 )
 from hermes_achievements.history import Kind
-from hermes_achievements.outcomes import is_failure
+from hermes_achievements.outcomes import FINE, is_failure
 from hermes_achievements.tools import SHELL, does
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Call(NamedTuple):
     tool: str
     does: str
     words: tuple[str, ...]
+    told: tuple[str, ...]  # as `words`, with what the exit code says about each command
 
 
 class Result(NamedTuple):
@@ -43,17 +46,21 @@ class Result(NamedTuple):
     fact: Fact
     tool: str
     does: str
-    words: tuple[str, ...]
+    told: tuple[str, ...]
     code: int
+    has_failed: bool
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether the call went wrong."""
-        return is_failure(self.code)
+    def won(self, labels: frozenset[str]) -> bool:
+        """Whether one of these commands is known to have gone well."""
+        return (
+            self.does == SHELL
+            and not self.has_failed
+            and any(plain(one) in labels for one in self.told if not one.endswith(UNKNOWN))
+        )
 
-    def ran(self, labels: frozenset[str]) -> bool:
-        """Whether it is the result of one of these commands."""
-        return self.does == SHELL and not labels.isdisjoint(self.words)
+    def lost(self, labels: frozenset[str]) -> bool:
+        """Whether one of these commands is known to have failed."""
+        return self.does == SHELL and self.has_failed and not labels.isdisjoint(self.told)
 
 
 class Session:
@@ -105,7 +112,9 @@ class Session:
         for stored in fact[CALLS]:
             tool = stored[0]
             operation = does(tool)
-            call = Call(fact, tool, operation, tuple(stored[2]) if len(stored) > 2 else ())
+            told = tuple(stored[2]) if len(stored) > 2 else ()
+            words = tuple(map(plain, told)) if operation == SHELL else told
+            call = Call(fact, tool, operation, words, told)
             self.calls.append(call)
             self.by.setdefault(operation, []).append(call)
             if stored[1]:
@@ -113,11 +122,15 @@ class Session:
 
     def _take_result(self, fact: Fact, asked: dict[int, Call]) -> None:
         call = asked.get(fact[REFERENCE])
+        code = fact[OUTCOME]
         if call is None:
             tool = fact[TOOL]
-            self.results.append(Result(fact, tool, does(tool), (), fact[OUTCOME]))
-        else:
-            self.results.append(Result(fact, call.tool, call.does, call.words, fact[OUTCOME]))
+            self.results.append(Result(fact, tool, does(tool), (), code, is_failure(code)))
+            return
+        if code == 1 and call.does == SHELL and call.told and call.told[-1] in ANSWERING:
+            code = FINE
+        failed = is_failure(code)
+        self.results.append(Result(fact, call.tool, call.does, call.told, code, failed))
 
     def used(self, *operations: str) -> Events:
         """One event for each call of a tool that does one of these."""

@@ -67,7 +67,6 @@ DOES: Final = {
     "browser_vision": SEE,
     "text_to_speech": SPEAK,
     "execute_code": CODE,
-    "skills_list": SKILL,
     "skill_view": SKILL,
     "skill_manage": SKILL_WRITE,
     "todo": PLAN,

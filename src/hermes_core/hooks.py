@@ -62,6 +62,11 @@ HOOKS: tuple[HookSpec, ...] = (
         "a boundary of any kind was committed; at least once, and event_id tells repeats apart",
     ),
     _hook(
+        "on_achievement_unlocked",
+        "unlocks count is_first_scan",
+        "achievements were unlocked or rose a tier; one call for all that a scan has found",
+    ),
+    _hook(
         "pre_llm_call",
         f"{_TURN} user_message conversation_history is_first_turn model platform sender_id",
         "a turn is about to begin, once per turn",

@@ -134,6 +134,24 @@ SETTINGS: tuple[Setting, ...] = (
         "Time zone of all times shown, such as Europe/Berlin; empty means the system's.",
     ),
     Setting(
+        "achievements.enabled",
+        "bool",
+        True,
+        "Whether your history is measured and rewarded with achievements.",
+    ),
+    Setting(
+        "achievements.hidden",
+        "list",
+        (),
+        "Achievements you do not want to see, by their ids.",
+    ),
+    Setting(
+        "achievements.notify",
+        "bool",
+        True,
+        "Whether a line in the terminal tells you of new achievements.",
+    ),
+    Setting(
         "plugins.enabled",
         "list",
         (),

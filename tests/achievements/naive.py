@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,6 +151,12 @@ def calls(talk: Talk, *operations: str) -> list[Call]:
 
 
 def labels(call: Call) -> list[str]:
+    """What a shell call ran."""
+    return [label.rstrip("~?") for label in told(call)]
+
+
+def told(call: Call) -> list[str]:
+    """What a shell call ran, with `~` or `?` where the exit code does not tell all about it."""
     command = call.arguments.get("command") or call.arguments.get("cmd") or ""
     found = shell_labels(command) if isinstance(command, str) else []
     return [*found, "&"] if call.arguments.get("background") is True else found
@@ -205,8 +212,17 @@ def results(talk: Talk) -> list[Result]:
             name = (row.tool_name or "")[:64]
             tool = call.tool if call else name
             failed, code, trace = outcome(row.content or b"", does(name or tool))
+            if call and code == 1 and not trace and is_question(call):
+                failed, code = False, 0
             found.append(Result(row, tool, call, failed, code, trace))
     return found
+
+
+def is_question(call: Call) -> bool:
+    """Whether exit code 1 is an answer of the last command."""
+    return does(call.tool) == tools.SHELL and any(
+        label in command_kinds.ANSWERING for label in told(call)[-1:]
+    )
 
 
 def answered(before: list[MessageRow], row: MessageRow) -> Call | None:
@@ -273,9 +289,20 @@ def printed_code(content: bytes) -> int | None:
     return None
 
 
-def ran(result: Result, wanted: frozenset[str]) -> bool:
+def commands_of(result: Result) -> list[str]:
     call = result.call
-    return call is not None and does(call.tool) == tools.SHELL and bool(wanted & {*labels(call)})
+    return told(call) if call and does(call.tool) == tools.SHELL else []
+
+
+def won(result: Result, wanted: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have gone well."""
+    known = {label.rstrip("~") for label in commands_of(result)}
+    return not result.has_failed and bool(known & wanted)
+
+
+def lost(result: Result, wanted: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have failed."""
+    return result.has_failed and bool({*commands_of(result)} & wanted)
 
 
 # --- what talks are ----------------------------------------------------------------------
@@ -366,30 +393,69 @@ VALUED = {
 }  # fmt: skip
 
 
+@dataclass
+class Part:
+    """A simple command: its text, what ends it, and the one behind that."""
+
+    text: str = ""
+    end: str = ""
+    then: Part | None = None
+    is_inside: bool = False  # of $(...), whose exit code nobody sees
+
+
 def shell_labels(command: str) -> list[str]:
     parts, is_background = simple_commands(command[: commands.LONGEST])
-    found = [label for words in parts if (label := label_of(words))][: commands.MOST_LABELS]
-    return [*found, "&"] if is_background else found
+    found = [(label_of(part.text.split()), part) for part in parts]
+    known = [label + tells(part) for label, part in found if label][: commands.MOST_LABELS]
+    return [*known, "&"] if is_background else known
 
 
-def simple_commands(text: str) -> tuple[list[list[str]], bool]:
-    """The words of each simple command, and whether the last runs in the background."""
-    parts, marks, position, final = [""], [], 0, ""
+def tells(part: Part) -> str:
+    """What the exit code says: all about it, only its success (~), or nothing (?)."""
+    if part.is_inside:
+        return "?"
+    if part.then is None or (part.end in (";", "\n") and is_empty(part.then)):
+        return ""
+    if part.end in ("(", ")", "{", "}"):
+        return tells(part.then)
+    return "~" if part.end == "&&" and tells(part.then) != "?" else "?"
+
+
+def is_empty(part: Part) -> bool:
+    is_last = part.then is None or (part.end in (";", "\n") and is_empty(part.then))
+    return is_last and not part.text.strip()
+
+
+def simple_commands(text: str) -> tuple[list[Part], bool]:
+    """Each simple command, and whether the last runs in the background."""
+    parts, outer, marks, position, final = [part := Part()], [], [], 0, ""
     while match := TOKENS.match(text, position):
-        kind, token, position = match.lastgroup, match.group(), match.end()
-        if kind == "comment" and parts[-1] and not parts[-1][-1].isspace():
+        kind, token, position = match.lastgroup or "", match.group(), match.end()
+        if kind == "comment" and part.text and not part.text[-1].isspace():
             kind, token, position = "other", "#", match.start() + 1
         if kind == "here":
             marks.append(match["here"])
+        elif outer and token == outer[-1][0]:
+            part = outer.pop()[1]
+        elif token in ("$(", "`"):
+            part.text += "\x01"
+            outer.append((")" if token == "$(" else "`", part))
+            parts.append(part := Part(is_inside=True))
         elif kind == "cut":
-            parts.append("")
+            part.end, part.then = token, Part(is_inside=part.is_inside)
+            parts.append(part := part.then)
             while token == "\n" and marks:
-                end = re.compile(rf"^[ \t]*{marks.pop(0)}[ \t]*$|\Z", re.M).search(text, position)
+                end = closing_line(marks.pop(0)).search(text, position)
                 position = end.end() if end else position
         elif kind != "comment":
-            parts[-1] += bare(kind or "", token)
-        final = final if kind == "comment" or token.isspace() else token
-    return [part.split() for part in parts], final == "&"
+            part.text += bare(kind, token)
+        if kind != "comment" and not token.isspace() and token != ";":
+            final = token if kind == "cut" else ""
+    return parts, final == "&"
+
+
+def closing_line(mark: str) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]*{mark}[ \t]*$|\Z", re.MULTILINE)
 
 
 def bare(kind: str, token: str) -> str:
@@ -440,12 +506,23 @@ def unwrapped(words: list[str]) -> list[str]:
 
 
 def subcommand(program: str, rest: list[str]) -> str:
+    if program == "node" and "--test" in rest:
+        return "node --test"
+    if program == "pacman" and [word for word in rest if word.startswith("-S")]:
+        return "pacman -s"
     rest = without_options(rest, "-C -c -f -n --prefix")
+    while rest and rest[0].startswith("+"):
+        rest = without_options(rest[1:], "-C -c -f -n --prefix")
     if not rest or not is_name(rest[0].lower()):
         return program
-    if program in ("npm", "pnpm", "yarn", "bun") and rest[0] in commands.RUN_WORDS and rest[1:]:
-        return f"{program} run {rest[1].lower()[:24]}"
-    return f"{program} {rest[0].lower()}"
+    word, after = rest[0].lower(), [*rest[1:], ""][0]
+    if program in ("npm", "pnpm", "yarn", "bun") and word in ("run", "exec") and after:
+        return f"{program} run {after.lower().split(':')[0][:24]}"
+    if program == "uv" and word == "pip" and after:
+        return f"uv pip {after.lower()[:24]}"
+    is_list = after in ("-l", "--list", "list", "show") or (word == "tag" and not after)
+    is_listed = program == "git" and word in ("tag", "stash") and is_list
+    return f"git {word} list" if is_listed else f"{program} {word}"
 
 
 # --- counts ------------------------------------------------------------------------------
@@ -473,11 +550,8 @@ def running(talk: Talk, wanted: frozenset[str]) -> Events:
 
 
 def running_program(talk: Talk, wanted: frozenset[str]) -> Events:
-    found = []
-    for call in calls(talk, tools.SHELL):
-        if wanted & {label.split(" ")[0] for label in labels(call)}:
-            found.append(call.row)
-    return each(found)
+    ran_here = [(c.row, {label.split(" ")[0] for label in labels(c)}) for c in calls(talk, "shell")]
+    return each([row for row, programs in ran_here if wanted & programs])
 
 
 def answers(talk: Talk, is_wanted: Callable[[Result], object]) -> Events:
@@ -488,8 +562,12 @@ def is_shell(result: Result) -> bool:
     return does(result.tool) == tools.SHELL
 
 
-def is_test(result: Result) -> bool:
-    return ran(result, command_kinds.TESTS)
+def test_passed(result: Result) -> bool:
+    return won(result, command_kinds.TESTS)
+
+
+def test_failed(result: Result) -> bool:
+    return lost(result, command_kinds.TESTS)
 
 
 def began_between(talk: Talk, first: int, end: int) -> Events:
@@ -550,22 +628,21 @@ def in_order(talk: Talk, *steps: Callable[[Result], object]) -> Events:
 
 
 def passed(label: str) -> Callable[[Result], object]:
-    return lambda result: not result.has_failed and ran(result, frozenset({label}))
+    return lambda result: won(result, frozenset({label}))
 
 
 def fixed_quickly(talk: Talk) -> Events:
     """A test passes, the last test run before it failed, and something was edited between."""
-    rows, between, failed = [], [], None
+    rows, is_edited, failed = [], False, None
     for result in results(talk):
-        if not is_test(result):
-            between.append(result)
-            continue
-        is_edited = any(
-            does(one.tool) in (tools.EDIT, tools.WRITE) and not one.has_failed for one in between
-        )
-        if failed and not result.has_failed and is_edited and result.row.at - failed.row.at <= 300:
-            rows.append(result.row)
-        failed, between = (result if result.has_failed else None), []
+        if test_failed(result):
+            failed, is_edited = result, False
+        elif test_passed(result):
+            if failed and is_edited and result.row.at - failed.row.at <= 300:
+                rows.append(result.row)
+            failed = None
+        elif does(result.tool) in (tools.EDIT, tools.WRITE) and not result.has_failed:
+            is_edited = True
     return each(rows)
 
 
@@ -694,22 +771,23 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
         t, lambda r: is_shell(r) and r.exit_code in (124, 130, 137, 143)
     ),
     "tracebacks": lambda t: answers(t, lambda r: r.has_trace),
-    "passed_tests": lambda t: answers(t, lambda r: is_test(r) and not r.has_failed),
-    "failed_tests": lambda t: answers(t, lambda r: is_test(r) and r.has_failed),
+    "passed_tests": lambda t: answers(t, test_passed),
+    "failed_tests": lambda t: answers(t, test_failed),
     "recovered_calls": recovered,
     "stubborn_recoveries": lambda t: [(row, 1) for row, _ in after_failures(results(t), 10)],
     "test_comebacks": lambda t: [
-        (row, 1) for row, _ in after_failures([r for r in results(t) if is_test(r)], 5)
+        (row, 1)
+        for row, _ in after_failures([r for r in results(t) if test_failed(r) or test_passed(r)], 5)
     ],
     "red_green_commits": lambda t: in_order(
         t,
-        lambda r: r.has_failed and is_test(r),
-        lambda r: not r.has_failed and is_test(r),
+        test_failed,
+        test_passed,
         passed("git commit"),
     ),
     "shipped": lambda t: in_order(
         t,
-        lambda r: not r.has_failed and is_test(r),
+        test_passed,
         passed("git commit"),
         passed("git push"),
     ),

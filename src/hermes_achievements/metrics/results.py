@@ -28,7 +28,10 @@ def successful_calls(s: Session) -> Events:
 
 
 def failed_calls(s: Session) -> Events:
-    """Tool calls that failed: an exit code, an error that says something, a traceback."""
+    """Tool calls that failed: an exit code, an error that says something, a traceback.
+
+    Exit code 1 of a program such as grep or diff is an answer, not a failure.
+    """
     return [(r.fact, 1) for r in s.results if r.has_failed]
 
 
@@ -53,13 +56,13 @@ def tracebacks(s: Session) -> Events:
 
 
 def passed_tests(s: Session) -> Events:
-    """Test runs that passed."""
-    return [(r.fact, 1) for r in s.results if not r.has_failed and r.ran(command_kinds.TESTS)]
+    """Test runs that passed; where the exit code is another command's, nobody knows."""
+    return [(r.fact, 1) for r in s.results if r.won(command_kinds.TESTS)]
 
 
 def failed_tests(s: Session) -> Events:
-    """Test runs that failed."""
-    return [(r.fact, 1) for r in s.results if r.has_failed and r.ran(command_kinds.TESTS)]
+    """Test runs that failed; where the exit code is another command's, nobody knows."""
+    return [(r.fact, 1) for r in s.results if r.lost(command_kinds.TESTS)]
 
 
 def recovered_calls(s: Session) -> Events:
@@ -92,11 +95,9 @@ def test_comebacks(s: Session) -> Events:
     row = 0
     events: Events = []
     for r in s.results:
-        if not r.ran(command_kinds.TESTS):
-            continue
-        if r.has_failed:
+        if r.lost(command_kinds.TESTS):
             row += 1
-        else:
+        elif r.won(command_kinds.TESTS):
             if row >= FAILED_TESTS:
                 events.append((r.fact, 1))
             row = 0
@@ -120,7 +121,7 @@ def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
     position = 0
     events: Events = []
     for r in s.results:
-        while r.ran(steps[position][1]) and (steps[position][0] == "failed") == r.has_failed:
+        while _is_taken(steps[position], r):
             position += 1
             if position == len(steps):
                 events.append((r.fact, 1))
@@ -129,16 +130,20 @@ def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
     return events
 
 
+def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
+    verdict, labels = step
+    return result.lost(labels) if verdict == "failed" else result.won(labels)
+
+
 def quick_fixes(s: Session) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
     failed_at: float | None = None
     is_edited = False
     events: Events = []
     for r in s.results:
-        if r.ran(command_kinds.TESTS):
-            if r.has_failed:
-                failed_at, is_edited = r.fact[AT], False
-                continue
+        if r.lost(command_kinds.TESTS):
+            failed_at, is_edited = r.fact[AT], False
+        elif r.won(command_kinds.TESTS):
             if failed_at is not None and is_edited and r.fact[AT] - failed_at <= QUICK_SECONDS:
                 events.append((r.fact, 1))
             failed_at = None
@@ -164,7 +169,7 @@ def careful_edits(s: Session) -> Events:
 
 
 def researched_writes(s: Session) -> Events:
-    """Files written after at least three web searches or pages, once per session."""
+    """Sessions that wrote a file after at least three web searches or pages."""
     sources = 0
     for call in s.calls:
         if call.does in (tools.WEB_SEARCH, tools.PAGE):
@@ -186,7 +191,7 @@ def recalled_work(s: Session) -> Events:
 
 
 def _changes_something(result: Result) -> bool:
-    return result.does in (tools.WRITE, tools.EDIT) or result.ran(COMMIT)
+    return result.does in (tools.WRITE, tools.EDIT) or result.won(COMMIT)
 
 
 def flawless_sessions(s: Session) -> Events:

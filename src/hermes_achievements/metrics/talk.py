@@ -90,7 +90,7 @@ def titled(s: Session) -> Events:
 
 
 def clean_ends(s: Session) -> Events:
-    """Conversations that were ended properly, not cut off."""
+    """Conversations that were ended, by a person or by a rule, and not cut off."""
     is_clean = s.row.ended_at is not None and s.row.end_reason in CLEAN_REASONS
     return s.once(s.last) if is_clean and s.is_conversation and s.said else []
 

@@ -154,7 +154,7 @@ def skills_written(s: Session) -> Events:
 
 
 def plans(s: Session) -> Events:
-    """Updates of a to-do list."""
+    """Calls of the to-do list."""
     return s.used(tools.PLAN)
 
 

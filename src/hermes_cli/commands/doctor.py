@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
 from hermes_core.config_file import ConfigFile
 from hermes_core.paths import config_path, state_db_path
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 def fix(out: Output) -> None:
     """Settle crashes, store the journal, finish the index and bring it up to date."""
-    with SessionDB() as db:
+    with SessionDB(keeper=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
             out.progress(f"indexing … {100 * done // total} %")

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import moments
+from hermes_cli.keeping import keep_facts
 from hermes_cli.output import Column
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.mentions import is_mentioned
@@ -42,7 +43,7 @@ def reading() -> SessionDB:
     """The history, settled after crashes; read-only where it cannot be written."""
     if exists():
         with contextlib.suppress(StoreUnavailableError):
-            return SessionDB()
+            return SessionDB(keeper=keep_facts)
     return SessionDB(read_only=True)
 
 
@@ -50,7 +51,7 @@ def writing() -> SessionDB:
     """The history, to change something in it; it has to be there."""
     if not exists():
         raise StoreUnavailableError(no_history())
-    return SessionDB()
+    return SessionDB(keeper=keep_facts)
 
 
 def announce(db: SessionDB) -> None:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from hermes_cli import moments
 from hermes_cli.commands import history
+from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add, add_json
 from hermes_core.errors import PortableFileError
 from hermes_state import SessionDB
@@ -96,7 +97,7 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
         if time.monotonic() - began > PATIENCE_SECONDS:
             out.progress(f"importing … {done:,} of {total:,} conversations")
 
-    with SessionDB() as db:
+    with SessionDB(keeper=keep_facts) as db:
         report = db.import_file(
             file,
             name=name,

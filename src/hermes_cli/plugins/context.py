@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from hermes_achievements.catalogue import Achievement
     from hermes_cli.plugins.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Registrations:
     commands: list[SlashCommand] = field(default_factory=list)
     cli_commands: list[CliCommand] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
+    achievements: list[Achievement] = field(default_factory=list)
 
 
 class PluginContext:
@@ -106,6 +108,12 @@ class PluginContext:
     ) -> None:
         """Offer `hermes name` on the command line."""
         self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+
+    def register_achievement(self, **fields: Any) -> None:
+        """Add something to be earned; the fields are those of docs/reference/achievements.md."""
+        from hermes_achievements.catalogue import achievement_from  # noqa: PLC0415 - rarely needed
+
+        self.registered.achievements.append(achievement_from(fields, self.key))
 
     def register_tool(
         self,

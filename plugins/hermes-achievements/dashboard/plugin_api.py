@@ -1,0 +1,235 @@
+"""The achievements plugin's seams: what the dashboard mounts and other programs call.
+
+There is no logic here and no state but one service. Functions call each other through
+their names in this module, so that whoever replaces one is heard.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, Final
+
+import orjson
+from fastapi import APIRouter, Body, HTTPException, Query, Response
+
+from hermes_achievements import export, views
+from hermes_achievements.memory_ledger import MemoryLedger
+from hermes_achievements.plain_history import PlainHistory
+from hermes_achievements.service import SNAPSHOT_TTL_SECONDS, Source
+from hermes_achievements.sessions_scan import scan_plain
+from hermes_cli import achievements
+from hermes_core.errors import UsageError
+
+__all__ = ["SNAPSHOT_TTL_SECONDS", "compute_all", "evaluate_all", "router", "scan_sessions"]
+
+UNLIMITED: Final = -1
+PROGRESS_EVERY: Final = 250
+CONFIRM_SECONDS: Final = 60.0
+
+router = APIRouter()
+_SERVICE: Final = achievements.service()
+_CONFIRMATIONS: Final[dict[str, float]] = {}
+
+
+def __getattr__(name: str) -> Any:
+    """Views of the service, under the names that other programs know."""
+    if name == "_SNAPSHOT_CACHE":
+        return _SERVICE.cache
+    if name == "_BACKGROUND_SCAN_THREAD":
+        return _SERVICE.thread
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Scanning
+
+
+def scan_sessions(
+    limit: int | None = None, progress_callback: Any = None, progress_every: int = PROGRESS_EVERY
+) -> dict[str, Any]:
+    """Read all sessions, or the newest *limit*; without writing anything.
+
+    *progress_callback* is called with what was found so far, how many sessions that is
+    and how many there are.
+    """
+    from hermes_state import SessionDB  # noqa: PLC0415 - the store of the moment
+
+    store = SessionDB()
+    try:
+        wanted = limit if limit is not None and limit > 0 else UNLIMITED
+        return scan_plain(PlainHistory(store, wanted), progress_callback, progress_every)
+    finally:
+        store.close()
+
+
+def _compute_from_scan(scan: dict[str, Any], *, is_partial: bool = False) -> dict[str, Any]:
+    return _SERVICE.compute(scan, is_partial=is_partial)
+
+
+def compute_all() -> dict[str, Any]:
+    """Scan everything and evaluate it."""
+    return _compute_from_scan(scan_sessions())
+
+
+def _run_scan_and_update_cache(
+    *, publish_partial_snapshots: bool = True, full: bool = False
+) -> None:
+    _SERVICE.run(
+        _source(),
+        lambda scan, *, is_partial=False: _compute_from_scan(scan, is_partial=is_partial),
+        publish=publish_partial_snapshots,
+        full=full,
+    )
+
+
+def _start_background_scan() -> None:
+    _SERVICE.start(lambda: _run_scan_and_update_cache(publish_partial_snapshots=True))
+
+
+def evaluate_all(force: bool = False) -> dict[str, Any]:
+    """What is known now; with *force*, after a scan that the caller waits for."""
+    return _SERVICE.evaluate(
+        force=force,
+        run=lambda: _run_scan_and_update_cache(publish_partial_snapshots=False),
+        start=lambda: _start_background_scan(),  # noqa: PLW0108 - by its name of the moment
+    )
+
+
+def _source() -> Source:
+    from hermes_state import SessionDB  # noqa: PLC0415 - the store of the moment
+
+    if hasattr(SessionDB, "ledger"):
+        return achievements.source()
+    ledger = MemoryLedger()
+    return Source(lambda: PlainHistory(SessionDB()), lambda: ledger)
+
+
+# Files
+
+
+def load_state() -> dict[str, Any]:
+    """The unlocks on disk."""
+    return _SERVICE.records.state()
+
+
+def save_state(state: dict[str, Any]) -> None:
+    """Replace the unlocks on disk."""
+    _SERVICE.records.save_state(state)
+
+
+def save_snapshot(snapshot: dict[str, Any]) -> None:
+    """Replace the snapshot on disk."""
+    _SERVICE.records.save_snapshot(snapshot)
+
+
+# HTTP: plain functions, which the server runs in threads of their own
+
+
+@router.get("/achievements")
+def get_achievements(
+    state: str = Query("all"),
+    category: str = Query("all"),
+    sort: str | None = Query(None),
+    order: str = Query("asc"),
+    limit: int | None = Query(None),
+) -> Response:
+    """Every achievement as far as it is known; a scan is started when that is too old."""
+    snapshot = evaluate_all()
+    with_meta = {**snapshot["scan_meta"], "status": _scan_status(snapshot)}
+    try:
+        found = views.listed(
+            snapshot,
+            _SERVICE.catalogue,
+            state=state,
+            category=category,
+            sort=sort,
+            order=order,
+            limit=limit,
+        )
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from error
+    hidden = ("achievements", "aggregate", "scan_meta")
+    body = {key: value for key, value in snapshot.items() if key not in hidden}
+    return _json(
+        {**body, "achievements": found, "filtered_count": len(found), "scan_meta": with_meta}
+    )
+
+
+@router.get("/scan-status")
+def get_scan_status() -> Response:
+    """How scanning is going."""
+    return _json(_scan_status(_SERVICE.current() or {}))
+
+
+def _scan_status(snapshot: dict[str, Any]) -> dict[str, Any]:
+    made = snapshot.get("generated_at")
+    return {
+        **_SERVICE.status.facts(),
+        "ttl_seconds": SNAPSHOT_TTL_SECONDS,
+        "snapshot_generated_at": made,
+        "snapshot_age_seconds": None if made is None else time.time() - made,
+        "snapshot_stale": bool(snapshot) and _SERVICE.is_stale(snapshot),
+    }
+
+
+@router.get("/recent-unlocks")
+def get_recent_unlocks(limit: int = Query(20, ge=1, le=500)) -> Response:
+    """The newest unlocks and tier-ups."""
+    return _json(views.recent(evaluate_all(), limit))
+
+
+@router.get("/timeline")
+def get_timeline() -> Response:
+    """Every unlock and tier-up, the earliest first; what older programs recorded apart."""
+    return _json({"steps": views.timeline(evaluate_all()), "inherited": load_state()["inherited"]})
+
+
+@router.get("/sessions/{session_id}/badges")
+def get_session_badges(session_id: str) -> Response:
+    """What was earned by messages of one session."""
+    return _json({"session_id": session_id, "badges": views.badges_of(evaluate_all(), session_id)})
+
+
+@router.post("/rescan")
+def post_rescan(full: bool = Query(False)) -> Response:
+    """Look at everything new, and answer when that is done; with *full*, read all again."""
+    _run_scan_and_update_cache(publish_partial_snapshots=False, full=full)
+    status = _SERVICE.status.facts()
+    snapshot = _SERVICE.current()
+    if snapshot is None or status["last_error"]:
+        raise HTTPException(503, status["last_error"] or "the history could not be read")
+    hidden = ("aggregate", "sessions", "moments")
+    body = {key: value for key, value in snapshot.items() if key not in hidden}
+    return _json({"ok": True, **body})
+
+
+@router.post("/reset-state")
+def post_reset_state(confirm: str | None = Body(None, embed=True)) -> Response:
+    """Forget every unlock: the first call gives a token, the second brings it back."""
+    now = time.monotonic()
+    for token in [one for one, until in _CONFIRMATIONS.items() if until < now]:
+        del _CONFIRMATIONS[token]
+    if confirm is None or _CONFIRMATIONS.pop(confirm, None) is None:
+        token = secrets.token_urlsafe(12)
+        _CONFIRMATIONS[token] = now + CONFIRM_SECONDS
+        message = f'send {{"confirm": "{token}"}} within a minute to forget every unlock'
+        return _json({"ok": False, "confirm": token, "detail": message}, status=409)
+    _SERVICE.reset()
+    return _json({"ok": True})
+
+
+@router.get("/export")
+def get_export(format: str = Query("json")) -> Response:  # noqa: A002 - its name in the address
+    """What has been earned, as a file."""
+    try:
+        made = export.render(evaluate_all(), _SERVICE.catalogue, format)
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from error
+    disposition = f'attachment; filename="{made.name}"'
+    return Response(
+        made.content, media_type=made.media_type, headers={"Content-Disposition": disposition}
+    )
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, media_type="application/json")

@@ -1,0 +1,92 @@
+"""A life to be measured: conversations written into a real store, and what they amount to."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import TYPE_CHECKING, Any
+
+from hermes_achievements.catalogue import load
+from hermes_achievements.survey import Order, survey
+from hermes_cli.keeping import keep_facts
+from hermes_state import SessionDB
+from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.opening import open_history
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_achievements.survey import Survey
+
+NOON = 1_767_614_400.0  # 2026-01-05 12:00 UTC, a Monday
+MINUTE = 60.0
+HOUR = 3600.0
+DAY = 86_400.0
+
+
+class Life:
+    """Somebody's history, told step by step; every step takes a second."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.db = SessionDB(path, keeper=keep_facts)
+        self.at = NOON
+        self.session = ""
+        self._number = 0
+
+    def close(self) -> None:
+        self.db.close()
+
+    def begin(self, session_id: str, source: str = "cli", **facts: Any) -> Life:
+        self.db.create_session(session_id, source, **facts)
+        self.session = session_id
+        return self
+
+    def wait(self, seconds: float) -> Life:
+        self.at += seconds
+        return self
+
+    def say(self, text: str = "please do") -> int:
+        return self._store("user", text)
+
+    def answer(self, text: str = "done") -> int:
+        return self._store("assistant", text)
+
+    def use(self, tool: str, arguments: dict[str, Any] | None = None, result: Any = "ok") -> int:
+        """A tool call and its result; the id of the result's row."""
+        self._number += 1
+        call = f"call_{self.session}_{self._number}"
+        function = {"name": tool, "arguments": json.dumps(arguments or {})}
+        calls = [{"id": call, "type": "function", "function": function}]
+        self._store("assistant", "", tool_calls=calls)
+        content = result if isinstance(result, str) else json.dumps(result)
+        return self._store("tool", content, tool_name=tool, tool_call_id=call)
+
+    def shell(self, command: str, exit_code: int = 0, output: str = "") -> int:
+        result = {"output": output, "exit_code": exit_code, "error": None}
+        return self.use("terminal", {"command": command}, result)
+
+    def _store(self, role: str, content: str, **columns: Any) -> int:
+        self.at += 1
+        return self.db.append_message(self.session, role, content, timestamp=self.at, **columns)
+
+    def order(self, **changes: Any) -> Order:
+        path = self.db.db_path
+        order = Order(
+            functools.partial(open_history, str(path)),
+            functools.partial(LedgerFile, path),
+            "UTC",
+            load().achievements,
+            {},
+            processes=0,
+        )
+        return order._replace(**changes)
+
+    def survey(self, **changes: Any) -> Survey:
+        return survey(self.order(**changes))
+
+    def values(self, **changes: Any) -> dict[str, int]:
+        """What it all amounts to now."""
+        return self.survey(**changes).values
+
+    def total(self, metric: str) -> int:
+        return self.values().get(f"total_{metric}", 0)

@@ -1,0 +1,490 @@
+"""Every metric equals a reference that says the same in the plainest way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from achievements import naive
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.commands import labels
+from hermes_achievements.facts import AT, ID, prints_of, read_book
+from hermes_achievements.history import MessageRow, SessionRow
+from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
+from hermes_achievements.session_view import Session
+from hermes_state.driver import sqlite3
+
+# The benchmarks are programs, not a package: their folder is put on the path.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from history import Size, make
+from history.texts import COMMANDS as MADE_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONES = [BERLIN, ZoneInfo("Asia/Kathmandu"), ZoneInfo("America/St_Johns")]
+START = 1_760_000_000.0
+TRACE = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 1"
+TEST_COMMANDS = ["pytest -q", "npm test", "cd a && python3 -m pytest -x", "uv run pytest | tail"]
+COMMANDS = [
+    *TEST_COMMANDS,
+    *(command.format(n=7, name="get_row") for _, command in MADE_UP if "$(" not in command),
+    "git commit -m 'a && git push'",
+    'git commit -m "say \\"git push\\" | no"; git push',
+    "git add . &&\\\n  git commit -m x",
+    "cat <<EOF > a\ngit push\nEOF\ngit tag v1",
+    "cat <<-'END' | sh\n\tgit push\n\tEND",
+    "cat <<EOF\ngit push",
+    "# git push\nls # git push",
+    "echo 'unfinished && git push",
+    'echo "unfinished && git push',
+    "sleep 5 & ",
+    "make && npm run dev &",
+    "a=1 b='x y' sudo -E make -C src test",
+    "timeout 60 npx -y prettier .",
+    "(cd a && make) || echo no",
+    "pytest | tail; grep x a",
+    "grep -q x a || diff a b",
+    "git tag; git tag -l; git stash list; git stash pop; uv pip list; cargo +nightly test",
+    "(make; npm test) && { go test; }",
+    "pytest && git push;\n",
+    "ls 2>&1 >/dev/null &> x",
+    "git -C /srv/app -c a=b stash && git --no-pager log",
+    '"git" "commit" -m x',
+    "'my tool' commit",
+    "/usr/bin/git push; C:/bin/git.exe tag",
+    "docker",
+    "find . -exec rm {} +",
+    "&&",
+    ";;;",
+    "\\",
+    "x" * 30,
+    "; ".join(["make", "ls", "cat a"] * 6),
+    "npm run test:unit",
+    "pnpm run build; yarn run lint; bun run",
+    "python; python3.11 x.py; python -m; pypy3 -u -m http.server",
+    "env; sudo; timeout 5",
+    "Git Push",
+    "git\tpush\r\ngit tag",
+    "",
+]
+# What these run and what the exit code tells about it, by the documentation of `labels`.
+DISPUTED_COMMANDS = {
+    "uv run python -m pytest": ["pytest"],
+    "sudo -u postgres psql": ["psql"],
+    "nice -n 5 make": ["make"],
+    "timeout -s KILL 60 make": ["make"],
+    "ls # don't\ngit commit -m 'x'": ["ls?", "git commit"],
+    "ls;# git push; git tag v1": ["ls"],
+    'echo "a <<EOF"\ngit push': ["git push"],
+    "cat <<<word\ngit push": ["cat?", "git push"],
+    "cat <<A <<B\nx\nA\ngit push\nB": ["cat"],
+    "cat <<\\EOF\ngit push\nEOF": ["cat"],
+    "ls ${HOME}/bin": ["ls"],
+    "sleep $((1+2))": ["sleep"],
+    "git stash drop stash@{0}": ["git stash"],
+    "files=(a.py b.py)": [],
+    "echo $(pytest)": ["pytest?"],
+    "make -j$(nproc)": ["make", "nproc?"],
+    "echo $(date) git push": ["date?"],
+}
+ALPHABET = ["git ", "push", "commit", " ", "&&", "|", ";", "&", "\n", "#", "-m ", "make", "'a b'"]
+TOOLS = [
+    *("terminal", "Terminal", "bash", "process", "read_file", "write_file", "patch", "edit"),
+    *("search_files", "web_search", "web_extract", "browser_click", "browser_vision", "memory"),
+    *("delegate_task", "cronjob", "session_search", "image_generate", "text_to_speech", "todo"),
+    *("execute_code", "skill_view", "skill_manage", "clarify", "mcp_x", "MCP-y", "odd", "n" * 70),
+]
+PATHS = ["a.py", "./a.py", "src\\B.TS", "C:\\x\\y.yml", "/a/Dockerfile", ".bashrc", "README", "d/"]
+PATHS += ["x.jpeg", "a/../b.rs", "", ".", "/dev/null", " c.go ", "a.b.tar.gz", "n\nl", "Makefile"]
+PATCHES = ["*** Update File: a.py\n+x\n*** Add File: b/c.md", "--- a/x\n+++ b/y.rs\t2024\n+++ x"]
+RESULTS: list[Any] = [
+    {"output": "fine", "exit_code": 0, "error": None},
+    *({"output": "", "exit_code": code} for code in (1, 2, 124, 127, 130, 256, 512, -9, -300)),
+    {"exit_code": True, "error": ""},
+    {"exit_code": "1", "returncode": 1},
+    {"exitCode": 0, "error": "but fine"},
+    {"output": TRACE, "exit_code": 1},
+    {"output": TRACE, "exit_code": 0},
+    {"output": "it said: " + TRACE},
+    {"lines": [{"text": "x\n" + TRACE}]},
+    *({"error": error} for error in ("bad", "", 0, [], {}, False, True, 1, ["x"], None)),
+    {"success": False, "error": None},
+    {"success": True, "content": "error"},
+    {"status": "Error"},
+    {"status": "ok"},
+    {"status": 1},
+    {},
+]
+TEXTS = [
+    b"done", b"{damaged", b"[1]", b"[exit code: 1]", b"Exit code 0", b"\xff\xfe",
+    b"x\nProcess exited with code 2.", b"exit status=127\n" + b"y" * 400, TRACE.encode(),
+    b"y" * 400 + b"\nexit code 1\n", b"y\n" * 200 + b"exit: -9", b"  " + TRACE.encode(),
+    b"z" * 170 + b"\nexit code 1\n" + b"z" * 170,
+    b'{"error": NaN}', b'{"error": "\\ud800"}', b"", b"0 Traceback (most recent call last)",
+]  # fmt: skip
+MARKS = ["c1", "c2", "c3", "", None, 7]
+STEPS = [0, 0, 0.25, 1, 5, 61, 299.5, 300, 301, 3600, 40_000, 86_400, 8 * 86_400, 31 * 86_400, -5]
+MODELS = ["anthropic/claude-sonnet-4-20250514:beta", "claude-sonnet-4", "gpt-5-mini", "none", ""]
+MODELS += [
+    "openrouter/x-ai/grok-4-fast:free",
+    "qwen3:8b",
+    "claude-3-5-sonnet-latest",
+    "lab/new_one",
+]
+MODELS += ["mystery-7", "gpt-4-0613", "o3", "phi4", "GPTX", "a/b/", "3", "-latest"]
+
+
+# --- strategies --------------------------------------------------------------------------
+
+
+def some_command() -> st.SearchStrategy[Any]:
+    odd = st.lists(st.sampled_from(ALPHABET), max_size=8).map("".join)
+    return st.one_of(st.sampled_from(COMMANDS), odd, st.sampled_from([None, 5, ["ls"]]))
+
+
+def some_arguments() -> st.SearchStrategy[Any]:
+    path = st.sampled_from(PATHS)
+    several = st.lists(st.one_of(path, path.map(lambda p: {"path": p}), st.none()), max_size=3)
+    known = st.fixed_dictionaries(
+        {},
+        optional={
+            "command": some_command(),
+            "cmd": some_command(),
+            "background": st.sampled_from([True, False, "true"]),
+            "path": path,
+            "file_path": path,
+            "files": several,
+            "diff": st.sampled_from(PATCHES),
+            "action": st.sampled_from(["add", "Create", "list", "patch", "schedule", 3]),
+            "tasks": st.sampled_from([[], [1], [1, 2, 3], "x"]),
+        },
+    )
+    plain = st.one_of(known.map(json.dumps), known)
+    return st.one_of(plain, plain, plain, st.sampled_from(["{damaged", "[]", None, ""]))
+
+
+def a_call(mark: Any, tool: str, arguments: Any, is_flat: bool) -> dict[str, Any]:
+    function = {"name": tool, "arguments": arguments}
+    return {"id": mark, **function} if is_flat else {"id": mark, "function": function}
+
+
+def some_call() -> st.SearchStrategy[dict[str, Any]]:
+    marks = st.sampled_from(MARKS)
+    return st.builds(a_call, marks, st.sampled_from(TOOLS), some_arguments(), st.booleans())
+
+
+def some_result() -> st.SearchStrategy[bytes]:
+    whole = st.sampled_from(RESULTS).map(lambda result: json.dumps(result).encode())
+    return st.one_of(whole, whole, st.sampled_from(TEXTS))
+
+
+def user_row() -> st.SearchStrategy[dict[str, Any]]:
+    content = st.sampled_from([b"me: ok", b"me: go on", b"me: " + b"long " * 50])
+    length = st.sampled_from([0, 1, 12, 13, 1999, 2000])
+    return st.fixed_dictionaries(
+        {"role": st.just("user"), "content": content, "length": length},
+        optional={"is_observed": st.booleans(), "is_copy": st.booleans()},
+    )
+
+
+def assistant_row() -> st.SearchStrategy[dict[str, Any]]:
+    good = st.lists(some_call(), min_size=1, max_size=4).map(lambda c: json.dumps(c).encode())
+    bad = st.sampled_from([b"[", b"{}", b'["x", {"name": ""}, {"name": 5}]', b"[]", b"\xff", None])
+    return st.fixed_dictionaries(
+        {
+            "role": st.just("assistant"),
+            "tool_calls": st.one_of(good, good, bad),
+            "content": st.sampled_from([b"it: done", b"it: well", None]),
+        }
+    )
+
+
+def tool_row() -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {
+            "role": st.just("tool"),
+            "content": some_result(),
+            "tool_name": st.sampled_from(TOOLS),
+            "call_id": st.sampled_from(["c1", "c2", "c3", "c4", "", None]),
+        },
+        optional={"is_copy": st.booleans()},
+    )
+
+
+def asking(tool: str, **arguments: Any) -> dict[str, Any]:
+    call = a_call("c1", tool, json.dumps(arguments), is_flat=False)
+    return {"role": "assistant", "tool_calls": json.dumps([call]).encode()}
+
+
+def done(tool: str, code: int = 0, **arguments: Any) -> list[dict[str, Any]]:
+    """A call and its result."""
+    content = json.dumps({"exit_code": code}).encode()
+    return [
+        asking(tool, **arguments),
+        {"role": "tool", "tool_name": tool, "call_id": "c1", "content": content},
+    ]
+
+
+SAID = {"role": "user", "content": b"me: go", "length": 2}
+REPLIED = {"role": "assistant", "content": b"it: done"}
+FAILED, PASSED = done("terminal", 1, command="pytest"), done("bash", 0, command="cd a && pytest")
+EDITED = done("patch", path="a.py")
+SHIPPED = [*done("shell", command="git commit -m x"), *done("shell", command="git push")]
+SCENES = [
+    [SAID] * 10,
+    [SAID, *[asking("todo")] * 10, REPLIED],
+    [asking("read_file", path="a.py"), asking("patch", path="./a.py"), *EDITED],
+    [*FAILED, *EDITED, *PASSED, *SHIPPED],
+    [*FAILED * 5, *PASSED, *SHIPPED],
+    [*FAILED * 10, *PASSED * 25],
+    PASSED * 25,
+    [*PASSED * 13, *done("terminal", 0, command="pytest && git commit -m x && git push")],
+    [*[asking("web_search")] * 2, asking("web_extract"), *EDITED, asking("write_file", path="b.c")],
+    [*done("session_search"), *SHIPPED],
+    [*done("terminal", 1, command="grep x a"), *done("terminal", 1, command="cat a | grep x")],
+]
+
+
+def some_rows() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Scenes that tell a story, shell commands, and anything at all."""
+    odd = st.just({"role": "system", "content": b"rules"})
+    one = st.one_of(user_row(), assistant_row(), tool_row(), assistant_row(), tool_row(), odd)
+    codes = st.sampled_from([0, 0, 1, 124, 127])
+    ran = st.builds(done, st.just("terminal"), codes, command=st.sampled_from(COMMANDS))
+    acts = st.sampled_from(["memory", "cronjob", "skill_manage"])
+    acted = st.builds(done, acts, action=st.sampled_from(["add", "Create", "list", "patch"]))
+    scene = st.one_of(one.map(lambda row: [row]), st.sampled_from(SCENES), ran, acted)
+    return st.lists(scene, max_size=10).map(lambda scenes: [row for rows in scenes for row in rows])
+
+
+def some_session(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]:
+    alone = ["conversation", "conversation", "scheduled", "subagent"]
+    tokens = st.sampled_from([0, 10_000, 40_000, 160_000])
+    return st.builds(
+        SessionRow,
+        id=st.just(name),
+        kind=st.sampled_from([*alone, "branch", "continuation"] if parent else alone),
+        source=st.sampled_from(["cli", "telegram", ""]),
+        model=st.sampled_from(MODELS),
+        started_at=st.integers(0, 9_000).map(lambda hours: START + 3600 * hours),
+        ended_at=st.sampled_from([None, START]),
+        end_reason=st.sampled_from(["", "cli_close", "crashed"]),
+        is_titled=st.booleans(),
+        input_tokens=tokens,
+        output_tokens=tokens,
+        cached_tokens=tokens,
+        reasoning_tokens=tokens,
+        cost_usd=st.sampled_from([0.0, 0.004, 0.005, 0.015, 1.25]),
+        parent_id=st.just(parent),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> naive.Past:
+    ids = count(1)
+    sessions: list[SessionRow] = []
+    messages: dict[str, list[MessageRow]] = {}
+    for number in range(draw(st.integers(1, 4))):
+        parent = draw(st.sampled_from([s.id for s in sessions])) if sessions else None
+        session = draw(some_session(f"s{number}", parent))
+        rows = draw(some_rows())
+        if session.kind in ("branch", "continuation"):
+            copied = [row._asdict() for row in messages[parent or ""]]
+            is_marked = draw(st.booleans())
+            rows = [
+                row | {"is_copy": is_marked} for row in copied[: draw(st.integers(0, 9))]
+            ] + rows
+        sessions.append(session)
+        messages[session.id] = list(timed(draw, session.started_at, rows, ids))
+    return naive.Past(sessions, messages)
+
+
+def timed(
+    draw: st.DrawFn, now: float, rows: list[dict[str, Any]], ids: Iterator[int]
+) -> Iterator[MessageRow]:
+    steps = draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=8))
+    for number, row in enumerate(rows):
+        now += steps[number % len(steps)]
+        yield MessageRow(**(row | {"id": next(ids), "at": row.get("at", now)}))
+
+
+# --- both ways ---------------------------------------------------------------------------
+
+Figures = dict[str, Any]
+
+
+def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
+    calendar = Calendar(zone)
+    days: dict[str, dict[str, int]] = {name: defaultdict(int) for name in COUNTS}
+    most = dict.fromkeys([*COUNTS, *PEAKS], 0)
+    seen: dict[str, dict[str, tuple[float, int, str]]] = {name: {} for name in VARIETY}
+    for row in past.sessions:
+        parents = prints_of(past.messages.get(row.parent_id or "", []))
+        session = Session(read_book(row, past.messages.get(row.id, []), parents), calendar)
+        for name, count_in in COUNTS.items():
+            events = count_in(session)
+            most[name] = max(most[name], sum(amount for _, amount in events))
+            for fact, amount in events:
+                days[name][calendar.day(fact[AT])] += amount
+        for name, peaks_in in PEAKS.items():
+            most[name] = max([most[name], *(amount for _, amount in peaks_in(session))])
+        for name, values_in in VARIETY.items():
+            for fact, value in values_in(session):
+                here = (fact[AT], fact[ID], row.id)
+                seen[name][value] = min(seen[name].get(value, here), here)
+    first = {n: {v: (at, s, m) for v, (at, m, s) in found.items()} for n, found in seen.items()}
+    return {"days": days, "most": most, "first": first}
+
+
+def by_reference(past: naive.Past, zone: tzinfo) -> Figures:
+    most = {name: naive.max_in_session(name, past, zone) for name in COUNTS}
+    most |= {name: naive.peak(name, past, zone) for name in PEAKS}
+    return {
+        "days": {name: naive.count_by_day(name, past, zone) for name in COUNTS},
+        "most": most,
+        "first": {name: naive.variety(name, past, zone) for name in VARIETY},
+    }
+
+
+def differences(past: naive.Past, zone: tzinfo = BERLIN) -> Figures:
+    """Metrics that differ: what they say, and what the reference says."""
+    ours, theirs = by_metrics(past, zone), by_reference(past, zone)
+    return {
+        f"{kind} {name}": (figures[name], theirs[kind][name])
+        for kind, figures in ours.items()
+        for name in figures
+        if figures[name] != theirs[kind][name]
+    }
+
+
+def stored(path: Path) -> naive.Past:
+    """A history from its file, with the kinds of sessions as the store tells them apart."""
+    with closing(sqlite3.connect(path)) as db:
+        reasons = dict(db.execute("SELECT id, end_reason FROM sessions"))
+        sessions = [
+            SessionRow(row[0], kind_of(row[1], row[2], reasons.get(row[-1])), *row[2:])
+            for row in db.execute(
+                "SELECT id, model_config, source, coalesce(model, ''), started_at, ended_at,"
+                " coalesce(end_reason, ''), title IS NOT NULL, input_tokens, output_tokens,"
+                " cache_read_tokens, reasoning_tokens, coalesce(estimated_cost_usd, 0),"
+                " parent_session_id FROM sessions"
+            )
+        ]
+        messages: dict[str, list[MessageRow]] = defaultdict(list)
+        for session_id, *row in db.execute(
+            "SELECT session_id, id, role, timestamp, CAST(content AS BLOB), length(content),"
+            " CAST(tool_calls AS BLOB), tool_name, tool_call_id FROM messages ORDER BY id"
+        ):
+            messages[session_id].append(MessageRow(*row))
+    return naive.Past(sessions, dict(messages))
+
+
+def kind_of(config: str, source: str, parent_end: str | None) -> str:
+    marks = json.loads(config)
+    if "_delegate_from" in marks:
+        return "subagent"
+    if source == "cron":
+        return "scheduled"
+    if "_branched_from" in marks:
+        return "branch"
+    return "continuation" if parent_end == "compression" else "conversation"
+
+
+# --- disputed histories ------------------------------------------------------------------
+
+
+def result_row(row_id: int, content: bytes, **columns: Any) -> MessageRow:
+    return MessageRow(row_id, "tool", START + row_id, content, **columns)
+
+
+def call_row(row_id: int, tool: str, **arguments: Any) -> MessageRow:
+    calls = json.dumps([a_call("c1", tool, arguments, is_flat=False)]).encode()
+    return MessageRow(row_id, "assistant", START + row_id, tool_calls=calls)
+
+
+def alone(*rows: MessageRow, model: str = "") -> naive.Past:
+    return naive.Past([SessionRow("s", model=model, started_at=START)], {"s": [*rows]})
+
+
+def branched(parent: list[MessageRow], rows: list[MessageRow]) -> naive.Past:
+    branch = SessionRow("b", kind="branch", started_at=START, parent_id="s")
+    return naive.Past([SessionRow("s", started_at=START), branch], {"s": parent, "b": rows})
+
+
+TRACED = json.dumps({"output": TRACE, "exit_code": 130}).encode()
+DISPUTED_HISTORIES = {
+    # Ctrl-C in a Python program: 130 and a traceback.
+    "interrupted with a traceback": alone(result_row(1, TRACED, tool_name="terminal")),
+    # The row names no tool; the call it answers does.
+    "a read file holds a traceback": alone(
+        call_row(1, "read_file", path="a.log"), result_row(2, TRACE.encode(), call_id="c1")
+    ),
+    "a printed exit code, the tool known by the call": alone(
+        call_row(1, "terminal", command="make"), result_row(2, b"exit code: 2", call_id="c1")
+    ),
+    # An answer is no copy of a question.
+    "the agent repeats what the user said before": branched(
+        [MessageRow(1, "user", START, b"ok", 2)], [MessageRow(2, "assistant", START + 5, b"ok")]
+    ),
+    "an exit code beyond 64 bits": alone(
+        result_row(1, b'{"exit_code": 99999999999999999999}', tool_name="terminal")
+    ),
+}
+
+
+# --- tests -------------------------------------------------------------------------------
+
+
+def test_every_metric_has_a_reference() -> None:
+    assert set(naive.COUNTS) == set(COUNTS)
+    assert set(naive.PEAKS) == set(PEAKS)
+    assert set(naive.VARIETY) == set(VARIETY)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(past=histories(), zone=st.sampled_from(ZONES))
+def test_metrics_of_any_history_equal_the_reference(past: naive.Past, zone: tzinfo) -> None:
+    assert differences(past, zone) == {}
+
+
+def test_metrics_of_a_made_up_history_equal_the_reference(tmp_path: Path) -> None:
+    make(tmp_path / "made.db", Size(300, 6_000), seed=3)
+    past = stored(tmp_path / "made.db")
+    assert len({session.kind for session in past.sessions}) == 5
+    assert differences(past) == {}
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command])
+def test_labels_equal_the_reference(command: str) -> None:
+    assert list(labels(command)) == naive.shell_labels(command)
+
+
+@pytest.mark.parametrize("command", DISPUTED_COMMANDS)
+def test_the_reference_knows_what_disputed_commands_run(command: str) -> None:
+    assert naive.shell_labels(command) == DISPUTED_COMMANDS[command]
+
+
+@pytest.mark.xfail(strict=True, reason="labels() reads these differently; see the reference")
+@pytest.mark.parametrize("command", DISPUTED_COMMANDS)
+def test_disputed_commands(command: str) -> None:
+    assert list(labels(command)) == DISPUTED_COMMANDS[command]
+
+
+@pytest.mark.xfail(strict=True, reason="the metrics count these differently from the reference")
+@pytest.mark.parametrize("name", DISPUTED_HISTORIES)
+def test_disputed_histories(name: str) -> None:
+    assert differences(DISPUTED_HISTORIES[name]) == {}
