@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements.facts import AT, Book, fact_of, prints_of, read_book, remember_gone
+from hermes_achievements.facts import AT, PRINT, Book, fact_of, prints_of, read_book, remember_gone
 from hermes_achievements.history import Kind, LedgerEntry
 from hermes_achievements.tally import contribute
 
@@ -33,11 +33,19 @@ def book_of(history: History, session_id: str, before: bytes | None = None) -> B
         rows = history.rows(session_id)
         parents = []
         if session.kind in CHILDREN and session.parent_id and not _knows_copies(rows):
-            parents = prints_of(history.rows(session.parent_id))
+            parents = _parents_prints(history, session.parent_id)
         book = read_book(session, rows, parents)
     for one in earlier:
         remember_gone(book, one)
     return book
+
+
+def _parents_prints(history: History, parent_id: str) -> list[int]:
+    kept = history.kept(parent_id)
+    if kept is not None:
+        book = Book.unpack(kept)
+        return [fact[PRINT] for fact in (*book.facts, *book.gone)]
+    return prints_of(history.rows(parent_id))
 
 
 def _knows_copies(rows: Sequence[MessageRow]) -> bool:

@@ -82,6 +82,9 @@ class Ledger(Protocol):
     def known(self, generation: int | None = None) -> list[str]:
         """The sessions in the ledger, of one generation or of all."""
 
+    def count(self) -> int:
+        """How many sessions are in the ledger."""
+
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
         """The books of these sessions, as far as there are any."""
 

@@ -41,6 +41,9 @@ class MemoryLedger:
             if generation is None or written == generation
         ]
 
+    def count(self) -> int:
+        return len(self._entries)
+
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
         return {one: self._entries[one][1].book for one in session_ids if one in self._entries}
 

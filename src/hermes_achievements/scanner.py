@@ -80,12 +80,14 @@ class Scanner:
         *,
         processes: int | None = None,
         running: Event | None = None,
+        save_seconds: float = SAVE_SECONDS,
     ) -> None:
         self._open_history = open_history
         self._ledger = ledger
         self._zone = zone
         self._processes = processes
         self._running = running
+        self._save_seconds = save_seconds
         self._rules = orjson.dumps([FACT_RULES])
         self._metric_rules = orjson.dumps([METRIC_RULES, str(find_zone(zone).key)])
 
@@ -136,6 +138,7 @@ class Scanner:
         tally = self._tally_of(done)
         self._note(plan)
         run = _Run(self, plan, tally, len(done), len(done) + len(todo), report)
+        run.save_seconds = self._save_seconds
         run.work(self._results(todo, known, rereads=plan.rereads))
         self._finish(plan, run)
         return Scan(Mode.FULL, tally, plan.mark, len(todo), len(done), None)
@@ -223,8 +226,8 @@ class Scanner:
             self._ledger.save(entries, notes, state.generation)
         elif notes or mark != state.mark:
             self._ledger.save((), {**notes, "mark": orjson.dumps(tuple(mark))}, state.generation)
-        reused = tally.sessions - len(changed)
-        return Scan(Mode.INCREMENTAL, tally, mark, len(changed), max(0, reused), tuple(changed))
+        reused = max(0, self._ledger.count() - len(changed))
+        return Scan(Mode.INCREMENTAL, tally, mark, len(changed), reused, tuple(changed))
 
     def _silently_changed(
         self, history: History, state: _State, notes: dict[str, bytes | None]
@@ -336,6 +339,7 @@ class _Run:
     ) -> None:
         self.tally = tally
         self.unsaved: list[LedgerEntry] = []
+        self.save_seconds = SAVE_SECONDS
         self._scanner = scanner
         self._plan = plan
         self._done = done
@@ -354,7 +358,7 @@ class _Run:
             self._done += len(result.job.sessions)
             self._read += len(result.job.sessions)
             now = time.monotonic()
-            if now - self._saved_at >= SAVE_SECONDS or len(self.unsaved) >= SAVE_ENTRIES:
+            if now - self._saved_at >= self.save_seconds or len(self.unsaved) >= SAVE_ENTRIES:
                 self._scanner.save(self.unsaved, self._plan)
                 self.unsaved = []
                 self._saved_at = now

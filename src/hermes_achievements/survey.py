@@ -84,9 +84,8 @@ def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> S
             moments = Dater(ledger, scan.tally, calendar).moments(lines)
             with contextlib.closing(order.open_history()) as history:
                 titles = history.titles({moment.session_id for moment in moments.values()})
-    return Survey(
-        scan.mode, values, moments, titles, scan.tally.sessions, scan.rescanned, scan.reused
-    )
+    sessions = scan.rescanned + scan.reused
+    return Survey(str(scan.mode), values, moments, titles, sessions, scan.rescanned, scan.reused)
 
 
 def new_lines(

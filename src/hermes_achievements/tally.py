@@ -128,8 +128,8 @@ class Tally:
         return tally
 
     def add(self, session_id: str, contribution: Contribution) -> None:
-        """One session more."""
-        self.sessions += 1
+        """One session more; one in which nothing happened is none."""
+        self.sessions += bool(contribution.days)
         for day, counts in contribution.days.items():
             into = self.days.setdefault(day, {})
             for name, amount in counts.items():
@@ -144,7 +144,7 @@ class Tally:
 
     def subtract(self, session_id: str, contribution: Contribution) -> bool:
         """One session less; whether what is left is exact without counting anew."""
-        self.sessions -= 1
+        self.sessions -= bool(contribution.days)
         for day, counts in contribution.days.items():
             into = self.days.get(day, {})
             for name, amount in counts.items():

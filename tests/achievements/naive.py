@@ -428,7 +428,8 @@ def is_empty(part: Part) -> bool:
 
 def simple_commands(text: str) -> tuple[list[Part], bool]:
     """Each simple command, and whether the last runs in the background."""
-    parts, outer, marks, position, final = [part := Part()], [], [], 0, ""
+    parts, marks, position, final = [part := Part()], [], 0, ""
+    outer: list[tuple[str, Part]] = []
     while match := TOKENS.match(text, position):
         kind, token, position = match.lastgroup or "", match.group(), match.end()
         if kind == "comment" and part.text and not part.text[-1].isspace():

@@ -51,7 +51,6 @@ COMMANDS = [
     "# git push\nls # git push",
     "echo 'unfinished && git push",
     'echo "unfinished && git push',
-    "sleep 5 & ",
     "make && npm run dev &",
     "a=1 b='x y' sudo -E make -C src test",
     "timeout 60 npx -y prettier .",
@@ -66,20 +65,12 @@ COMMANDS = [
     '"git" "commit" -m x',
     "'my tool' commit",
     "/usr/bin/git push; C:/bin/git.exe tag",
-    "docker",
-    "find . -exec rm {} +",
-    "&&",
-    ";;;",
-    "\\",
-    "x" * 30,
+    *("npm run test:unit", "sleep 5 & ", "env; sudo; timeout 5"),
+    *("docker", "find . -exec rm {} +", "&&", ";;;", "\\", "x" * 30, "Git Push", ""),
     "; ".join(["make", "ls", "cat a"] * 6),
-    "npm run test:unit",
     "pnpm run build; yarn run lint; bun run",
     "python; python3.11 x.py; python -m; pypy3 -u -m http.server",
-    "env; sudo; timeout 5",
-    "Git Push",
     "git\tpush\r\ngit tag",
-    "",
 ]
 # What these run and what the exit code tells about it, by the documentation of `labels`.
 DISPUTED_COMMANDS = {
@@ -137,7 +128,8 @@ TEXTS = [
     b'{"error": NaN}', b'{"error": "\\ud800"}', b"", b"0 Traceback (most recent call last)",
 ]  # fmt: skip
 MARKS = ["c1", "c2", "c3", "", None, 7]
-STEPS = [0, 0, 0.25, 1, 5, 61, 299.5, 300, 301, 3600, 40_000, 86_400, 8 * 86_400, 31 * 86_400, -5]
+STEPS = [0, 0, 0.25, 1, 5, 61, 75, 76, 299.5, 300, 301, 3600, 40_000, 86_400, 8 * 86_400]
+STEPS += [31 * 86_400, -5]
 MODELS = ["anthropic/claude-sonnet-4-20250514:beta", "claude-sonnet-4", "gpt-5-mini", "none", ""]
 MODELS += [
     "openrouter/x-ai/grok-4-fast:free",
@@ -245,12 +237,15 @@ FAILED, PASSED = done("terminal", 1, command="pytest"), done("bash", 0, command=
 EDITED = done("patch", path="a.py")
 SHIPPED = [*done("shell", command="git commit -m x"), *done("shell", command="git push")]
 SCENES = [
+    [SAID] * 9,
     [SAID] * 10,
     [SAID, *[asking("todo")] * 10, REPLIED],
     [asking("read_file", path="a.py"), asking("patch", path="./a.py"), *EDITED],
     [*FAILED, *EDITED, *PASSED, *SHIPPED],
-    [*FAILED * 5, *PASSED, *SHIPPED],
+    [*FAILED * 4, *PASSED, *FAILED * 5, *PASSED, *SHIPPED],
+    [*FAILED * 9, *PASSED * 24],
     [*FAILED * 10, *PASSED * 25],
+    PASSED * 24,
     PASSED * 25,
     [*PASSED * 13, *done("terminal", 0, command="pytest && git commit -m x && git push")],
     [*[asking("web_search")] * 2, asking("web_extract"), *EDITED, asking("write_file", path="b.c")],
@@ -459,6 +454,19 @@ def test_every_metric_has_a_reference() -> None:
 @given(past=histories(), zone=st.sampled_from(ZONES))
 def test_metrics_of_any_history_equal_the_reference(past: naive.Past, zone: tzinfo) -> None:
     assert differences(past, zone) == {}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_stories_at_any_pace_equal_the_reference(step: float) -> None:
+    for scene in SCENES:
+        rows = [MessageRow(id=n, at=START + n * step, **row) for n, row in enumerate(scene, 1)]
+        assert differences(alone(*rows)) == {}
+
+
+def test_printed_exit_codes_equal_the_reference() -> None:
+    contents = [b"z" * n + b"\nexit code 3\n" + b"z" * n for n in range(130, 180)]
+    rows = [result_row(n, text, tool_name="terminal") for n, text in enumerate(contents, 1)]
+    assert differences(alone(*rows)) == {}
 
 
 def test_metrics_of_a_made_up_history_equal_the_reference(tmp_path: Path) -> None:

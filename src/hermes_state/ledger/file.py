@@ -84,6 +84,11 @@ class LedgerFile:
         sql = f"SELECT session_id FROM session{where}"  # noqa: S608 - our own words
         return [row[0] for row in self._file.must(lambda c: c.execute(sql, values).fetchall())]
 
+    def count(self) -> int:
+        """How many sessions are in the ledger."""
+        found = self._file.must(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
+        return int(found[0])
+
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
         """The books of these sessions, as far as there are any."""
 

@@ -8,6 +8,7 @@ from zlib import crc32
 
 from hermes_core.history_rows import Changed, Kind, Mark, MessageRow, SessionRow
 from hermes_state import lineage
+from hermes_state.codec import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ KINDS: Final = {
     lineage.BRANCH: Kind.BRANCH,
     lineage.CONTINUATION: Kind.CONTINUATION,
 }
+BRANCH_MARK: Final = "_branched_from"
 SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
 
 WITNESS: Final = """
@@ -61,7 +63,7 @@ def _session_sql(columns: Columns) -> str:
         "SELECT source, coalesce(model, ''), started_at, ended_at, coalesce(end_reason, ''),"  # noqa: S608
         f" {column('title')} IS NOT NULL, coalesce({column('input_tokens')}, 0),"
         f" coalesce({column('output_tokens')}, 0), coalesce({column('cache_read_tokens')}, 0),"
-        f" coalesce({column('reasoning_tokens')}, 0), {costs}, parent_session_id"
+        f" coalesce({column('reasoning_tokens')}, 0), {costs}, parent_session_id, model_config"
         " FROM sessions WHERE id = ?"
     )
 
@@ -209,24 +211,40 @@ def _session(reader: Reader, session_id: str) -> SessionRow | None:
     if row is None:
         return None
     source, model, started, ended, reason, is_titled = row[:6]
+    origin = _origin(row[-1])
     if not is_titled and "hermes_trash" in reader.columns.tables:
         is_titled = reader.value(TRASHED_TITLE, (session_id,)) is not None
     return SessionRow(
         session_id,
-        _kind(reader, session_id, source),
+        _kind(reader, session_id, source, origin),
         source or "",
         model,
         started or 0.0,
         ended,
         reason,
         bool(is_titled),
-        *row[6:],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11] or origin,
     )
 
 
-def _kind(reader: Reader, session_id: str, source: str) -> Kind:
+def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> Kind:
     kind, _ = lineage.kind_of(reader, session_id)
     found = KINDS.get(kind, Kind.CONVERSATION)
     if found is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
         return Kind.SCHEDULED
-    return found
+    # A branch stays one when what it branched off is gone.
+    return Kind.BRANCH if found is Kind.CONVERSATION and origin else found
+
+
+def _origin(model_config: Any) -> str | None:
+    """What a session says it branched off."""
+    if not isinstance(model_config, str) or BRANCH_MARK not in model_config:
+        return None
+    marks = decode_json(model_config)
+    found = marks.get(BRANCH_MARK) if isinstance(marks, dict) else None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,298 @@
+"""The plugin over real HTTP: it answers at once, whatever a scan is doing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import socket
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from hermes_cli import achievements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from achievements.life import Life
+
+API = Path(__file__).parents[2] / "plugins" / "hermes-achievements" / "dashboard" / "plugin_api.py"
+PREFIX = "/api/plugins/hermes-achievements"
+
+
+def load_plugin() -> ModuleType:
+    """The plugin's module, as a dashboard loads it."""
+    spec = importlib.util.spec_from_file_location("hermes_dashboard_plugin_achievements", API)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def serving(module: ModuleType) -> Iterator[httpx.Client]:
+    """A real server on loopback with the plugin mounted, and a client."""
+    app = FastAPI()
+    app.include_router(module.router, prefix=PREFIX)
+
+    @app.get("/alive")
+    async def alive() -> dict[str, bool]:
+        return {"ok": True}
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with httpx.Client(base_url=address, timeout=60) as client:
+        while not server.started:
+            time.sleep(0.01)
+        yield client
+    server.should_exit = True
+    thread.join(timeout=10)
+    module._SERVICE.close()
+    listening.close()
+
+
+@pytest.fixture
+def plugin() -> ModuleType:
+    return load_plugin()
+
+
+@pytest.fixture
+def client(plugin: ModuleType, life: Life) -> Iterator[httpx.Client]:
+    life.say("hello")
+    for _ in range(12):
+        life.shell("pytest && git commit -m x")
+    with serving(plugin) as client:
+        yield client
+
+
+def settled(client: httpx.Client) -> dict[str, Any]:
+    """The first complete answer."""
+    for _ in range(300):
+        body: dict[str, Any] = client.get(f"{PREFIX}/achievements").json()
+        if body["scan_meta"]["mode"] not in ("pending", "in_progress"):
+            return body
+        time.sleep(0.05)
+    raise AssertionError("no complete snapshot after 15 seconds")
+
+
+def test_the_first_answer_is_pending_and_the_rest_follows(client: httpx.Client) -> None:
+    first = client.get(f"{PREFIX}/achievements").json()
+    assert first["scan_meta"]["mode"] in ("pending", "in_progress")
+    assert first["total_count"] >= 100
+    body = settled(client)
+    assert body["scan_meta"]["mode"] == "full"
+    assert body["unlocked_count"] > 5
+    assert body["scan_id"]
+    assert not body["is_stale"]
+    assert "aggregate" not in body
+
+
+def test_achievements_can_be_chosen_and_sorted(client: httpx.Client) -> None:
+    settled(client)
+    path = f"{PREFIX}/achievements"
+    unlocked = client.get(path, params={"state": "unlocked", "sort": "name"}).json()
+    names = [one["name"] for one in unlocked["achievements"]]
+    assert names
+    assert names == sorted(names, key=str.casefold)
+    assert unlocked["filtered_count"] == len(names) == unlocked["unlocked_count"]
+    shell = client.get(path, params={"category": "shell", "limit": 3}).json()["achievements"]
+    assert [one["category"] for one in shell] == ["shell"] * 3
+    ranked = client.get(path, params={"sort": "tier", "order": "desc"}).json()["achievements"]
+    ranks = [one["tier_rank"] for one in ranked]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "accepted"),
+    [
+        ("state", "lost", "unlocked"),
+        ("category", "nowhere", "shell"),
+        ("sort", "luck", "unlocked_at"),
+        ("order", "sideways", "desc"),
+        ("limit", "0", "1 or more"),
+    ],
+)
+def test_a_bad_parameter_is_answered_with_what_is_accepted(
+    client: httpx.Client, parameter: str, value: str, accepted: str
+) -> None:
+    answer = client.get(f"{PREFIX}/achievements", params={parameter: value})
+    assert answer.status_code == 400
+    assert accepted in answer.json()["detail"]
+
+
+def test_a_number_that_is_none_is_refused(client: httpx.Client) -> None:
+    assert client.get(f"{PREFIX}/achievements", params={"limit": "many"}).status_code == 422
+
+
+def test_the_status_says_what_is_going_on(client: httpx.Client) -> None:
+    settled(client)
+    status = client.get(f"{PREFIX}/scan-status").json()
+    assert status["state"] == "idle"
+    assert status["last_error"] is None
+    assert status["run_count"] >= 1
+    assert status["last_success_at"] >= status["started_at"]
+    assert status["last_duration_ms"] > 0
+    assert status["snapshot_age_seconds"] >= 0
+
+
+def test_what_was_earned_lately_and_ever_and_where(client: httpx.Client) -> None:
+    settled(client)
+    recent = client.get(f"{PREFIX}/recent-unlocks").json()
+    timeline = client.get(f"{PREFIX}/timeline").json()
+    moments = [step["at"] for step in timeline["steps"]]
+    assert moments == sorted(moments)
+    assert recent == timeline["steps"][::-1][:20]
+    badges = client.get(f"{PREFIX}/sessions/s1/badges").json()
+    assert badges["session_id"] == "s1"
+    assert badges["badges"] == timeline["steps"]
+    assert client.get(f"{PREFIX}/sessions/nobody/badges").json()["badges"] == []
+
+
+def test_20_a_rescan_waits_for_fresh_data_and_answers_in_few_words(
+    client: httpx.Client, life: Life
+) -> None:
+    settled(client)
+    for number in range(200):
+        life.begin(f"more{number}").say()
+    answer = client.post(f"{PREFIX}/rescan")
+    body = answer.json()
+    assert body["ok"]
+    assert body["scan_meta"]["sessions_total"] == 201
+    assert "sessions" not in body
+    assert len(answer.content) < 400_000
+
+
+def test_23_a_rescan_looks_again_within_the_time_a_snapshot_is_fresh(
+    client: httpx.Client, life: Life
+) -> None:
+    before = settled(client)
+    life.begin("s2").say("something new")
+    after = client.post(f"{PREFIX}/rescan").json()
+    assert after["generated_at"] > before["generated_at"]
+    words = {one["id"]: one for one in after["achievements"]}
+    assert words["well-spoken"]["progress"] == 2
+
+
+def test_19_nothing_else_waits_for_a_rescan(
+    plugin: ModuleType, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled(client)
+    going, leave = threading.Event(), threading.Event()
+    run = plugin._run_scan_and_update_cache
+
+    def slowly(**options: Any) -> None:
+        going.set()
+        assert leave.wait(30)
+        run(**options)
+
+    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", slowly)
+    answers: list[httpx.Response] = []
+    address = str(client.base_url)
+    waiting = threading.Thread(
+        target=lambda: answers.append(httpx.post(f"{address}{PREFIX}/rescan", timeout=60))
+    )
+    waiting.start()
+    assert going.wait(10)
+    assert client.get("/alive").json() == {"ok": True}
+    assert client.get(f"{PREFIX}/achievements").json()["unlocked_count"] > 5
+    assert not answers
+    leave.set()
+    waiting.join(timeout=30)
+    assert answers[0].json()["ok"]
+
+
+def test_forgetting_unlocks_asks_for_a_confirmation(client: httpx.Client) -> None:
+    settled(client)
+    asked = client.post(f"{PREFIX}/reset-state")
+    assert asked.status_code == 409
+    wrong = client.post(f"{PREFIX}/reset-state", json={"confirm": "guess"})
+    assert wrong.status_code == 409
+    state = achievements.folder() / "state.json"
+    assert json.loads(state.read_text())["unlocks"]
+    token = asked.json()["confirm"]
+    assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).json() == {"ok": True}
+    assert json.loads(state.read_text())["unlocks"] == {}
+    assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).status_code == 409
+
+
+def test_an_export_comes_in_the_form_asked_for(client: httpx.Client) -> None:
+    settled(client)
+    assert client.get(f"{PREFIX}/export").json()["achievements"]
+    assert "# " in client.get(f"{PREFIX}/export", params={"format": "Markdown"}).text
+    unknown = client.get(f"{PREFIX}/export", params={"format": "pdf"})
+    assert unknown.status_code == 400
+    assert "markdown" in unknown.json()["detail"]
+
+
+def test_files_are_private_and_whole(client: httpx.Client) -> None:
+    settled(client)
+    for name in ("state.json", "scan_snapshot.json"):
+        path = achievements.folder() / name
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert json.loads(path.read_text())["version"] == 2
+
+
+@pytest.mark.parametrize("name", ["state.json", "scan_snapshot.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"unlocks": 7}'])
+def test_a_damaged_file_costs_nothing(
+    life: Life, name: str, content: bytes, plugin: ModuleType
+) -> None:
+    life.say()
+    life.shell("pytest")
+    good = plugin.evaluate_all(force=True)
+    (achievements.folder() / name).write_bytes(content)
+    fresh = load_plugin()
+    found = fresh.evaluate_all(force=True)
+    assert found["unlocked_count"] == good["unlocked_count"]
+    dates = [[one.get("unlocked_at") for one in body["achievements"]] for body in (good, found)]
+    assert dates[0] == dates[1]
+    for module in (plugin, fresh):
+        module._SERVICE.close()
+
+
+def test_what_the_original_recorded_is_kept_apart(life: Life, plugin: ModuleType) -> None:
+    life.say()
+    old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000, "first_tier": "X"}}}
+    (achievements.folder() / "state.json").write_text(json.dumps(old))
+    plugin.evaluate_all(force=True)
+    state = plugin.load_state()
+    assert state["inherited"] == old["unlocks"]
+    assert "some_badge" not in state["unlocks"]
+    assert "first-words" in state["unlocks"]
+    plugin._SERVICE.close()
+
+
+def test_the_originals_newer_place_is_read_once(
+    life: Life, plugin: ModuleType, hermes_home: Path
+) -> None:
+    life.say()
+    elsewhere = hermes_home / "plugin-data" / "hermes-achievements"
+    elsewhere.mkdir(parents=True)
+    old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000}}}
+    (elsewhere / "state.json").write_text(json.dumps(old))
+    plugin.evaluate_all(force=True)
+    (elsewhere / "state.json").unlink()
+    assert plugin.load_state()["inherited"] == old["unlocks"]
+    plugin._SERVICE.close()
+
+
+def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
+    life.say()
+    one, two = load_plugin(), load_plugin()
+    one.evaluate_all(force=True)
+    assert two.evaluate_all()["unlocked_count"] == one.evaluate_all()["unlocked_count"] > 0
+    for module in (one, two):
+        module._SERVICE.close()
