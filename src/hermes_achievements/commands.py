@@ -11,21 +11,32 @@ import re
 from functools import lru_cache
 from typing import Final
 
-QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
-HERE_DOCUMENT: Final = re.compile(
-    r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n.*?(?:^[ \t]*\2[ \t]*$|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-COMMENT: Final = re.compile(r"(?:^|(?<=\s))#[^\n]*")
-SEPARATOR: Final = re.compile(r"(&&|\|\||;|\||\n|(?<![<>&])&(?![>&])|\$\(|`|\(|\)|\{|\})")
-TRANSPARENT: Final = frozenset({"", "(", ")", "{", "}"})
-SUCCESS: Final = "~"
-UNKNOWN: Final = "?"
-ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=\S*$")
-NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
-PLACEHOLDER: Final = "\x01"
 LONGEST: Final = 20_000
 MOST_LABELS: Final = 12
+BACKGROUND: Final = "&"
+SUCCESS: Final = "~"
+UNKNOWN: Final = "?"
+PLACEHOLDER: Final = "\x01"  # stands for a word that is no plain one
+
+TOKEN: Final = re.compile(
+    r"""
+      (?P<plain>   [A-Za-z0-9_./:=@%+,~^\[\]*?!-]+ )
+    | (?P<blank>   [ \t\r\f\v]+ | \\\n )
+    | (?P<quoted>  '[^']*' | "(?:[^"\\]|\\.)*" )
+    | (?P<escaped> \\. )
+    | (?P<comment> \#[^\n]* )
+    | (?P<odd>     <<< | \$\(\(.*?\)\) | \$?\{\S*?\} | (?<=\w=)\([^)]*\) )
+    | <<-?[ \t]*\\?(?P<mark>['"]?)(?P<here>[A-Za-z_]\w*)(?P=mark)
+    | (?P<cut>     && | \|\| | [;|\n`()] | (?<![<>&])&(?![>&]) | \$\( | \{(?=\s) | \} )
+    | (?P<other>   . )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+TRANSPARENT: Final = frozenset("(){}")
+PLAIN_WORD: Final = re.compile(r"[\w./:@+-]+$")
+ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
+PYTHONS: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -37,8 +48,31 @@ WRAPPERS: Final = _words(
     "sudo doas env time nohup nice exec command builtin xargs then else do if while until "
     "elif ! watch stdbuf setsid ionice caffeinate"
 )
-# Words that start a program after some of their own: `timeout 60 make`.
-COUNTED_WRAPPERS: Final = frozenset({"timeout", "gtimeout"})
+# Words that start a program after a word of their own: `timeout 60 make`.
+COUNTED_WRAPPERS: Final = _words("timeout gtimeout")
+# Options that are followed by a value of theirs.
+VALUED: Final = {
+    name: _words(options)
+    for name, options in {
+        "sudo": "-u -g -h -p -C",
+        "doas": "-u",
+        "nice": "-n",
+        "env": "-u -C",
+        "xargs": "-n -I -P -L -d",
+        "timeout": "-s -k",
+        "gtimeout": "-s -k",
+        "ionice": "-c -n -p",
+        "watch": "-n",
+        "exec": "-a",
+        "stdbuf": "-i -o -e",
+        "time": "-f -o",
+        "uv": "--with --python -p --extra --group --project --directory --env-file",
+        "python": "-X -W",
+    }.items()
+}
+NONE: Final[frozenset[str]] = frozenset()
+SUBCOMMAND_VALUED: Final = _words("-C -c -f -n --prefix")
+# Programs that run another one, and how many words of theirs come before it.
 RUNNERS: Final = {
     "npx": 0,
     "bunx": 0,
@@ -53,9 +87,9 @@ RUNNERS: Final = {
     "bundle": 1,
     "pixi": 1,
 }
-SCRIPT_RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
-RUN_WORDS: Final = frozenset({"run", "exec"})
-PYTHONS: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
+SCRIPT_RUNNERS: Final = _words("npm pnpm yarn bun")
+RUN_WORDS: Final = _words("run exec")
+LISTING: Final = _words("-l -n --list list show")
 WITH_SUBCOMMAND: Final = _words(
     "git docker podman docker-compose npm pnpm yarn bun pip pip3 uv poetry cargo go make "
     "just mvn gradle gradlew kubectl helm terraform apt apt-get dnf yum brew pacman apk gem "
@@ -63,9 +97,10 @@ WITH_SUBCOMMAND: Final = _words(
     "vercel netlify aws gcloud az ansible heroku conda mamba hermes nix zig mix stack cabal"
 )
 NO_PROGRAM: Final = _words(
-    "cd echo export set unset true false pwd source . fi done esac for case in test [ [[ "
+    "cd echo export set unset true false pwd source . fi done esac for case in "
     "printf return exit local alias read wait shift trap eval umask ulimit function"
 )
+SAME: Final = {"[": "test", "[[": "test"}
 
 
 @lru_cache(maxsize=4096)
@@ -75,29 +110,16 @@ def labels(command: str) -> tuple[str, ...]:
     A label ends in `~` when the command's exit code tells only of its success
     (`pytest && git push`), and in `?` when it tells nothing (`pytest | tail`).
     """
-    text = _bare(command[:LONGEST]).strip().rstrip("; \t\n")
-    parts = SEPARATOR.split(text)
-    found: list[str] = []
-    tells = ""
-    # From the end: what follows a command decides what the exit code says about it.
-    for position in range(len(parts) - 1, -1, -2):
-        words = parts[position].split()
-        separator = parts[position + 1] if position + 1 < len(parts) else ""
-        tells = _tells(tells, separator)
-        label = _label(words)
-        if label:
-            found.append(label + tells)
-    found = found[::-1][:MOST_LABELS]
-    if text.endswith("&") and not text.endswith("&&"):
-        found.append("&")
+    reading = _Reading(command[:LONGEST])
+    tells = _tell(reading.parts)
+    found = [
+        label + told
+        for part, told in zip(reading.parts, tells, strict=True)
+        if (label := _label(part.text.split()))
+    ][:MOST_LABELS]
+    if reading.is_background:
+        found.append(BACKGROUND)
     return tuple(found)
-
-
-def _tells(later: str, separator: str) -> str:
-    """What the exit code tells of a command, given what it tells of the one behind it."""
-    if separator in TRANSPARENT:
-        return later
-    return UNKNOWN if separator != "&&" or later == UNKNOWN else SUCCESS
 
 
 def plain(label: str) -> str:
@@ -105,111 +127,172 @@ def plain(label: str) -> str:
     return label[:-1] if label.endswith((SUCCESS, UNKNOWN)) else label
 
 
-def _bare(command: str) -> str:
-    """The command without what it quotes."""
-    if "<<" in command:
-        command = HERE_DOCUMENT.sub(r" \3\n", command)
-    if "'" in command or '"' in command or "\\" in command:
-        command = QUOTED.sub(_placeholder, command)
-    if "#" in command:
-        command = COMMENT.sub("", command)
-    return command
+class _Part:
+    """A simple command: its text, what ends it, and the one behind it."""
+
+    __slots__ = ("end", "is_inside", "text", "then")
+
+    def __init__(self, *, is_inside: bool = False) -> None:
+        self.text = ""
+        self.end = ""
+        self.then: _Part | None = None
+        self.is_inside = is_inside  # of $(...), whose exit code nobody sees
 
 
-def _placeholder(match: re.Match[str]) -> str:
-    """A quoted word stays a word; an escaped line end joins two lines; `"run"` is run."""
-    text = match.group()
-    if text == "\\\n":
-        return " "
-    inner = text[1:-1]
-    return inner if text[0] != "\\" and inner.isalnum() else PLACEHOLDER
+class _Reading:
+    """A command line cut into its simple commands, in one pass over its tokens."""
+
+    def __init__(self, text: str) -> None:
+        self.parts = [_Part()]
+        self.is_background = False
+        self._text = text
+        self._part = self.parts[0]
+        self._outer: list[tuple[str, _Part]] = []
+        self._marks: list[str] = []
+        position = 0
+        while match := TOKEN.match(text, position):
+            position = self._take(match)
+
+    def _take(self, match: re.Match[str]) -> int:
+        """Read one token; where the next one begins."""
+        kind, token = match.lastgroup or "", match.group()
+        if kind == "comment":
+            text = self._part.text
+            if not text or text[-1].isspace():
+                return match.end()
+            self._part.text += "#"
+            self.is_background = False
+            return match.start() + 1
+        if kind == "here":
+            self._marks.append(match["here"])
+        elif kind == "cut":
+            return self._cut(token, match.end())
+        else:
+            self._part.text += _bare(kind, token)
+        self.is_background &= kind == "blank"
+        return match.end()
+
+    def _cut(self, token: str, end: int) -> int:
+        part = self._part
+        if token not in ("\n", ";"):
+            self.is_background = token == BACKGROUND
+        if self._outer and token == self._outer[-1][0]:
+            self._part = self._outer.pop()[1]
+        elif token in ("$(", "`"):
+            part.text += PLACEHOLDER
+            self._outer.append((")" if token == "$(" else "`", part))
+            self._part = _Part(is_inside=True)
+            self.parts.append(self._part)
+        else:
+            part.end, part.then = token, _Part(is_inside=part.is_inside)
+            self._part = part.then
+            self.parts.append(self._part)
+            while token == "\n" and self._marks:
+                end = self._behind_document(self._marks.pop(0), end)
+        return end
+
+    def _behind_document(self, mark: str, start: int) -> int:
+        pattern = re.compile(rf"^[ \t]*{mark}[ \t]*$|\Z", re.MULTILINE)
+        found = pattern.search(self._text, start)
+        return found.end() if found else start
+
+
+def _bare(kind: str, token: str) -> str:
+    """A quoted plain word is that word; anything else that is quoted is no plain word."""
+    if kind == "quoted":
+        return token[1:-1] if PLAIN_WORD.match(token[1:-1]) else PLACEHOLDER
+    if kind == "escaped":
+        return PLACEHOLDER
+    return " " if kind == "blank" else token
+
+
+def _tell(parts: list[_Part]) -> list[str]:
+    """What the exit code says about each command: it is decided by what comes behind."""
+    tells: dict[int, str] = {}
+    is_end: dict[int, bool] = {}
+    for part in reversed(parts):
+        then = part.then
+        ends_here = then is None or (part.end in (";", "\n") and is_end[id(then)])
+        is_end[id(part)] = ends_here and not part.text.strip()
+        if part.is_inside:
+            tells[id(part)] = UNKNOWN
+        elif then is None or ends_here:
+            tells[id(part)] = ""
+        elif part.end in TRANSPARENT:
+            tells[id(part)] = tells[id(then)]
+        else:
+            is_chained = part.end == "&&" and tells[id(then)] != UNKNOWN
+            tells[id(part)] = SUCCESS if is_chained else UNKNOWN
+    return [tells[id(part)] for part in parts]
 
 
 def _label(words: list[str]) -> str:
-    words = _without_wrappers(words)
+    words = _unwrapped(words)
     if not words:
         return ""
-    program = _program(words[0])
-    rest = words[1:]
+    program = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
+    program, rest = SAME.get(program, program), words[1:]
     if PYTHONS.match(program):
         return _python_label(rest)
-    if program in RUNNERS and rest:
-        skip = RUNNERS[program]
-        if skip == 0 or rest[0] in RUN_WORDS:
-            return _label([word for word in rest[skip:] if not word.startswith("-")])
+    if program in RUNNERS and rest and (RUNNERS[program] == 0 or rest[0] in RUN_WORDS):
+        return _label(_without_options(rest[RUNNERS[program] :], VALUED.get(program, NONE)))
     if not NAME.match(program) or program in NO_PROGRAM:
         return ""
-    if program in WITH_SUBCOMMAND:
-        return _by_option(program, rest) or _with_subcommand(program, rest)
-    return program
+    return _with_subcommand(program, rest) if program in WITH_SUBCOMMAND else program
 
 
-def _by_option(program: str, rest: list[str]) -> str:
-    """Programs that are told what to do by an option."""
-    if program == "node" and "--test" in rest:
-        return "node --test"
-    if program == "pacman" and any(word.startswith("-S") for word in rest):
-        return "pacman -s"
-    return ""
-
-
-def _without_wrappers(words: list[str]) -> list[str]:
-    position = 0
-    while position < len(words):
-        word = words[position]
-        if word in COUNTED_WRAPPERS:
-            position += 1
-            while position < len(words) and words[position].startswith("-"):
-                position += 1
-            position += 1
-        elif word in WRAPPERS or ASSIGNMENT.match(word):
-            position += 1
-            while word in WRAPPERS and position < len(words) and words[position].startswith("-"):
-                position += 1
+def _unwrapped(words: list[str]) -> list[str]:
+    while words:
+        word = words[0]
+        if word in WRAPPERS or word in COUNTED_WRAPPERS:
+            words = _without_options(words[1:], VALUED.get(word, NONE))
+            words = words[1:] if word in COUNTED_WRAPPERS else words
+        elif ASSIGNMENT.match(word):
+            words = words[1:]
         else:
             break
+    return words
+
+
+def _without_options(words: list[str], valued: frozenset[str]) -> list[str]:
+    position = 0
+    while position < len(words) and words[position].startswith("-"):
+        position += 2 if words[position] in valued else 1
     return words[position:]
 
 
-def _program(word: str) -> str:
-    name = word.replace("\\", "/").rsplit("/", 1)[-1].lower()
-    return name.removesuffix(".exe")
-
-
 def _python_label(rest: list[str]) -> str:
-    for position, word in enumerate(rest):
-        if word == "-m" and position + 1 < len(rest):
-            return _label(rest[position + 1 :])
-        if not word.startswith("-"):
-            break
+    position = 0
+    while position < len(rest) and rest[position].startswith("-"):
+        if rest[position] == "-m":
+            return _label(rest[position + 1 :]) or "python"
+        position += 2 if rest[position] in VALUED["python"] else 1
     return "python"
 
 
 def _with_subcommand(program: str, rest: list[str]) -> str:
-    is_value = False
-    for position, word in enumerate(rest):
-        if is_value:
-            is_value = False
-        elif word.startswith("-"):
-            is_value = word in ("-C", "-c", "-f", "-n", "--prefix")
-        elif NAME.match(word.lower()):
-            return _refined(program, word.lower(), rest[position + 1 :])
-        elif not word.startswith("+"):  # cargo +nightly
-            break
-    return program
+    if program == "node" and "--test" in rest:
+        return "node --test"
+    if program == "pacman" and any(word.startswith("-S") for word in rest):
+        return "pacman -s"
+    rest = _without_options(rest, SUBCOMMAND_VALUED)
+    while rest and (rest[0].startswith("+") or rest[0].isdigit()):  # cargo +nightly, make -j 4
+        rest = _without_options(rest[1:], SUBCOMMAND_VALUED)
+    if not rest or not NAME.match(rest[0].lower()):
+        return program
+    return _refined(program, rest[0].lower(), rest[1:])
 
 
 def _refined(program: str, word: str, follows: list[str]) -> str:
     """The subcommand, with what tells it from others of the same name."""
-    if word in RUN_WORDS and follows and program in SCRIPT_RUNNERS:
-        return f"{program} run {follows[0].lower().partition(':')[0][:24]}"
+    if word in RUN_WORDS and program in SCRIPT_RUNNERS:
+        script = _without_options(follows, NONE)
+        if script:
+            return f"{program} run {script[0].lower().partition(':')[0][:24]}"
     if program == "uv" and word == "pip" and follows:
         return f"uv pip {follows[0].lower()[:24]}"
-    if program == "git" and word in ("tag", "stash") and _only_lists(follows, word):
+    first = follows[0] if follows else ""
+    is_list = first in LISTING or (word == "tag" and not first)
+    if program == "git" and word in ("tag", "stash") and is_list:
         return f"git {word} list"
     return f"{program} {word}"
-
-
-def _only_lists(follows: list[str], word: str) -> bool:
-    first = follows[0] if follows else ""
-    return first in ("-l", "--list", "list", "show") or (word == "tag" and not first)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements.facts import AT, PRINT, Book, fact_of, prints_of, read_book, remember_gone
+from hermes_achievements.facts import (
+    AT,
+    PRINT,
+    Book,
+    add_facts,
+    prints_of,
+    read_book,
+    remember_gone,
+)
 from hermes_achievements.history import Kind, LedgerEntry
 from hermes_achievements.tally import contribute
 
@@ -28,7 +36,7 @@ def book_of(history: History, session_id: str, before: bytes | None = None) -> B
     if session is None:
         if not earlier:
             return None
-        book = Book(earlier[0].session, [], [], 0)
+        book = Book(earlier[-1].session, [], [], 0)  # what was kept is the newest
     else:
         rows = history.rows(session_id)
         parents = []
@@ -59,9 +67,9 @@ def longer_book(history: History, session_id: str, before: bytes) -> Book | None
     if session is None or session.kind in CHILDREN or session.kind != book.session.kind:
         return None
     rows = history.rows(session_id, book.last_id)
-    facts = [fact for row in rows if not row.is_copy and (fact := fact_of(row)) is not None]
+    add_facts(book.facts, rows)
     last_id = rows[-1].id if rows else book.last_id
-    return Book(session, [*book.facts, *facts], book.gone, last_id)
+    return Book(session, book.facts, book.gone, last_id)
 
 
 def entry_of(book: Book, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:

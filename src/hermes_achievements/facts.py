@@ -18,7 +18,7 @@ from zlib import crc32
 
 import orjson
 
-from hermes_achievements.commands import labels
+from hermes_achievements.commands import BACKGROUND, labels
 from hermes_achievements.history import Kind, SessionRow
 from hermes_achievements.outcomes import outcome, parsed
 from hermes_achievements.paths import files_of
@@ -51,27 +51,44 @@ RESULT: Final = "t"
 PRINTED: Final = 200  # bytes of a message that its print is made of
 COPYING_SECONDS: Final = 60.0
 LONGEST_TOOL_NAME: Final = 64
-BACKGROUND: Final = "&"
 
 
-def fact_of(row: MessageRow) -> Fact | None:
-    """What *row* adds; None when it adds nothing."""
+def fact_of(row: MessageRow, facts: Sequence[Fact] = ()) -> Fact | None:
+    """What *row* adds; None when it adds nothing. *facts* are those before it."""
     role = row.role
     if role == "tool":
-        tool = (row.tool_name or "")[:LONGEST_TOOL_NAME]
+        tool = clean(row.tool_name or "") or _asked_for(row.call_id, facts)
         code = outcome(row.content, does(tool))
         reference = crc32(row.call_id.encode()) if row.call_id else 0
-        return [row.id, row.at, RESULT, _print(row, reference), tool, reference, code]
+        return [row.id, row.at, RESULT, _print(row, reference + 2), tool, reference, code]
     if role == "assistant":
-        return [row.id, row.at, ASSISTANT, _print(row, 0), calls_of(row.tool_calls)]
+        return [row.id, row.at, ASSISTANT, _print(row, 1), calls_of(row.tool_calls)]
     if role == "user" and not row.is_observed:
         return [row.id, row.at, USER, _print(row, 0), row.length]
     return None
 
 
-def _print(row: MessageRow, reference: int) -> int:
+def _asked_for(call_id: str | None, facts: Sequence[Fact]) -> str:
+    """The tool that was called, where its result does not name it."""
+    if not call_id:
+        return ""
+    reference = crc32(call_id.encode())
+    for fact in reversed(facts):
+        if fact[ROLE] == ASSISTANT:
+            for call in fact[CALLS]:
+                if call[1] == reference:
+                    return str(call[0])
+    return ""
+
+
+def clean(name: str) -> str:
+    """A name as it can be stored: not too long, and nothing that UTF-8 cannot carry."""
+    short = name[:LONGEST_TOOL_NAME]
+    return short if short.isascii() else short.encode(errors="replace").decode()
+
+
+def _print(row: MessageRow, start: int) -> int:
     """A number that the same message has wherever it is stored."""
-    start = reference or 1
     if row.tool_calls:
         start = crc32(row.tool_calls[:PRINTED], start)
     return crc32(row.content[:PRINTED], start) if row.content else start
@@ -96,7 +113,7 @@ def _call(one: Any) -> list[Any] | None:
     name = function.get("name")
     if not isinstance(name, str) or not name:
         return None
-    tool = name[:LONGEST_TOOL_NAME]
+    tool = clean(name)
     mark = one.get("id") or one.get("call_id")
     reference = crc32(mark.encode(errors="replace")) if isinstance(mark, str) else 0
     words = _words(does(tool), function.get("arguments"))
@@ -116,7 +133,7 @@ def _words(operation: str, stored: Any) -> list[str]:
         return files_of(_arguments(stored))
     if operation in ACTION_OPERATIONS:
         action = _arguments(stored).get("action")
-        return [action.lower()[:LONGEST_TOOL_NAME]] if isinstance(action, str) else []
+        return [clean(action.lower())] if isinstance(action, str) else []
     if operation == DELEGATE:
         tasks = _arguments(stored).get("tasks")
         return [str(len(tasks))] if isinstance(tasks, list) and tasks else ["1"]
@@ -162,10 +179,20 @@ def _when(fact: Fact) -> tuple[float, int]:
 
 def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Iterable[int]) -> Book:
     """The book of a session, from its rows; copies of other messages are left out."""
-    facts = [fact for row in rows if not row.is_copy and (fact := fact_of(row)) is not None]
+    facts: list[Fact] = []
+    add_facts(facts, rows)
     if session.kind in (Kind.BRANCH, Kind.CONTINUATION):
         facts = without_copies(session, facts, parents)
     return Book(session, facts, [], rows[-1].id if rows else 0)
+
+
+def add_facts(facts: list[Fact], rows: Iterable[MessageRow]) -> None:
+    """Add what *rows* add, except copies."""
+    for row in rows:
+        if not row.is_copy:
+            fact = fact_of(row, facts)
+            if fact is not None:
+                facts.append(fact)
 
 
 def without_copies(session: SessionRow, facts: list[Fact], parents: Iterable[int]) -> list[Fact]:
@@ -192,10 +219,7 @@ def without_copies(session: SessionRow, facts: list[Fact], parents: Iterable[int
 
 def prints_of(rows: Iterable[MessageRow]) -> list[int]:
     """What recognises each message of a session."""
-    return [
-        _print(row, crc32(row.call_id.encode()) if row.role == "tool" and row.call_id else 0)
-        for row in rows
-    ]
+    return [fact[PRINT] for row in rows if (fact := fact_of(row)) is not None]
 
 
 def remember_gone(book: Book, before: Book) -> None:

@@ -13,7 +13,8 @@ from typing import Final
 # Dates, release channels and quantisations are not another model.
 SUFFIX: Final = re.compile(
     r"(?:[-@]v?(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})|[-:](?:latest|preview|beta|free|exp|online|nitro"
-    r"|floor|extended|thinking|instruct|it|chat|q\d\w*|fp\d+|gguf|\d+k))$"
+    r"|floor|extended|thinking|instruct|it|chat|q\d(?:-?\w+)*|fp\d+|gguf|\d+k)"
+    r"|-(?:preview|exp)-\d\d-\d\d)$"
 )
 FAMILIES: Final = (
     ("claude", "anthropic"),

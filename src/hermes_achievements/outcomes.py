@@ -34,6 +34,8 @@ def outcome(content: bytes | None, operation: str) -> int:
     """How the call went whose result is *content*."""
     if not content:
         return FINE
+    if content[:1].isspace():
+        content = content.lstrip()
     if content[:1] == b"{":
         result = parsed(content)
         if isinstance(result, dict):
@@ -77,8 +79,8 @@ def _of_dict(result: dict[str, Any], content: bytes, operation: str) -> int:
 def _exit_code(result: dict[str, Any]) -> int | None:
     for key in EXIT_KEYS:
         value = result.get(key)
-        if type(value) is int:
-            return value
+        if type(value) is int or (type(value) is float and value.is_integer()):
+            return int(value)
     return None
 
 

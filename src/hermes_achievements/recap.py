@@ -11,7 +11,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements import periods, tools
-from hermes_achievements.facts import AT, BACKGROUND, Book
+from hermes_achievements.commands import BACKGROUND
+from hermes_achievements.facts import AT, Book
 from hermes_achievements.metrics.talk import active_seconds
 from hermes_achievements.models import normal_model
 from hermes_achievements.session_view import Session
@@ -58,7 +59,7 @@ class Counted(NamedTuple):
     """Something, and how often."""
 
     name: str
-    count: int
+    times: int
 
 
 class Longest(NamedTuple):

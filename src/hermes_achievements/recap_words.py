@@ -51,13 +51,14 @@ def spread(recap: Recap) -> str:
     return f"{first} to {last}"
 
 
-def highlights(recap: Recap) -> list[str]:
-    """What stood out, in sentences."""
+def highlights(recap: Recap, *, is_public: bool = False) -> list[str]:
+    """What stood out, in sentences; public ones name no conversation."""
+    longest = _longest_publicly if is_public else _longest
     found = [
         _best_day(recap),
         _streak(recap),
         _rhythm(recap),
-        _longest(recap.longest_by_time, recap.longest_by_calls),
+        longest(recap.longest_by_time, recap.longest_by_calls),
         _failures(recap),
         *_comebacks(recap),
     ]
@@ -90,17 +91,27 @@ def _rhythm(recap: Recap) -> str:
 
 def _longest(by_time: Longest | None, by_calls: Longest | None) -> str:
     if by_time is None:
-        return f"The busiest session was {_named(by_calls)}." if by_calls else ""
+        return _busiest(by_calls) if by_calls else ""
     spent = duration(by_time.amount)
     if by_calls is None:
         return f"You stayed longest with {_named(by_time)}: {spent}."
-    calls = plural(by_calls.amount, "tool call")
     if by_calls.session_id == by_time.session_id:
+        calls = plural(by_calls.amount, "tool call")
         return f"You stayed longest with {_named(by_time)}: {spent}, and {calls}, the most of all."
-    return (
-        f"You stayed longest with {_named(by_time)}: {spent}. "
-        f"The most work was done in {_named(by_calls)}: {calls}."
-    )
+    return f"You stayed longest with {_named(by_time)}: {spent}. {_busiest(by_calls)}"
+
+
+def _busiest(one: Longest) -> str:
+    return f"The most work was done in {_named(one)}: {plural(one.amount, 'tool call')}."
+
+
+def _longest_publicly(by_time: Longest | None, by_calls: Longest | None) -> str:
+    said = [
+        f"the longest session took {duration(by_time.amount)}" if by_time else "",
+        f"the busiest one made {plural(by_calls.amount, 'tool call')}" if by_calls else "",
+    ]
+    told = ", ".join(one for one in said if one)
+    return f"{told[0].upper()}{told[1:]}." if told else ""
 
 
 def _named(one: Longest) -> str:
@@ -149,14 +160,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def amount(count: int) -> str:
-    """A count that stays short: '9,876', '12.3 k', '4.6 M'."""
+    """A count that stays short: '9,876', '12.3 k', '4.6 M', '5.0 B'."""
     if count < MANY:
         return f"{count:,}"
     if count < MILLION:
         return f"{count / 1000:,.1f} k"
     if count < MILLION * 1000:
         return f"{count / MILLION:,.1f} M"
-    return f"{count / MILLION / 1000:,.1f} G"
+    return f"{count / MILLION / 1000:,.1f} B"
 
 
 def duration(seconds: int) -> str:

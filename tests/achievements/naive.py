@@ -235,6 +235,7 @@ def answered(before: list[MessageRow], row: MessageRow) -> Call | None:
 
 def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
     """Whether the call failed, with which exit code, and whether it shows a traceback."""
+    content = content.lstrip()
     result = loaded(content) if content.startswith(b"{") else None
     is_running = operation in tools.RUNNING_OPERATIONS
     if isinstance(result, dict):
@@ -387,9 +388,10 @@ TOKENS = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 VALUED = {
-    "sudo": "-u -g -h -p", "doas": "-u", "nice": "-n", "env": "-u -C", "xargs": "-n -I -P -L -d",
+    "sudo": "-u -g -h -p -C", "doas": "-u", "nice": "-n", "env": "-u -C", "xargs": "-n -I -P -L -d",
     "timeout": "-s -k", "gtimeout": "-s -k", "ionice": "-c -n -p", "watch": "-n", "exec": "-a",
     "stdbuf": "-i -o -e", "time": "-f -o",
+    "uv": "--with --python -p --extra --group --project --directory --env-file",
 }  # fmt: skip
 
 
@@ -460,7 +462,7 @@ def closing_line(mark: str) -> re.Pattern[str]:
 
 
 def bare(kind: str, token: str) -> str:
-    if kind == "quoted" and token[1:-1].isalnum():
+    if kind == "quoted" and re.fullmatch(r"[\w./:@+-]+", token[1:-1]):
         return token[1:-1]
     return {"quoted": "\x01", "escaped": "\x01", "joint": " "}.get(kind, token)
 
@@ -470,14 +472,15 @@ def label_of(words: list[str]) -> str:
     if not words:
         return ""
     program = words[0].replace("\\", "/").split("/")[-1].lower().removesuffix(".exe")
-    rest = words[1:]
+    program, rest = "test" if program in ("[", "[[") else program, words[1:]
     if re.fullmatch(r"(python|pypy)(\d(\.\d+)?)?", program):
-        options = len(rest) - len(without_options(rest))
+        options = len(rest) - len(without_options(rest, "-X -W"))
         module = rest.index("-m") + 1 if "-m" in rest[:options] else len(rest)
-        return label_of(rest[module:]) if module < len(rest) else "python"
+        return (label_of(rest[module:]) if module < len(rest) else "") or "python"
     is_run = rest and (commands.RUNNERS.get(program) == 0 or rest[0] in commands.RUN_WORDS)
     if program in commands.RUNNERS and is_run:
-        return label_of(without_options(rest[commands.RUNNERS[program] :]))
+        valued = VALUED.get(program, "")
+        return label_of(without_options(rest[commands.RUNNERS[program] :], valued))
     if not is_name(program) or program in commands.NO_PROGRAM:
         return ""
     return subcommand(program, rest) if program in commands.WITH_SUBCOMMAND else program
@@ -512,16 +515,17 @@ def subcommand(program: str, rest: list[str]) -> str:
     if program == "pacman" and [word for word in rest if word.startswith("-S")]:
         return "pacman -s"
     rest = without_options(rest, "-C -c -f -n --prefix")
-    while rest and rest[0].startswith("+"):
+    while rest and (rest[0].startswith("+") or rest[0].isdigit()):
         rest = without_options(rest[1:], "-C -c -f -n --prefix")
     if not rest or not is_name(rest[0].lower()):
         return program
     word, after = rest[0].lower(), [*rest[1:], ""][0]
-    if program in ("npm", "pnpm", "yarn", "bun") and word in ("run", "exec") and after:
-        return f"{program} run {after.lower().split(':')[0][:24]}"
+    script = [*without_options(rest[1:]), ""][0]
+    if program in ("npm", "pnpm", "yarn", "bun") and word in ("run", "exec") and script:
+        return f"{program} run {script.lower().split(':')[0][:24]}"
     if program == "uv" and word == "pip" and after:
         return f"uv pip {after.lower()[:24]}"
-    is_list = after in ("-l", "--list", "list", "show") or (word == "tag" and not after)
+    is_list = after in ("-l", "-n", "--list", "list", "show") or (word == "tag" and not after)
     is_listed = program == "git" and word in ("tag", "stash") and is_list
     return f"git {word} list" if is_listed else f"{program} {word}"
 

@@ -42,12 +42,18 @@ def failed_commands(s: Session) -> Events:
 
 def missing_commands(s: Session) -> Events:
     """Shell calls that named a program the machine does not have (exit code 127)."""
-    return [(r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code == MISSING]
+    return [
+        (r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code % TRACEBACK == MISSING
+    ]
 
 
 def interrupted_commands(s: Session) -> Events:
     """Shell calls that ran out of time or were stopped (exit codes 124, 130, 137, 143)."""
-    return [(r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code in INTERRUPTED]
+    return [
+        (r.fact, 1)
+        for r in s.results
+        if r.does == tools.SHELL and r.code % TRACEBACK in INTERRUPTED
+    ]
 
 
 def tracebacks(s: Session) -> Events:

@@ -26,7 +26,7 @@ def merges(s: Session) -> Events:
 
 
 def git_rescues(s: Session) -> Events:
-    """Shell calls that went back: git revert, reset, restore, stash, bisect or reflog."""
+    """Shell calls that went back: git revert, reset, restore, stash or bisect."""
     return s.ran(command_kinds.RESCUES)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_achievements import tools
-from hermes_achievements.facts import BACKGROUND, CALLS
+from hermes_achievements.commands import BACKGROUND
+from hermes_achievements.facts import CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

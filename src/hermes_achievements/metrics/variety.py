@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_achievements import tools
-from hermes_achievements.facts import AT, BACKGROUND, Fact
+from hermes_achievements.commands import BACKGROUND
+from hermes_achievements.facts import AT, Fact
 from hermes_achievements.models import maker, normal_model
 
 if TYPE_CHECKING:
