@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import appends
 import lists
 import opening
+import scans
 import search
 import space
 import startup
@@ -28,6 +29,7 @@ BENCHMARKS: Final = {
     "appends": appends,
     "space": space,
     "search": search,
+    "achievements": scans,
     "startup": startup,
     "opening": opening,
 }

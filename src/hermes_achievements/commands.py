@@ -172,22 +172,22 @@ class _Reading:
         self.is_background &= kind == "blank"
         return match.end()
 
-    def _cut(self, token: str, end: int) -> int:
+    def _cut(self, cut: str, end: int) -> int:
         part = self._part
-        if token not in ("\n", ";"):
-            self.is_background = token == BACKGROUND
-        if self._outer and token == self._outer[-1][0]:
+        if cut not in ("\n", ";"):
+            self.is_background = cut == BACKGROUND
+        if self._outer and cut == self._outer[-1][0]:
             self._part = self._outer.pop()[1]
-        elif token in ("$(", "`"):
+        elif cut in ("$(", "`"):
             part.text += PLACEHOLDER
-            self._outer.append((")" if token == "$(" else "`", part))
+            self._outer.append((")" if cut == "$(" else "`", part))
             self._part = _Part(is_inside=True)
             self.parts.append(self._part)
         else:
-            part.end, part.then = token, _Part(is_inside=part.is_inside)
+            part.end, part.then = cut, _Part(is_inside=part.is_inside)
             self._part = part.then
             self.parts.append(self._part)
-            while token == "\n" and self._marks:
+            while cut == "\n" and self._marks:
                 end = self._behind_document(self._marks.pop(0), end)
         return end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_achievements.command_kinds import ANSWERING
@@ -23,8 +24,6 @@ from hermes_achievements.outcomes import FINE, is_failure
 from hermes_achievements.tools import SHELL, does
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hermes_achievements.calendar import Calendar
 
 Events = list[tuple[Fact, int]]
@@ -71,8 +70,12 @@ class Session:
         "calendar",
         "calls",
         "facts",
+        "failures",
+        "gaps",
         "is_conversation",
         "is_spoken_to",
+        "labels",
+        "programs",
         "replies",
         "results",
         "row",
@@ -91,7 +94,12 @@ class Session:
         self.calls: list[Call] = []
         self.results: list[Result] = []
         self.by: dict[str, list[Call]] = {}
+        self.labels: set[str] = set()
+        self.programs: set[str] = set()
         self._sort()
+        self.failures = [result for result in self.results if result.has_failed]
+        # Each message but the first, with the seconds since the one before.
+        self.gaps = [(two, two[AT] - one[AT]) for one, two in pairwise(self.facts)]
 
     def _sort(self) -> None:
         asked: dict[int, Call] = {}
@@ -117,6 +125,9 @@ class Session:
             call = Call(fact, tool, operation, words, told)
             self.calls.append(call)
             self.by.setdefault(operation, []).append(call)
+            if operation == SHELL:
+                self.labels.update(words)
+                self.programs.update(word.partition(" ")[0] for word in words)
             if stored[1]:
                 asked[stored[1]] = call
 
@@ -144,24 +155,27 @@ class Session:
             if not actions.isdisjoint(call.words)
         ]
 
-    def ran(self, labels: Iterable[str]) -> Events:
+    def ran(self, labels: frozenset[str]) -> Events:
         """One event for each shell call that ran one of these commands."""
-        calls = self.by.get(SHELL)
-        if not calls:
+        if labels.isdisjoint(self.labels):
             return []
-        wanted = labels if isinstance(labels, frozenset) else frozenset(labels)
-        return [(call.fact, 1) for call in calls if not wanted.isdisjoint(call.words)]
+        return [(call.fact, 1) for call in self.by[SHELL] if not labels.isdisjoint(call.words)]
 
     def ran_program(self, programs: frozenset[str]) -> Events:
         """One event for each shell call that ran one of these programs, whatever they did."""
-        calls = self.by.get(SHELL)
-        if not calls:
+        if programs.isdisjoint(self.programs):
             return []
         return [
             (call.fact, 1)
-            for call in calls
+            for call in self.by[SHELL]
             if any(word.partition(" ")[0] in programs for word in call.words)
         ]
+
+    def results_of(self, labels: frozenset[str]) -> list[Result]:
+        """The shell's results, if any of these commands was run at all."""
+        if labels.isdisjoint(self.labels):
+            return []
+        return [result for result in self.results if result.does == SHELL]
 
     def once(self, fact: Fact | None) -> Events:
         """One event at *fact*, if there is one."""
@@ -176,11 +190,3 @@ class Session:
     def first_said(self) -> Fact | None:
         """What a person said first; None outside conversations."""
         return self.said[0] if self.said and self.is_conversation else None
-
-    def gaps(self) -> Iterable[tuple[Fact, float]]:
-        """Each message but the first, with the seconds since the one before."""
-        previous = None
-        for fact in self.facts:
-            if previous is not None:
-                yield fact, fact[AT] - previous
-            previous = fact[AT]

@@ -48,12 +48,8 @@ def failures_overcome(s: Session) -> Events:
 
 def days_of_silence(s: Session) -> Events:
     """The longest pause after which a person took up a conversation again, in days."""
-    said = {id(fact) for fact in s.said}
-    return [
-        (fact, int(gap // DAY_SECONDS))
-        for fact, gap in s.gaps()
-        if gap >= DAY_SECONDS and id(fact) in said
-    ]
+    long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in s.gaps if gap >= DAY_SECONDS]
+    return [(fact, days) for fact, days in long if any(fact is one for one in s.said)]
 
 
 def hours_open(s: Session) -> Events:

@@ -32,18 +32,18 @@ def failed_calls(s: Session) -> Events:
 
     Exit code 1 of a program such as grep or diff is an answer, not a failure.
     """
-    return [(r.fact, 1) for r in s.results if r.has_failed]
+    return [(r.fact, 1) for r in s.failures]
 
 
 def failed_commands(s: Session) -> Events:
     """Shell calls that failed."""
-    return [(r.fact, 1) for r in s.results if r.has_failed and r.does == tools.SHELL]
+    return [(r.fact, 1) for r in s.failures if r.does == tools.SHELL]
 
 
 def missing_commands(s: Session) -> Events:
     """Shell calls that named a program the machine does not have (exit code 127)."""
     return [
-        (r.fact, 1) for r in s.results if r.does == tools.SHELL and r.code % TRACEBACK == MISSING
+        (r.fact, 1) for r in s.failures if r.does == tools.SHELL and r.code % TRACEBACK == MISSING
     ]
 
 
@@ -51,7 +51,7 @@ def interrupted_commands(s: Session) -> Events:
     """Shell calls that ran out of time or were stopped (exit codes 124, 130, 137, 143)."""
     return [
         (r.fact, 1)
-        for r in s.results
+        for r in s.failures
         if r.does == tools.SHELL and r.code % TRACEBACK in INTERRUPTED
     ]
 
@@ -63,16 +63,18 @@ def tracebacks(s: Session) -> Events:
 
 def passed_tests(s: Session) -> Events:
     """Test runs that passed; where the exit code is another command's, nobody knows."""
-    return [(r.fact, 1) for r in s.results if r.won(command_kinds.TESTS)]
+    return [(r.fact, 1) for r in s.results_of(command_kinds.TESTS) if r.won(command_kinds.TESTS)]
 
 
 def failed_tests(s: Session) -> Events:
     """Test runs that failed; where the exit code is another command's, nobody knows."""
-    return [(r.fact, 1) for r in s.results if r.lost(command_kinds.TESTS)]
+    return [(r.fact, 1) for r in s.results_of(command_kinds.TESTS) if r.lost(command_kinds.TESTS)]
 
 
 def recovered_calls(s: Session) -> Events:
     """Successes of a tool right after it had failed, in the same session."""
+    if not s.failures:
+        return []
     failing: dict[str, bool] = {}
     events: Events = []
     for r in s.results:
@@ -84,6 +86,8 @@ def recovered_calls(s: Session) -> Events:
 
 def stubborn_recoveries(s: Session) -> Events:
     """Successes after ten or more failed calls in a row."""
+    if len(s.failures) < STUBBORN:
+        return []
     row = 0
     events: Events = []
     for r in s.results:
@@ -100,7 +104,7 @@ def test_comebacks(s: Session) -> Events:
     """Passing test runs after five or more failing ones in a row."""
     row = 0
     events: Events = []
-    for r in s.results:
+    for r in s.results_of(command_kinds.TESTS):
         if r.lost(command_kinds.TESTS):
             row += 1
         elif r.won(command_kinds.TESTS):
@@ -126,7 +130,7 @@ def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
     """One event each time all steps were taken in order; one call may take several."""
     position = 0
     events: Events = []
-    for r in s.results:
+    for r in s.results_of(steps[-1][1]):
         while _is_taken(steps[position], r):
             position += 1
             if position == len(steps):
@@ -143,6 +147,8 @@ def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
 
 def quick_fixes(s: Session) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
+    if command_kinds.TESTS.isdisjoint(s.labels) or not s.failures:
+        return []
     failed_at: float | None = None
     is_edited = False
     events: Events = []
@@ -187,6 +193,8 @@ def researched_writes(s: Session) -> Events:
 
 def recalled_work(s: Session) -> Events:
     """Sessions that looked up an old conversation and then changed a file or committed."""
+    if tools.RECALL not in s.by:
+        return []
     is_recalled = False
     for r in s.results:
         if r.does == tools.RECALL and not r.has_failed:
@@ -202,6 +210,6 @@ def _changes_something(result: Result) -> bool:
 
 def flawless_sessions(s: Session) -> Events:
     """Sessions with at least 25 tool results, none of which is a failure."""
-    if len(s.results) < FLAWLESS_CALLS or any(r.has_failed for r in s.results):
+    if len(s.results) < FLAWLESS_CALLS or s.failures:
         return []
     return [(s.results[FLAWLESS_CALLS - 1].fact, 1)]

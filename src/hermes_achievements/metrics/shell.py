@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 def commits(s: Session) -> Events:
     """Shell calls that ran `git commit`."""
-    return s.ran({"git commit"})
+    return s.ran(frozenset({"git commit"}))
 
 
 def pushes(s: Session) -> Events:
     """Shell calls that ran `git push`."""
-    return s.ran({"git push"})
+    return s.ran(frozenset({"git push"}))
 
 
 def merges(s: Session) -> Events:
@@ -32,7 +32,7 @@ def git_rescues(s: Session) -> Events:
 
 def git_tags(s: Session) -> Events:
     """Shell calls that ran `git tag`."""
-    return s.ran({"git tag"})
+    return s.ran(frozenset({"git tag"}))
 
 
 def test_runs(s: Session) -> Events:

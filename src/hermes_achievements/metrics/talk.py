@@ -106,8 +106,8 @@ def returns_after_month(s: Session) -> Events:
 
 
 def _returns(s: Session, days: int) -> Events:
-    said = {id(fact) for fact in s.said}
-    return [(f, 1) for f, gap in s.gaps() if gap >= days * DAY_SECONDS and id(f) in said]
+    long = [fact for fact, gap in s.gaps if gap >= days * DAY_SECONDS]
+    return [(fact, 1) for fact in long if any(fact is one for one in s.said)]
 
 
 def weekend_conversations(s: Session) -> Events:
@@ -147,7 +147,7 @@ def active_seconds(s: Session) -> Events:
     """Seconds of being at it: between messages at most five minutes apart."""
     if not s.is_spoken_to:
         return []
-    return [(fact, int(gap)) for fact, gap in s.gaps() if 1 <= gap <= PAUSE_SECONDS]
+    return [(fact, int(gap)) for fact, gap in s.gaps if 1 <= gap <= PAUSE_SECONDS]
 
 
 def pure_talks(s: Session) -> Events:

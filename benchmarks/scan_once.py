@@ -1,0 +1,55 @@
+"""One cold scan of a history in a process of its own; prints its figures as JSON."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+from hermes_achievements.scanner import Progress, Scanner
+from hermes_achievements.values import values_of
+from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.opening import open_history
+
+
+def main(database: str, folder: str) -> None:
+    """Scan *database*, with the ledger in *folder*."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ledger = LedgerFile(Path(folder) / "state.db")
+    scanner = Scanner(
+        functools.partial(open_history, database), ledger, "UTC", processes=os.cpu_count()
+    )
+    firsts: list[float] = []
+    partials = 0
+
+    def report(_progress: Progress) -> None:
+        nonlocal partials
+        partials += 1
+        if not firsts:
+            firsts.append(time.monotonic() - began)
+
+    began = time.monotonic()
+    scan = scanner.refresh(on_progress=report)
+    wall = time.monotonic() - began
+    mine, workers = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    ledger.close()
+    found = {
+        "wall": wall,
+        "cpu": mine.ru_utime + mine.ru_stime + workers.ru_utime + workers.ru_stime,
+        "first_partial": firsts[0] if firsts else wall,
+        "partials": partials,
+        "peak_mb": (max(mine.ru_maxrss, workers.ru_maxrss) - before) / 1000,
+        "ledger_mb": ledger.size() / 1e6,
+        "tool_calls": values_of(scan.tally).get("total_tool_calls", 0),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,289 @@
+"""Scanning a history for achievements: the first time, ever after, and while serving."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from figures import Figure, median, percentile
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.scanner import Scanner
+from hermes_achievements.workers import Job, do_job
+from hermes_core.zones import find_zone
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.opening import open_history
+from history import PRESETS, make
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_achievements.history import History
+    from surroundings import Surroundings
+
+HERE: Final = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "tests"))  # the reference lives with the tests
+
+from achievements import naive  # noqa: E402 - the path is set up above
+
+COLUMNS: Final = """
+    SELECT id, session_id, role, timestamp, tool_calls, tool_name, tool_call_id,
+           CASE role WHEN 'tool' THEN CAST(content AS BLOB) ELSE substr(content, 1, 200) END
+    FROM messages
+"""
+SAMPLE: Final = 25  # sessions that the slow ways are measured on
+# How a program counts that looks for words: one pass over all text for each of its numbers.
+WORDS: Final = [
+    re.compile(rf"\b(?:{pair.replace('/', '|')})\w*", re.IGNORECASE)
+    for pair in (
+        "error/trace", "plan/build", "git/push", "docker/image", "test/pass", "file/path",
+        "code/line", "merge/view", "fail/stop", "read/seek", "write/save", "list/sort",
+        "open/shut", "close/start", "store/keep", "count/sum", "check/look", "load/take",
+        "drop/cut", "apply/use", "retry/again", "parse/split", "find/hunt", "set/put",
+        "token/word", "queue/wait", "page/leaf", "row/line", "user/who", "batch/group",
+        "lock/key", "path/way", "reply/answer", "event/fact", "index/entry", "config/option",
+        "session/talk", "message/text",
+    )
+]  # fmt: skip
+
+
+def measure(around: Surroundings) -> list[Figure]:
+    """Every figure of this benchmark."""
+    path = around.history("seeds")
+    return [
+        *_cold(around, path),
+        *_slow_ways(path),
+        *_warm(around),
+        *_append(around),
+        _served(around, path),
+        *_growth(around),
+    ]
+
+
+def _scan(path: Path, folder: Path) -> dict[str, float]:
+    command = [sys.executable, str(HERE / "scan_once.py"), str(path), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _cold(around: Surroundings, path: Path) -> list[Figure]:
+    with around.folder() as folder:
+        _plain_read(path)  # both find the pages where the other left them
+        found = _scan(path, folder)
+        reading = _plain_read(path)
+    return [
+        Figure("cold scan, wall", found["wall"], "s"),
+        Figure("cold scan, CPU", found["cpu"], "s", reading, limit=8, limits="ratio"),
+        Figure("first partial after", found["first_partial"], "s", limit=1),
+        Figure("peak memory of a process", found["peak_mb"], "MB", limit=200),
+        Figure("ledger", found["ledger_mb"], "MB", path.stat().st_size / 1e6),
+    ]
+
+
+def _plain_read(path: Path) -> float:
+    """CPU seconds to read the same columns, row by row, and do nothing with them."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        began = time.process_time()
+        for _row in connection.execute(COLUMNS):
+            pass
+        return time.process_time() - began
+
+
+def _slow_ways(path: Path) -> list[Figure]:
+    with closing(open_history(str(path))) as history:
+        ids = [one for one, _ in history.everything()[:SAMPLE]]
+        past = naive.Past(
+            [row for one in ids if (row := history.session(one))],
+            {one: list(history.rows(one)) for one in ids},
+        )
+        ours = min(_ours(history, ids) for _ in range(3))
+        reference = _reference(past)
+        words = _by_words(path, ids)
+    return [
+        Figure("our CPU, to the naive reference", ours, "s", reference, 1 / 80, "ratio"),
+        Figure("our CPU, to looking for words", ours, "s", words, 1 / 80, "ratio"),
+    ]
+
+
+def _ours(history: History, ids: list[str]) -> float:
+    began = time.process_time()
+    do_job(Job([(one, None) for one in ids], True, 1), history, Calendar(find_zone("UTC")))
+    return time.process_time() - began
+
+
+def _reference(past: naive.Past) -> float:
+    zone = find_zone("UTC")
+    began = time.process_time()
+    for metric in naive.COUNTS:
+        naive.count_by_day(metric, past, zone)
+        naive.max_in_session(metric, past, zone)
+    for metric in naive.PEAKS:
+        naive.peak(metric, past, zone)
+    for metric in naive.VARIETY:
+        naive.variety(metric, past, zone)
+    return time.process_time() - began
+
+
+def _by_words(path: Path, ids: list[str]) -> float:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        sql = "SELECT content, tool_calls FROM messages WHERE session_id = ?"
+        began = time.process_time()
+        for one in ids:
+            rows = connection.execute(sql, (one,)).fetchall()
+            text = "\n".join(part for row in rows for part in row if part)
+            for pattern in WORDS:
+                len(pattern.findall(text))
+        return time.process_time() - began
+
+
+def _warm(around: Surroundings) -> list[Figure]:
+    """What a refresh costs when 0, 1 and 100 sessions have changed."""
+    with around.copy("seeds") as path, SessionDB(path) as db:
+        db.wait_for_index(600)
+        scanner = _scanner(path)
+        scanner.refresh()
+        scanner.refresh()
+        ids = [one for one, _ in db.history().everything()[:100]]
+        figures = []
+        for number, limit in ((0, 20), (1, 30), (100, 500)):
+            times = []
+            for _ in range(around.rounds(10)):
+                for one in ids[:number]:
+                    db.append_message(one, "user", "one more thing")
+                began = time.process_time()
+                scanner.refresh()
+                times.append(1000 * (time.process_time() - began))
+            name = f"refresh, {number} sessions changed, CPU"
+            figures.append(Figure(name, median(times), "ms", limit=limit))
+        return figures
+
+
+def _scanner(path: Path) -> Scanner:
+    return Scanner(functools.partial(open_history, str(path)), LedgerFile(path), "UTC")
+
+
+def _append(around: Surroundings) -> list[Figure]:
+    """Appending with a ledger that follows, against appending without one."""
+    with around.copy("small") as path, SessionDB(path) as db:
+        session_id = db.list_sessions_rich(limit=1)[0]["id"]
+        scanner = _scanner(path)
+        scanner.refresh()
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for number in range(around.rounds(400)):
+            is_followed = number % 2 == 0
+            for _ in range(8):
+                began = time.perf_counter()
+                db.append_message(session_id, "user", "a line\n" * 500)
+                times[is_followed].append(1000 * (time.perf_counter() - began))
+            if is_followed:
+                scanner.refresh()
+    ours, bare = median(times[True]), median(times[False])
+    return [Figure("append with a ledger following", ours, "ms", bare, limit=1.1, limits="ratio")]
+
+
+def _served(around: Surroundings, path: Path) -> Figure:
+    """GET /achievements over HTTP while a whole scan runs."""
+    with around.folder() as home:
+        (home / "state.db").symlink_to(path)
+        with _server(home) as address:
+            _get(f"{address}/achievements")
+            times: list[float] = []
+            _wait_for_idle(address)
+            scan = threading.Thread(target=_post, args=(f"{address}/rescan?full=true",))
+            scan.start()
+            while scan.is_alive():
+                began = time.perf_counter()
+                _get(f"{address}/achievements")
+                times.append(1000 * (time.perf_counter() - began))
+                time.sleep(0.01)
+    return Figure(
+        f"GET while scanning, p95 of {len(times)}", percentile(times, 0.95), "ms", limit=20
+    )
+
+
+@contextlib.contextmanager
+def _server(home: Path) -> Iterator[str]:
+    environment = {**os.environ, "HERMES_HOME": str(home)}
+    server = subprocess.Popen(
+        [sys.executable, str(HERE / "serve_achievements.py")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def _get(address: str) -> Any:
+    with urllib.request.urlopen(address, timeout=600) as answer:  # noqa: S310 - our own server
+        return json.load(answer)
+
+
+def _post(address: str) -> None:
+    request = urllib.request.Request(address, method="POST")  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310 - as above
+        answer.read()
+
+
+def _wait_for_idle(address: str) -> None:
+    while _get(f"{address}/scan-status")["state"] == "running":
+        time.sleep(0.2)
+
+
+def _growth(around: Surroundings) -> list[Figure]:
+    """CPU seconds per message of histories twice and four times as long: all the same."""
+    figures: list[Figure] = []
+    base = 0.0
+    for factor in (1, 2, 4):
+        path = _enlarged(around, factor)
+        with around.folder() as folder:
+            found = _scan(path, folder)
+            _plain_read(path)
+        messages = _size(around, factor).messages
+        per_message = 1e6 * found["cpu"] / messages
+        base = base or per_message
+        figures.append(
+            Figure(f"{messages:,} messages: CPU each", per_message, "µs", base, 1.3, "ratio")
+        )
+    return figures
+
+
+def _size(around: Surroundings, factor: int) -> Any:
+    seeds = PRESETS["seeds"]
+    part = 50 if around.is_quick else 1
+    return replace(
+        seeds,
+        sessions=factor * seeds.sessions // part,
+        messages=factor * seeds.messages // part,
+        total_bytes=None,
+        has_search=False,
+        kind="native",
+    )
+
+
+def _enlarged(around: Surroundings, factor: int) -> Path:
+    """A history without another program's search index, which no scan reads."""
+    path = around.data / f"growth-{factor}{'-quick' if around.is_quick else ''}.db"
+    if not path.exists():
+        size = _size(around, factor)
+        print(f"making {path.name}: {size.sessions:,} sessions, {size.messages:,} messages …")
+        make(path, size)
+    return path
