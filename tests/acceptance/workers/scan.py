@@ -1,0 +1,45 @@
+"""Scan a history for statistics, with two processes, saving as often as it can.
+
+scan.py REPORT DATABASE LEDGER_FOLDER
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+
+from reporting import Report
+
+from hermes_achievements.scanner import Progress, Scanner
+from hermes_core.errors import HermesError
+from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.opening import open_history
+
+
+def main() -> None:
+    """Scan, and say how it went."""
+    report = Report()
+    database, folder = sys.argv[2:4]
+    scanner = Scanner(
+        functools.partial(open_history, database),
+        LedgerFile(Path(folder) / "state.db"),
+        "UTC",
+        processes=2,
+        save_seconds=0,
+    )
+
+    def tell(progress: Progress) -> None:
+        report.say("progress", sessions=progress.sessions)
+
+    report.say("began")
+    try:
+        scan = scanner.refresh(on_progress=tell)
+    except HermesError as error:
+        report.say("failed", error=str(error))
+    else:
+        report.say("done", mode=scan.mode, rescanned=scan.rescanned, reused=scan.reused)
+
+
+if __name__ == "__main__":  # the scanner's own processes import this module again
+    main()
