@@ -56,7 +56,8 @@ class Records:
     def snapshot(self) -> dict[str, Any] | None:
         """The last complete snapshot; None when there is none of use."""
         found = self._read(SNAPSHOT)
-        if not isinstance(found.get("achievements"), list) or "generated_at" not in found:
+        is_ours = found.get("version") == VERSION  # the original's has the same name
+        if not is_ours or not isinstance(found.get("achievements"), list):
             return None
         return found
 

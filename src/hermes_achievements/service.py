@@ -12,6 +12,7 @@ import time
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from zlib import crc32
 
 from hermes_achievements import catalogue as catalogue_module
 from hermes_achievements.dating import Line
@@ -88,6 +89,11 @@ class Service:
         kept = tuple(one for one in everything if one.id not in hidden)
         return catalogue_module.Catalogue(everything.tiers, everything.categories, kept)
 
+    @cached_property
+    def catalogue_id(self) -> int:
+        """What tells this catalogue from another one."""
+        return crc32(repr(self.catalogue.achievements).encode())
+
     # Answering
 
     def evaluate(
@@ -117,6 +123,8 @@ class Service:
         """Whether the snapshot is partial, old, or older than the history."""
         if snapshot.get("scan_meta", {}).get("mode") == "in_progress":
             return True
+        if snapshot.get("catalogue_id") != self.catalogue_id:
+            return True  # achievements were added, changed or hidden
         age = self._clock.now() - float(snapshot.get("generated_at") or 0)
         return age > SNAPSHOT_TTL_SECONDS or age < 0 or self._has_history_moved()
 
@@ -287,6 +295,7 @@ class Service:
             **counts(shown),
             "aggregate": values,
             "scan_meta": meta,
+            "catalogue_id": self.catalogue_id,
             "scan_id": uuid.uuid4().hex,
             "error": None,
             "is_stale": meta.get("mode") in ("pending", "in_progress"),

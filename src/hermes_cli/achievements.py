@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core import paths
 from hermes_core.config_file import ConfigFile
+from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,8 @@ def folder() -> Path:
 
 def is_enabled() -> bool:
     """Whether the user wants achievements at all."""
+    if not is_mentioned("achievements.enabled"):
+        return True
     return ConfigFile.of_home().settings().get_bool("achievements.enabled")
 
 

@@ -73,7 +73,7 @@ COMMANDS = [
     "git\tpush\r\ngit tag",
 ]
 # What these run and what the exit code tells about it, by the documentation of `labels`.
-DISPUTED_COMMANDS = {
+TRICKY_COMMANDS = {
     "uv run python -m pytest": ["pytest"],
     "sudo -u postgres psql": ["psql"],
     "nice -n 5 make": ["make"],
@@ -399,7 +399,7 @@ def kind_of(config: str, source: str, parent_end: str | None) -> str:
     return "continuation" if parent_end == "compression" else "conversation"
 
 
-# --- disputed histories ------------------------------------------------------------------
+# --- tricky histories --------------------------------------------------------------------
 
 
 def result_row(row_id: int, content: bytes, **columns: Any) -> MessageRow:
@@ -421,7 +421,7 @@ def branched(parent: list[MessageRow], rows: list[MessageRow]) -> naive.Past:
 
 
 TRACED = json.dumps({"output": TRACE, "exit_code": 130}).encode()
-DISPUTED_HISTORIES = {
+TRICKY_HISTORIES = {
     # Ctrl-C in a Python program: 130 and a traceback.
     "interrupted with a traceback": alone(result_row(1, TRACED, tool_name="terminal")),
     # The row names no tool; the call it answers does.
@@ -481,18 +481,16 @@ def test_labels_equal_the_reference(command: str) -> None:
     assert list(labels(command)) == naive.shell_labels(command)
 
 
-@pytest.mark.parametrize("command", DISPUTED_COMMANDS)
-def test_the_reference_knows_what_disputed_commands_run(command: str) -> None:
-    assert naive.shell_labels(command) == DISPUTED_COMMANDS[command]
+@pytest.mark.parametrize("command", TRICKY_COMMANDS)
+def test_the_reference_knows_what_tricky_commands_run(command: str) -> None:
+    assert naive.shell_labels(command) == TRICKY_COMMANDS[command]
 
 
-@pytest.mark.xfail(strict=True, reason="labels() reads these differently; see the reference")
-@pytest.mark.parametrize("command", DISPUTED_COMMANDS)
-def test_disputed_commands(command: str) -> None:
-    assert list(labels(command)) == DISPUTED_COMMANDS[command]
+@pytest.mark.parametrize("command", TRICKY_COMMANDS)
+def test_tricky_commands(command: str) -> None:
+    assert list(labels(command)) == TRICKY_COMMANDS[command]
 
 
-@pytest.mark.xfail(strict=True, reason="the metrics count these differently from the reference")
-@pytest.mark.parametrize("name", DISPUTED_HISTORIES)
-def test_disputed_histories(name: str) -> None:
-    assert differences(DISPUTED_HISTORIES[name]) == {}
+@pytest.mark.parametrize("name", TRICKY_HISTORIES)
+def test_tricky_histories(name: str) -> None:
+    assert differences(TRICKY_HISTORIES[name]) == {}

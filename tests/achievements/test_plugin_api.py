@@ -289,6 +289,16 @@ def test_the_originals_newer_place_is_read_once(
     plugin._SERVICE.close()
 
 
+def test_switched_off_means_off(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
+) -> None:
+    monkeypatch.setenv("HERMES_ACHIEVEMENTS_ENABLED", "false")
+    answer = client.get(f"{PREFIX}/achievements")
+    assert answer.status_code == 403
+    assert "achievements.enabled" in answer.json()["detail"]
+    assert not (hermes_home / "statistics.db").exists()
+
+
 def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
     life.say()
     one, two = load_plugin(), load_plugin()

@@ -11,7 +11,7 @@ import time
 from typing import Any, Final
 
 import orjson
-from fastapi import APIRouter, Body, HTTPException, Query, Response
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Response
 
 from hermes_achievements import export, views
 from hermes_achievements.memory_ledger import MemoryLedger
@@ -27,7 +27,13 @@ UNLIMITED: Final = -1
 PROGRESS_EVERY: Final = 250
 CONFIRM_SECONDS: Final = 60.0
 
-router = APIRouter()
+
+def _require_enabled() -> None:
+    if not achievements.is_enabled():
+        raise HTTPException(403, "achievements are switched off (setting achievements.enabled)")
+
+
+router = APIRouter(dependencies=[Depends(_require_enabled)])
 _SERVICE: Final = achievements.service()
 _CONFIRMATIONS: Final[dict[str, float]] = {}
 

@@ -1,0 +1,367 @@
+"""What the plain reference knows of rows: which count, what they say, how calls went."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from achievements.naive_shell import shell_labels
+from hermes_achievements import command_kinds, models, paths, tools
+from hermes_achievements.history import MessageRow, SessionRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+TRACE = "Traceback (most recent call last)"
+EXIT_LINE = re.compile(
+    r"\W{0,3}(process )?exit(ed)?( with)?( code| status)?[ :=]+(?P<code>-?\d{1,5})\W{0,3}",
+    re.IGNORECASE | re.ASCII,
+)
+CLEAN = (
+    "cli_close new_session session_reset tui_close agent_close branched compression "
+    "cron_complete resumed_other session_switch user_exit idle daily"
+)
+NOTABLE = {
+    "01-01": "new year", "02-14": "valentine's day", "02-29": "leap day", "03-14": "pi day",
+    "04-01": "april fools' day", "05-04": "star wars day", "10-31": "halloween",
+    "12-24": "christmas eve", "12-31": "new year's eve",
+}  # fmt: skip
+
+
+class Past(NamedTuple):
+    """A whole history."""
+
+    sessions: list[SessionRow]
+    messages: dict[str, list[MessageRow]]
+
+
+class Talk(NamedTuple):
+    """The rows of one session that count, in the order in which they happened."""
+
+    row: SessionRow
+    rows: list[MessageRow]
+    zone: tzinfo
+
+
+class Call(NamedTuple):
+    """A tool call as it was stored."""
+
+    row: MessageRow
+    tool: str
+    mark: str
+    arguments: dict[str, Any]
+
+
+class Result(NamedTuple):
+    """A tool's answer; `call` is the one it answers."""
+
+    row: MessageRow
+    tool: str
+    call: Call | None
+    has_failed: bool
+    exit_code: int
+    has_trace: bool
+
+
+Events = list[tuple[MessageRow, int]]
+
+
+# --- rows that count ---------------------------------------------------------------------
+
+
+def talks(past: Past, zone: tzinfo) -> Iterator[Talk]:
+    for session in past.sessions:
+        rows = [row for row in past.messages.get(session.id, []) if adds(row) and not row.is_copy]
+        if session.kind in ("branch", "continuation"):
+            rows = without_copies(session, rows, past.messages.get(session.parent_id or "", []))
+        yield Talk(session, sorted(rows, key=lambda row: (row.at, row.id)), zone)
+
+
+def adds(row: MessageRow) -> bool:
+    return row.role in ("tool", "assistant") or (row.role == "user" and not row.is_observed)
+
+
+def without_copies(
+    session: SessionRow, rows: list[MessageRow], parents: list[MessageRow]
+) -> list[MessageRow]:
+    unused = [likeness(row) for row in parents]
+    kept = []
+    for row in rows:
+        if row.at <= session.started_at + 60 and likeness(row) in unused:
+            unused.remove(likeness(row))
+        else:
+            kept.append(row)
+    return kept
+
+
+def likeness(row: MessageRow) -> tuple[str, str, bytes, bytes]:
+    mark = row.call_id or "" if row.role == "tool" else ""
+    return (row.role, mark, (row.tool_calls or b"")[:200], (row.content or b"")[:200])
+
+
+# --- what rows say -----------------------------------------------------------------------
+
+
+def loaded(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def does(tool: str) -> str:
+    for name in (tool, tool.lower()):
+        if name in tools.DOES:
+            return tools.DOES[name]
+    if tool.lower().startswith("browser_"):
+        return tools.BROWSER
+    return tools.MCP if re.match("mcp[_-]", tool.lower()) else tools.OTHER
+
+
+def calls_of(row: MessageRow) -> list[Call]:
+    found = loaded(row.tool_calls) if row.role == "assistant" else None
+    calls = []
+    for one in found if isinstance(found, list) else []:
+        if not isinstance(one, dict):
+            continue
+        function = one["function"] if isinstance(one.get("function"), dict) else one
+        name, mark = function.get("name"), one.get("id") or one.get("call_id")
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            arguments = loaded(arguments)
+        if isinstance(name, str) and name:
+            mark = mark if isinstance(mark, str) else ""
+            arguments = arguments if isinstance(arguments, dict) else {}
+            calls.append(Call(row, name[:64], mark, arguments))
+    return calls
+
+
+def calls(talk: Talk, *operations: str) -> list[Call]:
+    found = [call for row in talk.rows for call in calls_of(row)]
+    return [call for call in found if not operations or does(call.tool) in operations]
+
+
+def labels(call: Call) -> list[str]:
+    """What a shell call ran."""
+    return [label.rstrip("~?") for label in told(call)]
+
+
+def told(call: Call) -> list[str]:
+    """What a shell call ran, with `~` or `?` where the exit code does not tell all about it."""
+    command = call.arguments.get("command") or call.arguments.get("cmd") or ""
+    found = shell_labels(command) if isinstance(command, str) else []
+    return [*found, "&"] if call.arguments.get("background") is True else found
+
+
+def files(call: Call) -> list[tuple[str, str]]:
+    """The files a call names, as extension and path."""
+    named: list[Any] = []
+    for key in paths.KEYS:
+        value = call.arguments.get(key)
+        named += [value] if isinstance(value, str) else []
+        for one in value[:50] if isinstance(value, list) else []:
+            path = one.get("path") or one.get("file_path") if isinstance(one, dict) else one
+            named.append(path if isinstance(path, str) else "")
+    patch = call.arguments.get("patch") or call.arguments.get("diff")
+    if not named and isinstance(patch, str):
+        named = patched_files(patch)[:50]
+    return [file for path in named if (file := file_of(path))]
+
+
+def patched_files(patch: str) -> list[str]:
+    found = []
+    for line in patch.split("\n"):
+        for start in ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ "):
+            if line.startswith(start):
+                path = line.removeprefix(start).split("\t")[0]
+                found.append(path.removeprefix("b/") if start == "+++ " else path)
+    return [path for path in found if path and not path[0].isspace()]
+
+
+def file_of(path: str) -> tuple[str, str] | None:
+    path = path.strip().replace("\\", "/")
+    if not path or path.endswith("/") or "\n" in path:
+        return None
+    path = posixpath.normpath(path)
+    if path in (".", "..", "/dev/null"):
+        return None
+    name = path.split("/")[-1].lower()
+    before, dot, ending = name.rpartition(".")
+    is_extension = before and dot and re.fullmatch("[a-z0-9_+-]{1,12}", ending)
+    kind = paths.SAME.get(ending, ending) if is_extension else ""
+    return paths.NAMED.get(name, kind), path
+
+
+# --- how calls went ----------------------------------------------------------------------
+
+
+def results(talk: Talk) -> list[Result]:
+    found = []
+    for position, row in enumerate(talk.rows):
+        if row.role == "tool":
+            call = answered(talk.rows[:position], row)
+            name = (row.tool_name or "")[:64]
+            tool = call.tool if call else name
+            failed, code, trace = outcome(row.content or b"", does(name or tool))
+            if call and code == 1 and not trace and is_question(call):
+                failed, code = False, 0
+            found.append(Result(row, tool, call, failed, code, trace))
+    return found
+
+
+def is_question(call: Call) -> bool:
+    """Whether exit code 1 is an answer of the last command."""
+    return does(call.tool) == tools.SHELL and any(
+        label in command_kinds.ANSWERING for label in told(call)[-1:]
+    )
+
+
+def answered(before: list[MessageRow], row: MessageRow) -> Call | None:
+    for earlier in reversed(before):
+        for call in reversed(calls_of(earlier)) if row.call_id else []:
+            if call.mark == row.call_id:
+                return call
+    return None
+
+
+def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
+    """Whether the call failed, with which exit code, and whether it shows a traceback."""
+    content = content.lstrip()
+    result = loaded(content) if content.startswith(b"{") else None
+    is_running = operation in tools.RUNNING_OPERATIONS
+    if isinstance(result, dict):
+        trace = is_running and shows_trace(result)
+        code = exit_code(result)
+        failed = is_error(result)
+    else:
+        trace = is_running and shows_trace(content.decode(errors="replace"))
+        code = printed_code(content) if operation == tools.SHELL else None
+        failed = False
+    if code is None:
+        return failed or trace, 0, trace
+    return code != 0, as_shells_see(code), trace
+
+
+def is_error(result: dict[str, Any]) -> bool:
+    status = result.get("status")
+    bad = ("error", "failed", "failure", "timeout", "timed_out")
+    is_bad = isinstance(status, str) and status.lower() in bad
+    return bool(result.get("error")) or result.get("success") is False or is_bad
+
+
+def exit_code(result: dict[str, Any]) -> int | None:
+    keys = ("exit_code", "returncode", "return_code", "exitCode", "exit_status")
+    codes = [result[key] for key in keys if type(result.get(key)) is int]
+    return codes[0] if codes else None
+
+
+def as_shells_see(code: int) -> int:
+    if -128 < code < 0:
+        code = 128 - code
+    return code % 256 or (1 if code else 0)
+
+
+def shows_trace(value: Any) -> bool:
+    if isinstance(value, str):
+        return any(line.startswith(TRACE) for line in value.split("\n"))
+    values = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(values, list) and any(shows_trace(one) for one in values)
+
+
+def printed_code(content: bytes) -> int | None:
+    """The exit code on a line of its own, within 160 bytes of either end."""
+    start = 0
+    for line in content.split(b"\n"):
+        end = start + len(line)
+        is_near = end < 160 or start - 1 >= len(content) - 160 or len(content) <= 320
+        match = EXIT_LINE.fullmatch(line.decode("latin-1"))
+        if is_near and match:
+            return int(match["code"])
+        start = end + 1
+    return None
+
+
+def commands_of(result: Result) -> list[str]:
+    call = result.call
+    return told(call) if call and does(call.tool) == tools.SHELL else []
+
+
+def won(result: Result, wanted: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have gone well."""
+    known = {label.rstrip("~") for label in commands_of(result)}
+    return not result.has_failed and bool(known & wanted)
+
+
+def lost(result: Result, wanted: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have failed."""
+    return result.has_failed and bool({*commands_of(result)} & wanted)
+
+
+# --- what talks are ----------------------------------------------------------------------
+
+
+def is_conversation(talk: Talk) -> bool:
+    return talk.row.kind in ("conversation", "branch")
+
+
+def is_spoken_to(talk: Talk) -> bool:
+    return talk.row.kind in ("conversation", "branch", "continuation")
+
+
+def said(talk: Talk) -> list[MessageRow]:
+    return [row for row in talk.rows if row.role == "user"] if is_spoken_to(talk) else []
+
+
+def replies(talk: Talk) -> list[MessageRow]:
+    return [row for row in talk.rows if row.role == "assistant" and not calls_of(row)]
+
+
+def began(talk: Talk) -> list[MessageRow]:
+    """The first thing a person said in a conversation of its own, as a list of one."""
+    return said(talk)[:1] if is_conversation(talk) else []
+
+
+def last(talk: Talk) -> list[MessageRow]:
+    return talk.rows[-1:]
+
+
+def gaps(talk: Talk) -> list[tuple[MessageRow, float]]:
+    return [(row, row.at - talk.rows[position].at) for position, row in enumerate(talk.rows[1:])]
+
+
+def local(talk: Talk, row: MessageRow) -> datetime:
+    return moment(row.at, talk.zone)
+
+
+def moment(at: float, zone: tzinfo) -> datetime:
+    first = datetime(1970, 1, 2, tzinfo=UTC).timestamp()
+    final = datetime(9998, 1, 1, tzinfo=UTC).timestamp()
+    return datetime.fromtimestamp(min(max(at, first), final), zone)
+
+
+def model(talk: Talk) -> str:
+    name = talk.row.model.strip().lower().split("/")[-1].replace("_", "-")
+    if name in ("", "none", "null", "unknown"):
+        return ""
+    while True:
+        match = models.SUFFIX.search(name)
+        if match is None or match.start() == 0:
+            break
+        name = name[: match.start()]
+    return re.sub(r"(?<=\d)-(?=\d{1,2}(-|$))", ".", name)
+
+
+def maker(talk: Talk) -> str:
+    name = model(talk)
+    for family, made_by in models.FAMILIES:
+        rest = name.removeprefix(family)
+        if rest != name and not rest[:1].isalpha():
+            return made_by
+    parts = talk.row.model.strip().lower().split("/")
+    if not name or len(parts) > 1:
+        return parts[-2] if name else ""
+    return re.split(r"[-:.\d]", name)[0] or name

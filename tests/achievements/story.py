@@ -1,0 +1,65 @@
+"""A session told in a few words, as the metrics see it: no store, no scanner."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.facts import read_book
+from hermes_achievements.history import MessageRow, SessionRow
+from hermes_achievements.session_view import Session
+
+MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
+
+
+class Story:
+    """Rows of one session; every step takes a second."""
+
+    def __init__(self, at: float = MONDAY_NOON, **session: Any) -> None:
+        self._session = SessionRow("s", started_at=at, **session)
+        self._rows: list[MessageRow] = []
+        self._at = at
+
+    def wait(self, seconds: float) -> Story:
+        self._at += seconds
+        return self
+
+    def say(self, text: str = "please", **columns: Any) -> Story:
+        return self._add("user", text.encode(), length=len(text), **columns)
+
+    def answer(self, text: str = "done") -> Story:
+        return self._add("assistant", text.encode())
+
+    def use(self, tool: str, result: Any = "ok", **arguments: Any) -> Story:
+        self.call((tool, arguments))
+        content = result if isinstance(result, str) else json.dumps(result)
+        return self._add("tool", content.encode(), tool_name=tool, call_id=f"c{self._rows[-1].id}")
+
+    def call(self, *calls: tuple[str, dict[str, Any]]) -> Story:
+        """One message that calls several tools; their results are not told."""
+        number = len(self._rows) + 1
+        stored = [
+            {"id": f"c{number}", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+            for tool, arguments in calls
+        ]
+        return self._add("assistant", None, tool_calls=json.dumps(stored).encode())
+
+    def shell(self, command: str, exit_code: int = 0, output: str = "", **more: Any) -> Story:
+        result = {"output": output, "exit_code": exit_code, "error": None}
+        return self.use("terminal", result, command=command, **more)
+
+    def times(self, number: int, command: str, exit_code: int = 0) -> Story:
+        for _ in range(number):
+            self.shell(command, exit_code)
+        return self
+
+    def _add(self, role: str, content: bytes | None, **columns: Any) -> Story:
+        self._at += 1
+        self._rows.append(MessageRow(len(self._rows) + 1, role, self._at, content, **columns))
+        return self
+
+    def session(self, zone: str = "UTC") -> Session:
+        return Session(read_book(self._session, self._rows, ()), Calendar(ZoneInfo(zone)))

@@ -1,0 +1,124 @@
+"""Streaks, months and other numbers that are worked out from days."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from hermes_achievements import values
+from hermes_achievements.tally import Contribution, Tally
+
+Days = dict[str, dict[str, int]]
+
+
+def days(*numbers: int, **counts: int) -> Days:
+    """Active days, counted from Monday 2026-01-05."""
+    start = date(2026, 1, 5)
+    counts.setdefault("messages_sent", 1)
+    return {(start + timedelta(days=number)).isoformat(): dict(counts) for number in numbers}
+
+
+def last(series: list[tuple[str, int]]) -> int:
+    return series[-1][1] if series else 0
+
+
+@pytest.mark.parametrize(
+    ("active", "longest"),
+    [
+        ([], 0),
+        ([0], 1),
+        ([0, 1, 2], 3),
+        ([0, 1, 3, 4], 4),  # one missed day is forgiven
+        ([0, 2, 4], 2),  # but not two in one week
+        ([0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14], 13),  # one a week is
+        ([0, 1, 4, 5, 6], 3),  # two days in a row are not forgiven
+        ([0, 1, 2, 10, 11], 3),
+    ],
+)
+def test_a_streak_has_mercy_once_a_week(active: list[int], longest: int) -> None:
+    assert last(values.longest_streak(days(*active))) == longest
+
+
+def test_a_streak_says_when_it_reached_each_length() -> None:
+    assert values.longest_streak(days(0, 1, 2, 10)) == [
+        ("2026-01-05", 1),
+        ("2026-01-06", 2),
+        ("2026-01-07", 3),
+    ]
+
+
+def test_weeks_and_months() -> None:
+    assert last(values.longest_week_streak(days(0, 8, 20, 35))) == 3
+    assert last(values.perfect_weeks(days(*range(7), *range(8, 21)))) == 2
+    assert last(values.active_months(days(0, 1, 40, 100))) == 3
+    assert last(values.longest_month_streak(days(0, 30, 60, 130))) == 3
+
+
+def test_days_together_and_apart() -> None:
+    assert last(values.days_together(days(0, 5, 100))) == 100
+    assert last(values.longest_absence(days(0, 5, 100, 103))) == 94
+
+
+def month(number: int, **counts: int) -> Days:
+    return {f"2026-{number:02}-15": {"messages_sent": 1, **counts}}
+
+
+def test_a_month_with_a_smaller_share_of_failures_is_an_improvement() -> None:
+    history = {
+        **month(1, successful_calls=90, failed_calls=10),
+        **month(2, successful_calls=95, failed_calls=5),
+        **month(3, successful_calls=50, failed_calls=0),  # too few to be judged
+        **month(4, successful_calls=99, failed_calls=1),
+        **month(5, successful_calls=99, failed_calls=9),
+        **month(6, successful_calls=100, failed_calls=0),  # not over yet
+    }
+    assert values.improved_months(history) == [("2026-02-15", 1), ("2026-04-15", 2)]
+    assert last(values.longest_improvement(history)) == 2
+
+
+def test_spotless_days() -> None:
+    history = {
+        "2026-01-01": {"successful_calls": 25},
+        "2026-01-02": {"successful_calls": 24},
+        "2026-01-03": {"successful_calls": 99, "failed_calls": 1},
+    }
+    assert values.spotless_days(history) == [("2026-01-01", 1)]
+
+
+def test_tidy_clean_and_tested_months() -> None:
+    history = {
+        **month(1, conversations=10, titled=8, clean_ends=9, commits=10, passed_tests=10),
+        **month(2, conversations=10, titled=7, clean_ends=8, commits=10, passed_tests=9),
+        **month(3, conversations=9, titled=9, clean_ends=9, commits=9, passed_tests=9),
+        **month(4),
+    }
+    assert values.tidy_months(history) == [("2026-01-15", 1)]
+    assert values.clean_months(history) == [("2026-01-15", 1)]
+    assert values.tested_months(history) == [("2026-01-15", 1)]
+
+
+def contribution(day: str, **counts: int) -> Contribution:
+    return Contribution({day: counts}, {"clean_run": max(counts.values())}, {})
+
+
+def test_a_tally_is_the_same_in_any_order() -> None:
+    parts = [(f"s{n}", contribution(f"2026-01-{n:02}", tool_calls=n)) for n in range(1, 9)]
+    forwards, backwards = Tally.of(parts), Tally.of(parts[::-1])
+    assert forwards.pack() != b""
+    assert values.values_of(forwards) == values.values_of(backwards)
+    split = Tally.of(parts[:3])
+    split.merge(Tally.of(parts[3:]))
+    assert values.values_of(split) == values.values_of(forwards)
+
+
+def test_taking_the_best_session_away_is_noticed() -> None:
+    tally = Tally.of([("a", contribution("2026-01-01", tool_calls=5))])
+    tally.add("b", contribution("2026-01-01", tool_calls=9))
+    assert tally.replace(
+        "a", contribution("2026-01-01", tool_calls=5), contribution("2026-01-01", tool_calls=6)
+    )
+    assert not tally.replace(
+        "b", contribution("2026-01-01", tool_calls=9), contribution("2026-01-01", tool_calls=2)
+    )
+    assert values.values_of(tally)["total_tool_calls"] == 8
