@@ -121,11 +121,16 @@ class Output:
             print(self.paint(pad(name, indent), "dim") + GAP + value)
 
     def paint(self, text: str, style: str) -> str:
-        """*text* in *style*, where colours are wanted; *text* must be clean already."""
+        """*text* in *style*, where colours are wanted; *text* must be clean already.
+
+        A style is made of the names above and of colours like #d8a24f, which are left out
+        on terminals that have no such colours.
+        """
         if not style or not self.color:
             return text
-        codes = ";".join(_STYLES[name] for name in style.split())
-        return f"\x1b[{codes}m{text}\x1b[0m"
+        found = (_STYLES.get(name) or _color_code(name) for name in style.split())
+        codes = ";".join(code for code in found if code)
+        return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
     def flush(self) -> None:
         """Hand over what is buffered; a reader who left is noticed here."""
@@ -191,6 +196,19 @@ def _least_total(columns: Sequence[Column], widths: Sequence[int], shown: Sequen
         for index in shown
     )
     return sum(least) + len(GAP) * (len(shown) - 1)
+
+
+def _color_code(color: str) -> str:
+    """The code of a colour like #d8a24f, as exactly as the terminal can show it."""
+    red, green, blue = bytes.fromhex(color.removeprefix("#"))
+    if os.environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
+        return f"38;2;{red};{green};{blue}"
+    if "256color" not in os.environ.get("TERM", ""):
+        return ""
+    # The colours from 16 on are a cube: six steps each of red, green and blue.
+    steps = (max(0, round((part - 55) / 40)) for part in (red, green, blue))
+    weights = (36, 6, 1)
+    return f"38;5;{16 + sum(w * s for w, s in zip(weights, steps, strict=True))}"
 
 
 def terminal_columns() -> int:

@@ -45,6 +45,8 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
+    Command("achievements", "hermes_cli.commands.achievements", "what your history has earned"),
+    Command("recap", "hermes_cli.commands.recap", "look back on a year, a month or a week"),
     Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
     Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
     Command("backup", "hermes_cli.commands.backup", "write history and settings to one file"),

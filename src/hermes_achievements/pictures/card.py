@@ -8,6 +8,7 @@ from hermes_achievements.pictures import lettering
 from hermes_achievements.pictures.badges import dated
 from hermes_achievements.pictures.drawing import (
     EDGE,
+    FAINT,
     GROUND,
     INK,
     SOFT,
@@ -70,9 +71,7 @@ def _glow(tier: Tier) -> str:
     )
 
 
-def _words(
-    tier: Tier, size: float, name: list[str], words: list[str], top: float
-) -> list[str]:
+def _words(tier: Tier, size: float, name: list[str], words: list[str], top: float) -> list[str]:
     label = f"{tier.name} unlocked".upper()
     pill = lettering.width(label, 20, is_bold=True) + 2 * len(label) + 40
     made = [
@@ -100,7 +99,7 @@ def _ladder(shown: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
     x = 236 - (len(steps) - 1) * 17.0
     return [
         f'<circle cx="{x + 34 * number:g}" cy="498" r="9" '
-        f'fill="{tiers[step].glow if number <= earned else EDGE}"/>'
+        f'fill="{tiers[step].glow if number <= earned else FAINT}"/>'
         for number, step in enumerate(steps)
     ]
 

@@ -15,7 +15,7 @@ PANEL: Final = "#1b1e29"
 EDGE: Final = "#2b3040"
 INK: Final = "#eef0f6"
 SOFT: Final = "#a3aabd"
-FAINT: Final = "#666e84"
+FAINT: Final = "#838ba1"
 FALLBACK_ICON: Final = "award"
 # What XML has no place for, not even escaped.
 UNSAYABLE: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

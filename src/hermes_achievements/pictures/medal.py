@@ -34,7 +34,10 @@ def medal(name: str, tier: Tier | None, x: float, y: float, radius: float) -> st
     edge = tier.glow if tier else EDGE
     fill = f"url(#medal-{tier.id})" if tier else GROUND
     size = radius * 0.92
-    ring = f'<polygon points="{outer}" fill="{GROUND}" stroke="{edge}" stroke-width="{radius / 16:g}" stroke-linejoin="round"/>'
+    ring = (
+        f'<polygon points="{outer}" fill="{GROUND}" stroke="{edge}" '
+        f'stroke-width="{radius / 16:g}" stroke-linejoin="round"/>'
+    )
     face = f'<polygon points="{inner}" fill="{fill}"/>'
     drawn = icon(name, x - size / 2, y - size / 2, size, tier.glow if tier else FAINT)
     return ring + face + drawn

@@ -26,6 +26,6 @@ def png(svg: str, *, width: int | None = None) -> bytes:
 
 @cache
 def _fonts() -> list[str]:
-    import font_roboto  # noqa: PLC0415 - as above
+    import font_roboto  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
     return [font_roboto.Roboto, font_roboto.RobotoMedium, font_roboto.RobotoBold]

@@ -110,10 +110,13 @@ class PluginContext:
         self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
 
     def register_achievement(self, **fields: Any) -> None:
-        """Add something to be earned; the fields are those of docs/reference/achievements.md."""
-        from hermes_achievements.catalogue import achievement_from  # noqa: PLC0415 - rarely needed
+        """Add something to be earned; the fields are in docs/reference/plugins.md."""
+        from hermes_achievements import catalogue  # noqa: PLC0415 - rarely needed
 
-        self.registered.achievements.append(achievement_from(fields, self.key))
+        one = catalogue.achievement_from(fields, self.key)
+        # Refuses an id that is taken, and a category or an icon that is not there.
+        catalogue.load().with_added([*self.registered.achievements, one])
+        self.registered.achievements.append(one)
 
     def register_tool(
         self,

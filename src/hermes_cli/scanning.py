@@ -1,0 +1,113 @@
+"""Scanning the history before something is said about it, with a bar on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli import achievements
+from hermes_core.errors import ScanBusyError, ScanError
+
+if TYPE_CHECKING:
+    from hermes_achievements.history import Ledger
+    from hermes_achievements.service import Service, Source
+    from hermes_achievements.tally import Tally
+    from hermes_cli.output import Output
+
+    Snapshot = dict[str, Any]
+
+LOOK_SECONDS: Final = 0.1
+PATIENCE_SECONDS: Final = 60.0  # for another process that is scanning
+BAR: Final = 24
+
+
+def scanned(out: Output, *, full: bool = False) -> tuple[Service, Snapshot]:
+    """The user's achievements, after a look at everything new; with *full*, at everything.
+
+    Ctrl-C is safe: what was read is kept, and the next scan goes on from there.
+    """
+    service = achievements.service()
+    # The scan has a thread of its own, so that this one can show how far it is.
+    executor = ThreadPoolExecutor(1, initializer=_leave_interrupts_to_others)
+    running = executor.submit(_run, service, achievements.source(), full=full)
+    try:
+        while not wait([running], LOOK_SECONDS).done:
+            _show(service.status.facts()["progress"], out)
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            process.terminate()  # the scan's own; its thread ends with them
+        raise
+    finally:
+        out.progress("")
+        executor.shutdown(wait=False, cancel_futures=True)
+    snapshot, is_earlier = running.result()
+    if is_earlier:
+        out.note("Another process is scanning the history; this is what was known before.")
+    return service, snapshot
+
+
+def _leave_interrupts_to_others() -> None:
+    """The terminal's Ctrl-C is the main thread's; processes started here inherit that."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _run(service: Service, source: Source, *, full: bool) -> tuple[Snapshot, bool]:
+    """Scan; what was known earlier, and True, when another process is at it.
+
+    Where nothing is known yet, the other process is waited for.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        if not _is_taken(source):
+            snapshot = service.run(source, service.compute, publish=False, full=full)
+            if snapshot is not None:
+                return snapshot, False
+            failure = service.status.facts()["last_error"]
+            if failure:
+                raise ScanError(f"the history could not be scanned: {failure}")
+        earlier = service.current()
+        if earlier is not None:
+            return earlier, True
+        if time.monotonic() > until:
+            raise ScanBusyError("another process is scanning the history; try again in a minute.")
+        time.sleep(LOOK_SECONDS)
+
+
+def _is_taken(source: Source) -> bool:
+    """Whether another process is scanning: asked first, it costs no process of our own."""
+    with contextlib.closing(source.open_ledger()) as ledger, ledger.alone() as is_alone:
+        return not is_alone
+
+
+def _show(progress: dict[str, Any] | None, out: Output) -> None:
+    if progress is not None:
+        out.progress(scanning(progress["sessions"], progress["total"], progress["seconds_left"]))
+
+
+def scanning(done: int, total: int, seconds_left: float | None) -> str:
+    """How far a scan is."""
+    full = BAR * done // total if total else 0
+    is_early = done * 50 < total  # too early for a guess that anybody would believe
+    is_known = seconds_left is not None and not is_early
+    left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
+    bar = "━" * full + "─" * (BAR - full)
+    return f"scanning {bar} {done:,} of {total:,} sessions{left}"
+
+
+def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
+    """What the history amounts to; without a scan before, everything new is looked at."""
+    from hermes_achievements.scanner import Scanner  # noqa: PLC0415 - `--help` does without
+
+    scanner = Scanner(source.open_history, ledger, source.zone)
+    found = scanner.current() if is_scanned else None
+    if found is not None:
+        return found[0]
+    scan = scanner.refresh(
+        on_progress=lambda one: out.progress(scanning(one.sessions, one.total, one.seconds_left))
+    )
+    out.progress("")
+    return scan.tally

@@ -1,0 +1,448 @@
+"""`hermes achievements …` as real processes, over histories told by `Life`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from achievements.life import DAY, Life
+from hermes_achievements.catalogue import load
+from hermes_achievements.values import SENT
+from hermes_cli.commands.achievement_overview import streak_on
+from hermes_cli.display import width
+from hermes_cli.notices import notice_of
+from hermes_state.ledger.file import LedgerFile
+from support.command_line import command
+from support.tmux import Tmux
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.command_line import Finished, Hermes
+
+TITLE = "Fixing the roof"
+SHIP = "pytest && git commit -m x && git push"
+
+
+@pytest.fixture
+def life(hermes_home: Path) -> Iterator[Life]:
+    """Two conversations: a titled one with work in it, and one a month later."""
+    assert hermes_home.is_dir()
+    found = Life()
+    found.begin("roof").say("hello")
+    found.db.set_session_title("roof", TITLE)
+    for _ in range(12):
+        found.shell(SHIP)
+    found.wait(31 * DAY)
+    found.begin("later").say("and again")
+    found.answer()
+    yield found
+    found.close()
+
+
+def achievements(hermes: Hermes, *words: str, **environment: str) -> Finished:
+    done = hermes("achievements", *words, **environment)
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.err
+    return done
+
+
+def as_json(hermes: Hermes, *words: str) -> Any:
+    done = achievements(hermes, *words, "--json", HERMES_DISPLAY_COLOR="always")
+    assert "\x1b" not in done.out
+    return json.loads(done.out)
+
+
+# Without anything to show
+
+
+def test_without_a_history_it_is_friendly(hermes: Hermes, hermes_home: Path) -> None:
+    for action in ([], ["timeline"], ["rescan"]):
+        done = achievements(hermes, *action)
+        assert "No conversations yet" in done.out
+        assert done.err == ""
+    listed = as_json(hermes, "list")
+    assert {one["state"] for one in listed} == {"discovered", "secret"}
+    assert as_json(hermes)["unlocked_count"] == 0
+    assert as_json(hermes, "timeline") == []
+    assert not (hermes_home / "state.db").exists()
+
+
+def test_a_history_without_anything_earned(hermes: Hermes, hermes_home: Path) -> None:
+    assert hermes_home.is_dir()
+    Life().close()
+    done = achievements(hermes)
+    assert f"0 of {len(load())} earned" in done.out
+    assert "Latest" not in done.out
+    assert "Nothing is earned yet" in achievements(hermes, "timeline").out
+
+
+def test_switched_off_nothing_is_scanned(hermes: Hermes, hermes_home: Path, life: Life) -> None:
+    life.say()
+    hermes("config", "set", "achievements.enabled", "false")
+    done = achievements(hermes)
+    assert "`hermes config set achievements.enabled true`" in done.out
+    assert as_json(hermes) == {"enabled": False}
+    for action in ("list", "rescan", "timeline", "watch", "export"):
+        refused = hermes("achievements", action)
+        assert refused.code == 2
+        assert "switched off" in refused.err
+    assert not (hermes_home / "statistics.db").exists()
+
+
+# The overview
+
+
+@pytest.mark.usefixtures("life")
+def test_the_overview_tells_it_all(hermes: Hermes) -> None:
+    first = achievements(hermes)
+    assert first.out.startswith("★ Your history has earned")
+    text = achievements(hermes).out
+    assert text.startswith("Achievements  ")
+    for words in ("secrets left", "Clay", "Streak", "The Shell", "Latest", "Within reach", " / "):
+        assert words in text
+    assert "\x1b" not in text
+    assert TITLE in text
+
+
+@pytest.mark.usefixtures("life")
+def test_the_overview_for_programs(hermes: Hermes) -> None:
+    shown = as_json(hermes)
+    assert shown["enabled"]
+    assert shown["total_count"] == len(load())
+    assert sum(shown["tiers"].values()) == shown["unlocked_count"] > 5
+    assert sum(one["total_count"] for one in shown["categories"]) == shown["total_count"]
+    assert shown["streaks"] == {"current_days": 0, "longest_days": 1, "active_days": 2}
+    moments = [step["at"] for step in shown["recent"]]
+    assert moments == sorted(moments, reverse=True)
+    assert len(shown["within_reach"]) == 5
+    assert "later" in {step["session_id"] for step in shown["recent"]}
+
+
+@pytest.mark.usefixtures("life")
+def test_notices_can_be_switched_off(hermes: Hermes) -> None:
+    hermes("config", "set", "achievements.notify", "false")
+    assert "★ Your history" not in achievements(hermes).out
+
+
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({"COLORTERM": "truecolor", "TERM": "xterm"}, "\x1b[38;2;220;143;107m◆"),
+        ({"COLORTERM": "", "TERM": "xterm-256color"}, "\x1b[38;5;"),
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, "\x1b[38;2;156;79;47m◆"),
+    ],
+)
+def test_tiers_have_their_colours(hermes: Hermes, environment: dict[str, str], code: str) -> None:
+    assert code in achievements(hermes, HERMES_DISPLAY_COLOR="always", **environment).out
+
+
+@pytest.mark.usefixtures("life")
+def test_a_terminal_with_few_colours_gets_none_of_them(hermes: Hermes) -> None:
+    few = {"HERMES_DISPLAY_COLOR": "always", "COLORTERM": "", "TERM": "xterm"}
+    assert "\x1b[38" not in achievements(hermes, **few).out
+    assert "\x1b" not in achievements(hermes, **few, NO_COLOR="1").out
+
+
+def test_the_streak_of_today() -> None:
+    days = {f"2026-03-0{day}": {SENT: 1} for day in (1, 2, 3, 5)}
+    assert streak_on(days, "2026-03-05") == 4
+    assert streak_on(days, "2026-03-06") == 4  # may still be continued
+    assert streak_on(days, "2026-03-07") == 0  # a second missed day in a week
+    assert streak_on({}, "2026-03-07") == 0
+
+
+@pytest.mark.parametrize("columns", [40, 80, 132])
+@pytest.mark.usefixtures("life")
+def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path, columns: int) -> None:
+    with Tmux(tmp_path, columns, 60) as terminal:
+        for words in ([], ["list", "--limit", "9"], ["show", "first-words"], ["timeline"]):
+            terminal.run(command("achievements", *words))
+            seen = terminal.wait_for_end()
+            lines = seen.splitlines()
+            assert [line for line in lines if width(line) > columns] == []
+            if not words:
+                assert [line for line in lines if line.startswith("Achievements  ")]
+                bars = [line for line in lines if line.startswith("  The Shell") and "━" in line]
+                assert len(bars) == 1
+                assert "◆ " in seen
+                # Bars end in the same column, so nothing was wrapped.
+                ends = {line.rfind("─") for line in lines if " of " in line and "─" in line}
+                assert len(ends) == 1
+
+
+# Lists and pages
+
+
+@pytest.mark.usefixtures("life")
+def test_lists_can_be_chosen_and_sorted(hermes: Hermes) -> None:
+    unlocked = as_json(hermes, "list", "--state", "unlocked", "--sort", "name")
+    names = [one["name"].casefold() for one in unlocked]
+    assert names
+    assert names == sorted(names)
+    ranked = as_json(hermes, "list", "--sort", "progress", "--order", "desc", "--limit", "7")
+    assert [one["progress_pct"] for one in ranked] == [100] * 7
+    shell = as_json(hermes, "list", "--category", "shell")
+    assert {one["category"] for one in shell} == {"shell"}
+    everything = as_json(hermes, "list")
+    assert len({tuple(one) for one in everything}) == 1  # the same keys, for secrets too
+    assert len(everything) == len(load())
+    text = achievements(hermes, "list", "--state", "unlocked").out
+    assert text.splitlines()[0].split() == ["id", "name", "tier", "next", "progress", "what"]
+    assert "first-words" in text
+
+
+@pytest.mark.usefixtures("life")
+def test_an_unknown_category_is_answered_with_those_there_are(hermes: Hermes) -> None:
+    done = hermes("achievements", "list", "--category", "nowhere")
+    assert done.code == 2
+    assert "accepted: all, conversation" in done.err
+
+
+def test_a_page_leads_to_the_evidence(hermes: Hermes, life: Life) -> None:
+    rows = life.db.get_messages("roof")
+    shown = as_json(hermes, "show", "first-words")
+    assert (shown["tier"], shown["tier_history"][0]["session_id"]) == ("clay", "roof")
+    assert shown["tier_history"][0]["message_id"] == rows[0]["id"]
+    assert shown["unlocked_at"] == rows[0]["timestamp"]
+    text = achievements(hermes, "show", "First Words").out
+    for words in (
+        "First Words  ◆ Clay    first-words",
+        "The first message that you wrote.",
+        "2 messages, all there is",
+        f"message {rows[0]['id']}",
+        "hermes sessions show roof",
+    ):
+        assert words in text
+    assert "hello" in hermes("sessions", "show", "roof").out
+
+
+@pytest.mark.usefixtures("life")
+def test_a_page_of_something_unfinished(hermes: Hermes) -> None:
+    text = achievements(hermes, "show", "well-spoken").out
+    assert "messages to Clay" in text
+    assert "◇ Aether" in text
+    assert "━" in text
+
+
+@pytest.mark.usefixtures("life")
+def test_an_unknown_id_gets_proposals(hermes: Hermes) -> None:
+    done = hermes("achievements", "show", "first-word")
+    assert done.code == 2
+    assert "no achievement 'first-word'. Did you mean 'first-words'" in done.err
+
+
+@pytest.mark.usefixtures("life")
+def test_a_secret_shows_its_hint_and_nothing_else(hermes: Hermes) -> None:
+    secret = as_json(hermes, "list", "--state", "secret")[0]
+    number = int(secret["id"].removeprefix("secret-"))
+    true = load().achievements[number - 1]
+    text = achievements(hermes, "show", secret["id"]).out
+    assert true.hint in text
+    everything = text + json.dumps(secret) + achievements(hermes, "list").out
+    for telling in (true.id, true.name, true.counts):
+        assert telling not in everything
+    assert hermes("achievements", "show", true.id).code == 2
+
+
+# Scans
+
+
+def test_a_rescan_says_what_is_new(hermes: Hermes, life: Life) -> None:
+    first = as_json(hermes, "rescan")
+    assert (first["mode"], first["sessions_total"]) == ("full", 2)
+    assert {one["id"] for one in first["new"]} >= {"first-words"}
+    assert "Nothing new." in achievements(hermes, "rescan").out
+    for number in range(20):
+        life.begin(f"more{number}").say("once more")
+    done = achievements(hermes, "rescan")
+    assert "22 sessions, 20 of them read" in done.out
+    assert "★ " in done.out
+    assert "Open Doors (Clay)" in done.out
+    full = as_json(hermes, "rescan", "--full")
+    assert (full["sessions_rescanned"], full["new"]) == (22, [])
+
+
+def test_while_another_process_scans_the_last_snapshot_is_used(
+    hermes: Hermes, hermes_home: Path, life: Life
+) -> None:
+    before = as_json(hermes)
+    life.begin("more").say("something new")
+    ledger = LedgerFile(hermes_home / "state.db")
+    with ledger.alone() as is_alone:
+        assert is_alone
+        done = achievements(hermes, "--json")
+    ledger.close()
+    assert "Another process is scanning" in done.err
+    assert json.loads(done.out)["generated_at"] == before["generated_at"]
+
+
+@pytest.mark.usefixtures("life")
+def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
+    ledger = LedgerFile(hermes_home / "state.db")
+    with Tmux(tmp_path, 80, 24) as terminal, ledger.alone():
+        terminal.run(command("achievements", "rescan"))
+        while not (hermes_home / "plugins" / "hermes-achievements").exists():
+            time.sleep(0.05)
+        time.sleep(1)
+        terminal.press("C-c")
+        seen = terminal.wait_for_end(code=130)
+        assert "What was read is kept" in seen
+        assert "Traceback" not in seen
+    ledger.close()
+
+
+def heard_line(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().decode()
+
+
+def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, life: Life) -> None:
+    achievements(hermes, "rescan")
+    process = subprocess.Popen(
+        command("achievements", "watch", "--interval", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(1.5)
+    for number in range(5):
+        life.begin(f"watched{number}").say("look")
+    line = heard_line(process)
+    assert "★ Achievement: Open Doors (Clay)" in line
+    assert "\x1b" not in line
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == b""
+
+
+def test_watching_waits_for_a_history(hermes_home: Path) -> None:
+    process = subprocess.Popen(
+        command("achievements", "watch", "--interval", "1", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    assert b"No conversations yet" in process.stderr.readline()
+    life = Life(hermes_home / "state.db")
+    life.begin("first").say("hello")
+    found = json.loads(heard_line(process))
+    assert found["session_id"] == "first"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    life.close()
+
+
+# The timeline
+
+
+@pytest.mark.usefixtures("life")
+def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
+    steps = as_json(hermes, "timeline")
+    moments = [step["at"] for step in steps]
+    assert moments == sorted(moments)
+    text = achievements(hermes, "timeline").out
+    assert text.index("January 2026\n") < text.index("February 2026\n")
+    assert "★ First Words" in text
+    assert as_json(hermes, "timeline", "--limit", "2") == steps[-2:]
+    later = as_json(hermes, "timeline", "--since", "2026-02-01")
+    assert later == [step for step in steps if step["session_id"] == "later"]
+    assert "Nothing was earned then" in achievements(hermes, "timeline", "--since", "1h").out
+
+
+# Files
+
+
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("a.json", b"{"), ("a.md", b"# "), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")],
+)
+def test_a_files_name_tells_its_format(
+    hermes: Hermes, tmp_path: Path, name: str, beginning: bytes
+) -> None:
+    path = tmp_path / "out" / name
+    assert str(path) in achievements(hermes, "export", str(path)).out
+    content = path.read_bytes()
+    assert content.startswith(beginning)
+    assert b"roof" not in content  # made to be shown around
+    again = hermes("achievements", "export", str(path))
+    assert again.code == 2
+    assert "--force" in again.err
+    report = as_json(hermes, "export", str(path), "--force")
+    assert report["bytes"] == path.stat().st_size
+
+
+@pytest.mark.usefixtures("life")
+def test_an_export_without_a_file_is_printed(hermes: Hermes) -> None:
+    assert achievements(hermes, "export").out.startswith("# ")
+    assert json.loads(achievements(hermes, "export", "--format", "json").out)["achievements"]
+    refused = hermes("achievements", "export", "--format", "png")
+    assert (refused.code, refused.out) == (2, "")
+    assert "needs a FILE" in refused.err
+    unknown = hermes("achievements", "export", "earned.pdf")
+    assert unknown.code == 2
+    assert ".svg" in unknown.err
+
+
+# Hiding
+
+
+@pytest.mark.usefixtures("life")
+def test_hiding_and_showing_again(hermes: Hermes, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("# mine\n")
+    assert achievements(hermes, "hide", "First Words").out == "first-words is hidden\n"
+    assert as_json(hermes, "hide", "first-words") == {"hidden": ["first-words"]}
+    assert "first-words" not in {one["id"] for one in as_json(hermes, "list")}
+    refused = hermes("achievements", "show", "first-words")
+    assert refused.code == 2
+    assert "unhide first-words" in refused.err
+    assert as_json(hermes, "unhide", "first-words") == {"hidden": []}
+    assert as_json(hermes, "show", "first-words")["tier"] == "clay"
+    assert "# mine" in (hermes_home / "config.yaml").read_text()
+    assert "Nothing is hidden" in hermes("achievements", "unhide", "first-words").err
+    secret = as_json(hermes, "list", "--state", "secret")[0]["id"]
+    assert "still a secret" in hermes("achievements", "hide", secret).err
+
+
+# Notices
+
+
+def unlock(name: str, tier: str = "clay") -> dict[str, str]:
+    return {"id": name.lower(), "name": name, "tier": tier}
+
+
+@pytest.mark.parametrize(
+    ("unlocks", "is_first", "notice"),
+    [
+        ([], False, ""),
+        ([unlock("First Words")], False, "★ Achievement: First Words (Clay)"),
+        ([unlock("First Words")], True, "★ Achievement: First Words (Clay)"),
+        (
+            [unlock("A"), unlock("B", "bronze"), unlock("C")],
+            False,
+            "★ 3 achievements: A (Clay), B (Bronze), C (Clay)",
+        ),
+        (
+            [unlock(name) for name in "ABCDEFG"],
+            False,
+            "★ 7 achievements: A (Clay), B (Clay), C (Clay), D (Clay), E (Clay) and 2 more",
+        ),
+        (
+            [unlock(f"N{number}") for number in range(147)],
+            True,
+            "★ Your history has earned 147 achievements; see `hermes achievements`",
+        ),
+        ([unlock("Two\nlines \x1b[2J")], False, "★ Achievement: Two lines ␛[2J (Clay)"),
+    ],
+)
+def test_a_notice_is_one_line(unlocks: list[dict[str, str]], is_first: bool, notice: str) -> None:
+    found = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
+    assert notice_of(found) == notice

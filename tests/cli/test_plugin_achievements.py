@@ -1,0 +1,135 @@
+"""Achievements that plugins bring, and what plugins hear of unlocks, as real processes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from achievements.life import Life
+from support.plugin_folders import make_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+BRINGING = """
+def register(ctx):
+    ctx.register_achievement(
+        id="{id}", name="Green Thumb", text="Everything you plant comes up.",
+        counts="Commands in the shell.", icon="{icon}", kind="counter",
+        value="{value}", unit="commands", category="{category}", tiers={tiers},
+    )
+"""
+GOOD = {
+    "id": "green-thumb",
+    "icon": "sprout",
+    "value": "total_shell_commands",
+    "category": "shell",
+    "tiers": "[2, 3, 100, 1000, 10000]",
+}
+HEARING = """
+import json, os, pathlib
+def hear(**facts):
+    with (pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl").open("a") as file:
+        file.write(json.dumps(facts) + "\\n")
+def register(ctx):
+    ctx.register_hook("on_achievement_unlocked", hear)
+"""
+
+
+@pytest.fixture
+def life(hermes_home: Path) -> Iterator[Life]:
+    assert hermes_home.is_dir()
+    found = Life()
+    found.begin("garden").say("hello")
+    for _ in range(4):
+        found.shell("ls")
+    yield found
+    found.close()
+
+
+def test_what_a_plugin_brings_is_earned_and_dated(
+    hermes: Hermes, hermes_home: Path, life: Life
+) -> None:
+    make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
+    assert hermes("plugins", "enable", "garden").code == 0
+    listed = json.loads(hermes("achievements", "list", "--json").out)
+    found = next(one for one in listed if one["id"] == "green-thumb")
+    results = [row for row in life.db.get_messages("garden") if row["role"] == "assistant"]
+    assert (found["origin"], found["tier"], found["progress"]) == ("garden", "bronze", 4)
+    assert found["unlocked_at"] == results[1]["timestamp"]
+    assert [step["message_id"] for step in found["tier_history"]] == [
+        results[1]["id"],
+        results[2]["id"],
+    ]
+    assert "from the plugin garden" in hermes("achievements", "show", "green-thumb").out
+
+
+def test_without_its_plugin_it_is_gone_and_comes_back(
+    hermes: Hermes, hermes_home: Path, life: Life
+) -> None:
+    make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
+    hermes("plugins", "enable", "garden")
+    before = json.loads(hermes("achievements", "show", "green-thumb", "--json").out)
+    hermes("plugins", "disable", "garden")
+    assert hermes("achievements", "show", "green-thumb").code == 2
+    life.shell("ls")
+    hermes("achievements", "rescan")
+    hermes("plugins", "enable", "garden")
+    after = json.loads(hermes("achievements", "show", "green-thumb", "--json").out)
+    assert after["tier_history"] == before["tier_history"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("id", "Green Thumb", "lower-case words joined by dashes"),
+        ("id", "first-words", "already has one with this id"),
+        ("icon", "no-such-icon", "icon is 'no-such-icon'"),
+        ("category", "gardens", "accepted: one of conversation"),
+        ("value", "total_tomatoes", "value is 'total_tomatoes'"),
+        ("tiers", "[3, 2, 1]", "a list of 5 numbers"),
+        ("tiers", "[5, 4, 3, 2, 1]", "each larger than the last"),
+    ],
+)
+@pytest.mark.usefixtures("life")
+def test_a_bad_one_makes_its_plugin_fail_and_nobody_else(
+    hermes: Hermes, hermes_home: Path, field: str, value: str, complaint: str
+) -> None:
+    make_plugin(hermes_home, "garden", BRINGING.format(**{**GOOD, field: value}))
+    assert hermes("plugins", "enable", "garden").code == 1
+    plugins = {one["name"]: one for one in json.loads(hermes("plugins", "list", "--json").out)}
+    assert plugins["garden"]["state"] == "failed"
+    assert complaint in plugins["garden"]["problem"]
+    done = hermes("achievements", "list", "--json")
+    assert done.code == 0
+    assert "Green Thumb" not in done.out
+
+
+def test_plugins_hear_once_of_all_that_a_scan_has_found(
+    hermes: Hermes, hermes_home: Path, life: Life
+) -> None:
+    make_plugin(hermes_home, "ears", HEARING)
+    assert hermes("plugins", "enable", "ears").code == 0
+
+    def heard() -> list[dict[str, object]]:
+        text = (hermes_home / "heard.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    hermes("achievements")
+    (first,) = heard()
+    assert first["is_first_scan"] is True
+    assert first["count"] == len(first["unlocks"]) > 3  # type: ignore[arg-type]
+    hermes("achievements", "rescan", "--full")
+    assert len(heard()) == 1
+    for number in range(5):
+        life.begin(f"more{number}").say("hello")
+    hermes("achievements", "list")
+    assert len(heard()) == 2
+    second = heard()[1]
+    assert second["is_first_scan"] is False
+    assert "open-doors" in [one["id"] for one in second["unlocks"]]  # type: ignore[attr-defined]
