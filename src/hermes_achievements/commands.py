@@ -32,6 +32,8 @@ TOKEN: Final = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
+# Nothing in it that would have to be cut or unquoted.
+ONE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
 TRANSPARENT: Final = frozenset("(){}")
 PLAIN_WORD: Final = re.compile(r"[\w./:@+-]+$")
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -110,6 +112,9 @@ def labels(command: str) -> tuple[str, ...]:
     A label ends in `~` when the command's exit code tells only of its success
     (`pytest && git push`), and in `?` when it tells nothing (`pytest | tail`).
     """
+    if ONE_COMMAND.match(command):
+        only = _label(command.split())
+        return (only,) if only else ()
     reading = _Reading(command[:LONGEST])
     tells = _tell(reading.parts)
     found = [

@@ -13,6 +13,8 @@ its tool does: programs for a shell, `extension:hash` for files, an action, a nu
 
 from __future__ import annotations
 
+from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -51,6 +53,7 @@ RESULT: Final = "t"
 PRINTED: Final = 200  # bytes of a message that its print is made of
 COPYING_SECONDS: Final = 60.0
 LONGEST_TOOL_NAME: Final = 64
+WHEN: Final = itemgetter(AT, ID)
 
 
 def fact_of(row: MessageRow, facts: Sequence[Fact] = ()) -> Fact | None:
@@ -81,6 +84,7 @@ def _asked_for(call_id: str | None, facts: Sequence[Fact]) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def clean(name: str) -> str:
     """A name as it can be stored: not too long, and nothing that UTF-8 cannot carry."""
     short = name[:LONGEST_TOOL_NAME]
@@ -170,11 +174,7 @@ class Book:
 
     def everything(self) -> list[Fact]:
         """Every fact in the order in which things happened."""
-        return sorted([*self.facts, *self.gone], key=_when)
-
-
-def _when(fact: Fact) -> tuple[float, int]:
-    return (fact[AT], fact[ID])
+        return sorted([*self.facts, *self.gone] if self.gone else self.facts, key=WHEN)
 
 
 def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Iterable[int]) -> Book:

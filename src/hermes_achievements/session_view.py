@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.command_kinds import ANSWERING
 from hermes_achievements.commands import UNKNOWN, plain
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
 
 Events = list[tuple[Fact, int]]
+DAY_SECONDS: Final = 86400
 
 
 class Call(NamedTuple):
@@ -75,6 +76,7 @@ class Session:
         "is_conversation",
         "is_spoken_to",
         "labels",
+        "pauses",
         "programs",
         "replies",
         "results",
@@ -100,6 +102,7 @@ class Session:
         self.failures = [result for result in self.results if result.has_failed]
         # Each message but the first, with the seconds since the one before.
         self.gaps = [(two, two[AT] - one[AT]) for one, two in pairwise(self.facts)]
+        self.pauses = [(fact, gap) for fact, gap in self.gaps if gap >= DAY_SECONDS]
 
     def _sort(self) -> None:
         asked: dict[int, Call] = {}

@@ -66,7 +66,7 @@ def contribute(book: Book, calendar: Calendar) -> Contribution:
         if only_day is None:
             _add_by_day(days, name, events, calendar)
         else:
-            days.setdefault(only_day, {})[name] = sum(amount for _, amount in events)
+            days.setdefault(only_day, {})[name] = sum([amount for _, amount in events])
     peaks = {
         name: max(amount for _, amount in events)
         for name, peak in PEAKS.items()

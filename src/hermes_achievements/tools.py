@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 SHELL: Final = "shell"
@@ -81,11 +82,9 @@ ACTION_OPERATIONS: Final = frozenset({MEMORY, SCHEDULE, SKILL_WRITE, PROCESS})
 RUNNING_OPERATIONS: Final = frozenset({SHELL, PROCESS, CODE, OTHER, MCP})
 
 
+@lru_cache(maxsize=4096)
 def does(tool: str) -> str:
     """What the tool called *tool* does."""
-    known = DOES.get(tool)
-    if known is not None:
-        return known
     name = tool.lower()
     if name in DOES:
         return DOES[name]

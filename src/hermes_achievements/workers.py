@@ -8,6 +8,7 @@ process that started it, however that one ended.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -162,6 +163,7 @@ def _work(pipe: Connection, open_history: Callable[[], History], zone: str) -> N
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
+    gc.disable()  # lists of lists, by the million, and no cycles among them
     calendar = Calendar(find_zone(zone))
     with contextlib.closing(open_history()) as history:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS: Final = 0.1
 PATIENCE_SECONDS: Final = 60.0  # for another process that is scanning
-BAR: Final = 24
+BAR: Final = 16
 
 
 def scanned(out: Output, *, full: bool = False) -> tuple[Service, Snapshot]:
@@ -33,11 +34,13 @@ def scanned(out: Output, *, full: bool = False) -> tuple[Service, Snapshot]:
     service = achievements.service()
     # The scan has a thread of its own, so that this one can show how far it is.
     executor = ThreadPoolExecutor(1, initializer=_leave_interrupts_to_others)
-    running = executor.submit(_run, service, achievements.source(), full=full)
+    stopping = threading.Event()
+    running = executor.submit(_run, service, achievements.source(), stopping, full=full)
     try:
         while not wait([running], LOOK_SECONDS).done:
             _show(service.status.facts()["progress"], out)
     except KeyboardInterrupt:
+        stopping.set()
         for process in multiprocessing.active_children():
             process.terminate()  # the scan's own; its thread ends with them
         raise
@@ -55,7 +58,9 @@ def _leave_interrupts_to_others() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def _run(service: Service, source: Source, *, full: bool) -> tuple[Snapshot, bool]:
+def _run(
+    service: Service, source: Source, stopping: threading.Event, *, full: bool
+) -> tuple[Snapshot, bool]:
     """Scan; what was known earlier, and True, when another process is at it.
 
     Where nothing is known yet, the other process is waited for.
@@ -72,9 +77,8 @@ def _run(service: Service, source: Source, *, full: bool) -> tuple[Snapshot, boo
         earlier = service.current()
         if earlier is not None:
             return earlier, True
-        if time.monotonic() > until:
+        if stopping.wait(LOOK_SECONDS) or time.monotonic() > until:
             raise ScanBusyError("another process is scanning the history; try again in a minute.")
-        time.sleep(LOOK_SECONDS)
 
 
 def _is_taken(source: Source) -> bool:
@@ -95,7 +99,8 @@ def scanning(done: int, total: int, seconds_left: float | None) -> str:
     is_known = seconds_left is not None and not is_early
     left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
     bar = "━" * full + "─" * (BAR - full)
-    return f"scanning {bar} {done:,} of {total:,} sessions{left}"
+    percent = 100 * done // total if total else 0
+    return f"scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
 def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:

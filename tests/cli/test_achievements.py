@@ -32,15 +32,15 @@ SHIP = "pytest && git commit -m x && git push"
 
 @pytest.fixture
 def life(hermes_home: Path) -> Iterator[Life]:
-    """Two conversations: a titled one with work in it, and one a month later."""
+    """Two conversations: one with work in it, and a titled one a month later."""
     assert hermes_home.is_dir()
     found = Life()
     found.begin("roof").say("hello")
-    found.db.set_session_title("roof", TITLE)
     for _ in range(12):
         found.shell(SHIP)
     found.wait(31 * DAY)
     found.begin("later").say("and again")
+    found.db.set_session_title("later", TITLE)
     found.answer()
     yield found
     found.close()
@@ -372,7 +372,7 @@ def test_a_files_name_tells_its_format(
     assert str(path) in achievements(hermes, "export", str(path)).out
     content = path.read_bytes()
     assert content.startswith(beginning)
-    assert b"roof" not in content  # made to be shown around
+    assert TITLE.encode() not in content  # made to be shown around
     again = hermes("achievements", "export", str(path))
     assert again.code == 2
     assert "--force" in again.err

@@ -30,8 +30,8 @@ def test_every_method_is_documented_with_its_arguments() -> None:
     assert set(documented) == set(public_methods())
     for name, method in public_methods().items():
         names = [one for one in inspect.signature(method).parameters if one != "self"]  # type: ignore[arg-type]
-        written = [word.split("=")[0].strip() for word in documented[name].split(", ")]
-        assert [word for word in written if word != "*"] == names, name
+        words = [word.split("=")[0].strip() for word in documented[name].split(", ")]
+        assert [word.lstrip("*") for word in words if word != "*"] == names, name
 
 
 def test_every_method_is_in_the_guide() -> None:

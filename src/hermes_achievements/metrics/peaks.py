@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_achievements.facts import AT, CALLS, LENGTH
+from hermes_achievements.session_view import DAY_SECONDS
 
 if TYPE_CHECKING:
     from hermes_achievements.session_view import Events, Session
-
-DAY_SECONDS = 86400
 
 
 def longest_message(s: Session) -> Events:
@@ -48,7 +47,7 @@ def failures_overcome(s: Session) -> Events:
 
 def days_of_silence(s: Session) -> Events:
     """The longest pause after which a person took up a conversation again, in days."""
-    long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in s.gaps if gap >= DAY_SECONDS]
+    long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in s.pauses]
     return [(fact, days) for fact, days in long if any(fact is one for one in s.said)]
 
 

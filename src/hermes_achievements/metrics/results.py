@@ -147,7 +147,7 @@ def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
 
 def quick_fixes(s: Session) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
-    if command_kinds.TESTS.isdisjoint(s.labels) or not s.failures:
+    if tools.SHELL not in s.by or not any(r.lost(command_kinds.TESTS) for r in s.failures):
         return []
     failed_at: float | None = None
     is_edited = False

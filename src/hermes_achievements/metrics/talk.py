@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.facts import AT, LENGTH
 from hermes_achievements.history import Kind
+from hermes_achievements.session_view import DAY_SECONDS
 
 if TYPE_CHECKING:
     from hermes_achievements.session_view import Events, Session
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 LONG_MESSAGE: Final = 2000
 SHORT_MESSAGE: Final = 12
 PAUSE_SECONDS: Final = 300
-DAY_SECONDS: Final = 86400
 MANY_MESSAGES: Final = 10
 CLEAN_REASONS: Final = frozenset(
     [
@@ -106,7 +106,7 @@ def returns_after_month(s: Session) -> Events:
 
 
 def _returns(s: Session, days: int) -> Events:
-    long = [fact for fact, gap in s.gaps if gap >= days * DAY_SECONDS]
+    long = [fact for fact, gap in s.pauses if gap >= days * DAY_SECONDS]
     return [(fact, 1) for fact in long if any(fact is one for one in s.said)]
 
 

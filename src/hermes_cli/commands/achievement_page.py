@@ -118,10 +118,10 @@ def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: 
     if step.get("session_id") is None:
         return
     indent = " " * (tiers.widest + 4)
-    message = "" if step.get("message_id") is None else f", message {step['message_id']}"
-    line(out, (f"{indent}{achievement_look.conversation(step)}{message}", ""))
+    message = "" if step.get("message_id") is None else f"  message {step['message_id']}"
+    line(out, (f"{indent}{achievement_look.conversation(step)}", ""))
     command = f"hermes sessions show {shlex.quote(one_line(step['session_id']))}"
-    line(out, (indent, ""), (command, "cyan"))
+    line(out, (indent, ""), (command, "cyan"), (message, "dim"))
 
 
 def _prose(text: str, out: Output) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hermes_cli import achievements, moments, notices
 from hermes_cli.commands import achievement_look, history
@@ -14,26 +14,33 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_achievements.service import Service
+    from hermes_cli.commands.achievement_look import Look
     from hermes_cli.output import Output
 
 
-def watch(arguments: argparse.Namespace, out: Output) -> int:
+def watch(arguments: argparse.Namespace, out: Output) -> NoReturn:
     """Look again and again, and print what is new, until Ctrl-C."""
     if not achievements.is_enabled():
         raise UsageError(achievement_look.OFF)
     _wait_for_a_history(arguments.interval, out)
-    with looking(out) as look:
-        snapshot = look.snapshot
-        _print(look.news, arguments, out)
-        problem = ""
-        while True:
-            _say_state(snapshot, out)
-            out.flush()
-            time.sleep(arguments.interval)
-            now = _refreshed(look.service) or snapshot
-            _print(news(held_in(snapshot), now), arguments, out)
-            snapshot = now
-            problem = _say_problem(look.service, problem, out)
+    try:
+        with looking(out) as look:
+            _print(look.news, arguments, out)
+            _follow(look, arguments, out)
+    finally:
+        out.progress("")
+
+
+def _follow(look: Look, arguments: argparse.Namespace, out: Output) -> NoReturn:
+    snapshot, problem = look.snapshot, ""
+    while True:
+        _say_state(snapshot, out)
+        out.flush()
+        time.sleep(arguments.interval)
+        now = _refreshed(look.service) or snapshot
+        _print(news(held_in(snapshot), now), arguments, out)
+        snapshot = now
+        problem = _say_problem(look.service, problem, out)
 
 
 def _wait_for_a_history(interval: float, out: Output) -> None:
@@ -67,14 +74,15 @@ def _say_state(snapshot: dict[str, Any], out: Output) -> None:
 def _print(found: dict[str, Any], arguments: argparse.Namespace, out: Output) -> None:
     if found["count"]:
         out.progress("")
+    unlocks = sorted(found["unlocks"], key=lambda unlock: float(unlock["at"]))
     if arguments.json:
-        for unlock in found["unlocks"]:
+        for unlock in unlocks:
             out.json_line(unlock)
         return
     if found["is_first_scan"] and found["count"]:
         out.text(notices.notice_of(found), "yellow")
         return
-    for unlock in found["unlocks"]:
+    for unlock in unlocks:
         one = {**found, "unlocks": [unlock], "count": 1}
         where = achievement_look.conversation(unlock)
         out.styled(

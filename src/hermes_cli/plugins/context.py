@@ -110,7 +110,7 @@ class PluginContext:
         self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
 
     def register_achievement(self, **fields: Any) -> None:
-        """Add something to be earned; the fields are in docs/reference/plugins.md."""
+        """Add something to be earned; the fields are those of docs/reference/achievements.md."""
         from hermes_achievements import catalogue  # noqa: PLC0415 - rarely needed
 
         one = catalogue.achievement_from(fields, self.key)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import zlib
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.paths import FILE_MODE
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from hermes_core.history_rows import LedgerEntry
     from hermes_state.driver import sqlite3
 
-LAYOUT: Final = "1"
+LAYOUT: Final = "2"
 AT_ONCE: Final = 500
-COMPRESSION: Final = 1
 
 TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -96,7 +94,7 @@ class LedgerFile:
             found = (connection.execute(BOOKS, (one,)).fetchone() for one in session_ids)
             return [row for row in found if row is not None]
 
-        return {one: zlib.decompress(stored) for one, stored in self._file.must(look_up)}
+        return dict(self._file.must(look_up))
 
     def contributions(
         self, session_ids: Sequence[str] | None = None
@@ -173,7 +171,7 @@ def _save(
 def _put(connection: sqlite3.Connection, entry: LedgerEntry, generation: int) -> None:
     values = (entry.session_id, generation, entry.first_at, entry.contribution)
     number = connection.execute(PUT_SESSION, values).fetchone()[0]
-    connection.execute(PUT_BOOK, (number, zlib.compress(entry.book, COMPRESSION)))
+    connection.execute(PUT_BOOK, (number, entry.book))
     connection.execute("DELETE FROM day WHERE number = ?", (number,))
     connection.executemany(
         "INSERT INTO day (day, number) VALUES (?, ?)", [(day, number) for day in entry.days]

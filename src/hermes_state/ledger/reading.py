@@ -33,7 +33,8 @@ WITNESS: Final = """
     SELECT id, session_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1
 """
 SAME: Final = "SELECT id, session_id, timestamp FROM messages WHERE id = ?"
-GREW: Final = "SELECT DISTINCT session_id FROM messages WHERE id > ?"
+# Left to itself, SQLite walks the whole index of sessions to find the different ones.
+GREW: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
 CHANGED: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
 EVERYTHING: Final = """
     SELECT s.id, coalesce(i.lifetime_messages, ?) FROM sessions s
@@ -90,7 +91,7 @@ def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
         f" ELSE CAST(substr(m.content, 1, {CONTENT_BYTES}) AS BLOB) END,"
         " CASE m.role WHEN 'user' THEN coalesce(length(m.content), 0) ELSE 0 END,"
         f" CAST(m.tool_calls AS BLOB), m.tool_name, m.tool_call_id, {copy}, {observed}"
-        f" FROM messages m{join} WHERE m.session_id = ? AND m.id > ? ORDER BY m.id"
+        f" FROM messages m{join} WHERE m.session_id = ? AND m.id > ?"
     )
 
 
@@ -140,7 +141,9 @@ class StoreHistory:
                 "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
             )
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
-        return [MessageRow(*row) for row in reader.execute(sql, (session_id, after))]
+        rows = list(map(MessageRow._make, reader.execute(sql, (session_id, after))))
+        rows.sort()  # by id; SQLite would carry all contents through a sorter of its own
+        return rows
 
     def kept(self, session_id: str) -> bytes | None:
         """Facts that were taken of a session before its messages were removed."""
