@@ -29,6 +29,7 @@ class ScanStatus:
             "last_error": None,
             "run_count": 0,
             "progress": None,
+            "waiting_for": None,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -49,6 +50,7 @@ class ScanStatus:
             state="running",
             started_at=self._clock.now(),
             progress=None,
+            waiting_for=None,
             run_count=self._facts["run_count"] + 1,
         )
         try:

@@ -16,6 +16,7 @@ from hermes_achievements.dating import Dater, Line, Moment
 from hermes_achievements.evaluation import reached
 from hermes_achievements.scanner import Scanner
 from hermes_achievements.values import values_of
+from hermes_achievements.workers import quiet_process
 from hermes_core.errors import ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.zones import find_zone
@@ -135,6 +136,7 @@ def survey_elsewhere(order: Order, on_report: Callable[[Report], None] | None = 
 
 
 def _serve(pipe: Connection, order: Order) -> None:
+    quiet_process()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     answers: list[Any] = []

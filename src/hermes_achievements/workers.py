@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import multiprocessing
 import os
 import signal
@@ -158,8 +159,14 @@ class _Worker:
             self._process.join()
 
 
+def quiet_process() -> None:
+    """Whoever started this process hears of failures through the pipe, not on stderr."""
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
 def _work(pipe: Connection, open_history: Callable[[], History], zone: str) -> None:
     """The life of a worker."""
+    quiet_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's
     with contextlib.suppress(OSError):
         os.nice(NICENESS)

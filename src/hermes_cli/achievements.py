@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import TYPE_CHECKING, Any
 
 from hermes_core import paths
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.service import Service, Source
+
+log = logging.getLogger(__name__)
 
 PLUGIN = "hermes-achievements"
 HOOK = "on_achievement_unlocked"
@@ -65,8 +68,15 @@ def added() -> Iterable[Achievement]:
     """The achievements that plugins bring."""
     from hermes_cli import plugins  # noqa: PLC0415 - most have no plugins
 
-    loaded = plugins.active().plugins.values()
-    return [one for plugin in loaded for one in plugin.registered.achievements]
+    found: dict[str, Achievement] = {}
+    for plugin in plugins.active().plugins.values():
+        for one in plugin.registered.achievements:
+            if one.id in found:
+                holder = found[one.id].origin
+                log.warning("achievement %s of %s: %s has it", one.id, plugin.key, holder)
+            else:
+                found[one.id] = one
+    return found.values()
 
 
 def hidden() -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -299,45 +300,46 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
     ledger.close()
 
 
-def heard_line(process: subprocess.Popen[bytes]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().decode()
-
-
-def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, life: Life) -> None:
-    achievements(hermes, "rescan")
+@contextlib.contextmanager
+def watching(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that watches; ended by Ctrl-C, quietly."""
     process = subprocess.Popen(
-        command("achievements", "watch", "--interval", "1"),
+        command("achievements", "watch", "--interval", "1", *words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    time.sleep(1.5)
-    for number in range(5):
-        life.begin(f"watched{number}").say("look")
-    line = heard_line(process)
-    assert "★ Achievement: Open Doors (Clay)" in line
-    assert "\x1b" not in line
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert errors == b""
 
 
+def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, life: Life) -> None:
+    achievements(hermes, "rescan")
+    with watching() as process:
+        assert process.stdout is not None
+        time.sleep(1.5)
+        for number in range(5):
+            life.begin(f"watched{number}").say("look")
+        lines = []
+        while not any("★ Achievement: Open Doors (Clay)" in line for line in lines):
+            lines.append(process.stdout.readline().decode())
+            assert lines[-1].startswith("2026-")
+        assert "\x1b" not in "".join(lines)
+
+
 def test_watching_waits_for_a_history(hermes_home: Path) -> None:
-    process = subprocess.Popen(
-        command("achievements", "watch", "--interval", "1", "--json"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    assert b"No conversations yet" in process.stderr.readline()
-    life = Life(hermes_home / "state.db")
-    life.begin("first").say("hello")
-    found = json.loads(heard_line(process))
-    assert found["session_id"] == "first"
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    life.close()
+    with watching("--json") as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert b"No conversations yet" in process.stderr.readline()
+        life = Life(hermes_home / "state.db")
+        life.begin("first").say("hello")
+        life.close()
+        assert json.loads(process.stdout.readline())["session_id"] == "first"
 
 
 # The timeline

@@ -1,0 +1,152 @@
+"""What happens in a turn. Front ends show these; nothing else leaves the loop."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from hermes_agent.messages import ToolCall, Usage
+
+
+class FailureKind(StrEnum):
+    """Why a model did not answer."""
+
+    KEY = "key"
+    MODEL = "model"
+    LIMIT = "limit"
+    CREDIT = "credit"
+    CONTEXT = "context"
+    REFUSED = "refused"
+    SERVER = "server"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    CUT = "cut"
+    INTERRUPTED = "interrupted"
+    BROKEN = "broken"
+
+
+class TextDelta(NamedTuple):
+    """More of the answer."""
+
+    text: str
+
+
+class ReasoningDelta(NamedTuple):
+    """More of what the model thinks."""
+
+    text: str
+
+
+class Reply(NamedTuple):
+    """A provider's last word when all went well."""
+
+    text: str
+    reasoning: str
+    calls: tuple[ToolCall, ...]
+    finish_reason: str
+    usage: Usage
+
+
+class Failed(NamedTuple):
+    """A provider's last word when it did not: what happened, and what to do about it."""
+
+    kind: FailureKind
+    message: str
+    advice: str = ""
+    is_passing: bool = False  # worth another try
+    retry_after: float | None = None
+    usage: Usage = Usage()
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}".strip()
+
+
+class Retrying(NamedTuple):
+    """The model is asked again after a pause, or another one is."""
+
+    reason: str
+    seconds: float
+    model: str = ""
+
+
+class TurnStarted(NamedTuple):
+    """A turn has begun; the user's message is stored."""
+
+    session_id: str
+    turn_id: str
+
+
+class ToolStarted(NamedTuple):
+    """A tool runs."""
+
+    call: ToolCall
+
+
+class ToolOutput(NamedTuple):
+    """What a running tool prints, for people."""
+
+    call_id: str
+    text: str
+
+
+class ToolFinished(NamedTuple):
+    """A tool's answer, as the model gets it."""
+
+    call: ToolCall
+    result: str
+    seconds: float
+
+
+class MessageStored(NamedTuple):
+    """A message is on disk."""
+
+    role: str
+    row_id: int
+
+
+class UsageReport(NamedTuple):
+    """Tokens of one request, and of the turn so far."""
+
+    request: Usage
+    turn: Usage
+    model: str
+
+
+class Notice(NamedTuple):
+    """A line for the user that is no part of the conversation."""
+
+    text: str
+
+
+class TurnEnd(StrEnum):
+    """How a turn ended."""
+
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    TOO_LONG = "too_long"
+
+
+class TurnFinished(NamedTuple):
+    """The turn is over and everything of it is stored."""
+
+    end: TurnEnd
+    text: str
+    usage: Usage
+    error: str = ""
+
+
+ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying
+Event = (
+    TurnStarted
+    | TextDelta
+    | ReasoningDelta
+    | Retrying
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | MessageStored
+    | UsageReport
+    | Notice
+    | TurnFinished
+)

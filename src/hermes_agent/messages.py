@@ -1,0 +1,48 @@
+"""What is said to a model and what it says back: plain data, in the form stores keep."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+
+
+class ToolCall(NamedTuple):
+    """A call that the model asks for; `arguments` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def stored(self) -> dict[str, Any]:
+        """The call as a message carries it."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.id, "type": "function", "function": function}
+
+
+class Usage(NamedTuple):
+    """Tokens of one request; cached ones are not part of `input`."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: object) -> Usage:
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    @property
+    def context(self) -> int:
+        """How many tokens the model read."""
+        return self.input + self.cache_read + self.cache_write
+
+
+class Request(NamedTuple):
+    """One request to a model."""
+
+    messages: list[Message]
+    tools: list[dict[str, Any]]
+    max_tokens: int | None = None

@@ -1,0 +1,103 @@
+"""What a provider is, and how failures of HTTP become words that help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hermes_agent.events import Failed, FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Request
+
+
+class Provider(Protocol):
+    """A model that can be asked."""
+
+    name: str
+    model: str
+    base_url: str
+    api_mode: str
+    window: int  # tokens the model can read at once
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Ask; deltas as they come, then exactly one Reply or Failed."""
+
+
+CONTEXT_WORDS: Final = ("context length", "context_length", "maximum context", "too long", "n_ctx")
+CREDIT_WORDS: Final = ("insufficient_quota", "credit", "billing", "payment")
+
+
+def http_failure(status: int, text: str, provider: Provider, after: float | None) -> Failed:
+    """What an HTTP status means for the user."""
+    words = text.lower()
+    if status == 402 or (status in (400, 429) and any(word in words for word in CREDIT_WORDS)):
+        return Failed(
+            FailureKind.CREDIT,
+            f"{provider.name} says the account has no credit left.",
+            "Top it up there, or choose another model with `hermes models use`.",
+        )
+    if status in (400, 413, 422) and any(word in words for word in CONTEXT_WORDS):
+        return Failed(
+            FailureKind.CONTEXT,
+            f"The conversation is longer than {provider.model} can read.",
+            "Shorten it with /compress.",
+        )
+    if status == 429:
+        return Failed(
+            FailureKind.LIMIT,
+            f"{provider.name} asks for a pause (too many requests).",
+            is_passing=True,
+            retry_after=after,
+        )
+    if status >= 500 or status in (408, 409, 425):
+        return Failed(
+            FailureKind.SERVER,
+            f"{provider.name} had a problem of its own ({status}).",
+            is_passing=True,
+            retry_after=after,
+        )
+    return _refusal(status, text, provider)
+
+
+def _refusal(status: int, text: str, provider: Provider) -> Failed:
+    if status in (401, 403):
+        return Failed(
+            FailureKind.KEY,
+            f"The key was refused by {provider.base_url} ({status}).",
+            "Run `hermes setup` to enter another one.",
+        )
+    if status == 404:
+        return Failed(
+            FailureKind.MODEL,
+            f"{provider.base_url} has no model {provider.model!r}.",
+            "`hermes models list` shows what there is.",
+        )
+    return Failed(FailureKind.REFUSED, f"{provider.name} refused the request ({status}): {text}")
+
+
+def unreachable(provider: Provider, reason: str) -> Failed:
+    """Nobody answers there."""
+    return Failed(
+        FailureKind.UNREACHABLE,
+        f"Nothing answers at {provider.base_url} ({reason}).",
+        "Is the server running, and is the address right? `hermes models test` tries it.",
+        is_passing=True,
+    )
+
+
+def timed_out(provider: Provider, seconds: float) -> Failed:
+    """It took too long."""
+    return Failed(
+        FailureKind.TIMEOUT,
+        f"{provider.name} said nothing for {seconds:.0f} seconds.",
+        is_passing=True,
+    )
+
+
+def interrupted() -> Failed:
+    """The user has stopped it."""
+    return Failed(FailureKind.INTERRUPTED, "Interrupted.")

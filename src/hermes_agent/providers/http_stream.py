@@ -1,0 +1,99 @@
+"""Server-sent events over HTTP, with timeouts, and stoppable from another thread."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+
+from hermes_agent.events import Failed, FailureKind
+from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.providers.base import Provider
+
+CONNECT_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 300.0
+LONGEST_ERROR: Final = 500
+
+
+def stream_events(
+    provider: Provider,
+    client: httpx2.Client,
+    path: str,
+    body: dict[str, Any],
+    headers: dict[str, str],
+    cancel: Cancel,
+    read: Callable[[Iterator[str]], Iterator[ProviderEvent]],
+) -> Iterator[ProviderEvent]:
+    """POST *body* and hand the lines of the answer to *read*; failures become events."""
+    if cancel.is_requested:
+        yield interrupted()
+        return
+    try:
+        with client.stream("POST", path, json=body, headers=headers) as response:
+            forget = cancel.on_request(lambda: _hang_up(response))
+            try:
+                if response.status_code != 200:
+                    yield _refusal(provider, response)
+                    return
+                yield from read(response.iter_lines())
+            finally:
+                forget()
+    except httpx2.TimeoutException as error:
+        is_connect = isinstance(error, httpx2.ConnectTimeout)
+        yield timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
+    except httpx2.ConnectError as error:
+        yield unreachable(provider, str(error) or type(error).__name__)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        yield _broken(provider, error, cancel)
+
+
+def client_for(base_url: str) -> httpx2.Client:
+    """A client for one address; connections are kept open between requests."""
+    timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+    return httpx2.Client(base_url=base_url.rstrip("/") + "/", timeout=timeout)
+
+
+def _hang_up(response: httpx2.Response) -> None:
+    """Wake whoever reads the answer: its connection ends now."""
+    stream = response.extensions.get("network_stream")
+    raw = stream.get_extra_info("socket") if stream is not None else None
+    if raw is not None:
+        with contextlib.suppress(OSError):
+            raw.shutdown(socket.SHUT_RDWR)
+
+
+def _refusal(provider: Provider, response: httpx2.Response) -> Failed:
+    response.read()
+    after = response.headers.get("retry-after", "")
+    wait = float(after) if after.replace(".", "", 1).isdigit() else None
+    return http_failure(response.status_code, _reason(response), provider, wait)
+
+
+def _reason(response: httpx2.Response) -> str:
+    """What the server says, without its wrapping."""
+    with contextlib.suppress(ValueError):
+        found = response.json()
+        if isinstance(found, dict):
+            error = found.get("error", found)
+            message = error.get("message") if isinstance(error, dict) else error
+            if isinstance(message, str):
+                return message[:LONGEST_ERROR]
+    return response.text[:LONGEST_ERROR]
+
+
+def _broken(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
+    if cancel.is_requested:
+        return interrupted()
+    return Failed(
+        FailureKind.CUT,
+        f"The connection to {provider.name} broke off ({type(error).__name__}).",
+        is_passing=True,
+    )

@@ -1,0 +1,176 @@
+"""Any endpoint that speaks OpenAI's chat completions: OpenAI, OpenRouter, Ollama, vLLM, …"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.providers.base import interrupted
+from hermes_agent.providers.http_stream import client_for, stream_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Request
+
+DONE: Final = "[DONE]"
+# Fields of our messages that the endpoint knows.
+SENT: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
+
+
+class OpenAICompatible:
+    """A model behind `POST /chat/completions`."""
+
+    api_mode = "chat_completions"
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        key: str = "",
+        *,
+        name: str = "",
+        window: int = 128_000,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.base_url = base_url
+        self.name = name or base_url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
+        self.window = window
+        self._extra = extra or {}
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = client_for(base_url)
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Ask; deltas as they come, then exactly one Reply or Failed."""
+        answer = _Answer(self.name, cancel)
+        yield from stream_events(
+            self,
+            self._client,
+            "chat/completions",
+            self._body(request),
+            self._headers,
+            cancel,
+            answer.read,
+        )
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [_sent(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self._extra,
+        }
+        if request.tools:
+            body["tools"] = request.tools
+        if request.max_tokens:
+            body["max_tokens"] = request.max_tokens
+        return body
+
+
+def _sent(message: dict[str, Any]) -> dict[str, Any]:
+    sent = {name: message[name] for name in SENT if message.get(name) is not None}
+    sent.setdefault("content", "")
+    return sent
+
+
+class _Answer:
+    """One streamed answer, put together from its chunks."""
+
+    def __init__(self, name: str, cancel: Cancel) -> None:
+        self._name = name
+        self._cancel = cancel
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._finish = ""
+        self._usage = Usage()
+
+    def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
+        """Events of the lines; the last one says how it ended."""
+        is_done = False
+        for line in lines:
+            if not line.startswith("data:"):
+                continue
+            data = line[5:].strip()
+            if data == DONE:
+                is_done = True
+                break
+            try:
+                chunk = orjson.loads(data)
+            except orjson.JSONDecodeError:
+                yield Failed(FailureKind.BROKEN, f"{self._name} sent something unreadable.")
+                return
+            if isinstance(chunk, dict) and chunk.get("error"):
+                yield self._refused(chunk["error"])
+                return
+            yield from self._take(chunk)
+        if self._cancel.is_requested:
+            yield interrupted()._replace(usage=self._usage)
+        elif is_done or self._finish:
+            yield self._reply()
+        else:
+            yield Failed(
+                FailureKind.CUT,
+                f"The answer of {self._name} broke off.",
+                is_passing=True,
+                usage=self._usage,
+            )
+
+    def _refused(self, error: Any) -> Failed:
+        message = error.get("message") if isinstance(error, dict) else error
+        return Failed(FailureKind.SERVER, f"{self._name}: {message}", usage=self._usage)
+
+    def _take(self, chunk: dict[str, Any]) -> Iterator[ProviderEvent]:
+        if isinstance(chunk.get("usage"), dict):
+            self._usage = _usage(chunk["usage"])
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            thought = delta.get("reasoning_content") or delta.get("reasoning")
+            if isinstance(thought, str) and thought:
+                self._reasoning.append(thought)
+                yield ReasoningDelta(thought)
+            if delta.get("content"):
+                self._text.append(delta["content"])
+                yield TextDelta(delta["content"])
+            for part in delta.get("tool_calls") or ():
+                self._take_call(part)
+            self._finish = choice.get("finish_reason") or self._finish
+
+    def _take_call(self, part: dict[str, Any]) -> None:
+        """A call comes in pieces that belong together by their index."""
+        index = part.get("index")
+        index = len(self._calls) if index is None else int(index)
+        call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+        function = part.get("function") or {}
+        call["id"] = part.get("id") or call["id"]
+        call["name"] += function.get("name") or ""
+        call["arguments"] += function.get("arguments") or ""
+
+    def _reply(self) -> Reply:
+        calls = tuple(
+            ToolCall(call["id"] or f"call_{index}", call["name"], call["arguments"] or "{}")
+            for index, call in sorted(self._calls.items())
+        )
+        finish = self._finish or ("tool_calls" if calls else "stop")
+        return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
+
+
+def _usage(found: dict[str, Any]) -> Usage:
+    def number(place: dict[str, Any] | None, name: str) -> int:
+        value = (place or {}).get(name)
+        return value if isinstance(value, int) else 0
+
+    cached = number(found.get("prompt_tokens_details"), "cached_tokens")
+    return Usage(
+        input=max(0, number(found, "prompt_tokens") - cached),
+        output=number(found, "completion_tokens"),
+        cache_read=cached,
+        reasoning=number(found.get("completion_tokens_details"), "reasoning_tokens"),
+    )

@@ -1,0 +1,1 @@
+"""What the agent can do. One file for each kind of tool; `base` says what a tool is."""

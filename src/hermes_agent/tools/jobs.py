@@ -1,0 +1,212 @@
+"""Every command that runs for the agent: started, watched, ended, none left behind.
+
+A command is held at a gate until the watchdog knows its group. So there is no moment at
+which our death, by SIGKILL too, leaves it running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from hermes_agent.tools import groups
+from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.output import Output
+from hermes_agent.tools.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+GRACE_SECONDS = 2.0
+POLL_SECONDS = 0.05
+DRAIN_SECONDS = 0.3  # how long we listen to what a command left running
+KEPT_JOBS = 50
+# The gate opens when a line comes; when we die before, `read` fails and nothing runs.
+GATE = 'read -r _ || exit 130; exec "$1" -c "$2" </dev/null'
+
+
+class Job:
+    """One command, its group and what it printed."""
+
+    def __init__(self, number: int, command: str, process: subprocess.Popen[bytes]) -> None:
+        self.id = f"job{number}"
+        self.command = command
+        self.process = process
+        self.started = time.monotonic()
+        self.output = Output()
+        self._ended: float | None = None
+        self._pipe_is_open = True
+
+    @property
+    def pid(self) -> int:
+        """The process id of the leader, which is the number of the group, too."""
+        return self.process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """As shells count: 128 and the signal for one that a signal ended; None while it runs."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        return 128 - code if code < 0 else code
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the command, or anything it left in its group, still runs."""
+        return self.process.poll() is None or groups.is_alive(self.pid)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running, or ran."""
+        if self._ended is None and self.process.poll() is not None:
+            self._ended = time.monotonic()
+        return (self._ended or time.monotonic()) - self.started
+
+    def end(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End the whole group."""
+        groups.end([self.pid], grace_seconds)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=1)
+
+    def listen(self, until: Callable[[], bool], show: Callable[[str], object]) -> None:
+        """Take what it prints until it ends or *until* says so.
+
+        A process that it left behind may hold the pipe open for ever; once the command
+        itself has ended, we listen a little longer and no more.
+        """
+        quiet_at = None
+        while self._pipe_is_open and not until():
+            if text := self._read():
+                show(text)
+            if self.process.poll() is not None:
+                quiet_at = quiet_at or time.monotonic() + DRAIN_SECONDS
+                if time.monotonic() >= quiet_at:
+                    return
+        while not until():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=POLL_SECONDS)
+                return
+
+    def listen_on(self) -> None:
+        """Take what it prints to the very end, so that nobody blocks on a full pipe."""
+        while self._pipe_is_open:
+            self._read()
+        self.process.wait()
+
+    def _read(self) -> str:
+        """What it printed within a moment."""
+        if self.process.stdout is None:
+            self._pipe_is_open = False
+            return ""
+        handle = self.process.stdout.fileno()
+        if not select.select([handle], [], [], POLL_SECONDS)[0]:
+            return ""
+        data = os.read(handle, 65_536)
+        if not data:
+            self._pipe_is_open = False
+            self.process.stdout.close()
+        return self.output.feed(data, is_last=not data)
+
+
+class Jobs:
+    """All commands that run for one agent. Closing it ends every one of them.
+
+    `close` takes no lock and may be called at any moment, twice, from a signal handler
+    too: whoever starts a command looks afterwards whether it was called meanwhile.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment
+        self._numbers = itertools.count(1)
+        self._jobs: dict[str, Job] = {}
+        self._watchdog = Watchdog()
+        self._is_closed = False
+        self._shell = shutil.which("bash") or "/bin/sh"
+
+    def start(self, command: str, cwd: Path) -> Job:
+        """Run *command* in a group of its own."""
+        if "\0" in command:
+            raise ToolError("A command cannot contain NUL characters.")
+        if self._is_closed:
+            raise ToolError("Hermes is shutting down; nothing is started any more.")
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", GATE, "hermes-gate", self._shell, command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=None if self._environment is None else dict(self._environment),
+            start_new_session=True,
+        )
+        job = Job(next(self._numbers), command, process)
+        self._jobs[job.id] = job
+        self._watchdog.guard(job.pid)
+        if self._is_closed:
+            self._end_all([job])
+            raise ToolError("Hermes is shutting down; nothing is started any more.")
+        _open_gate(process)
+        return job
+
+    def follow(self, job: Job) -> None:
+        """Keep a command that nobody waits for, and listen to it."""
+        threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
+        for old in [one for one in self.all() if not one.is_running][:-KEPT_JOBS]:
+            self.forget(old)
+
+    def forget(self, job: Job) -> None:
+        """A command that is over and of no more interest."""
+        self._watchdog.release(job.pid)
+        self._jobs.pop(job.id, None)
+        if job.process.stdout is not None and not job.process.stdout.closed:
+            job.process.stdout.close()
+
+    def find(self, job_id: str) -> Job:
+        """The job of that name."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            known = ", ".join(self._jobs) or "none"
+            raise ToolError(f"There is no job {job_id!r}; there are: {known}.")
+        return job
+
+    def all(self) -> list[Job]:
+        """Every job, the oldest first."""
+        return list(self._jobs.values())
+
+    def settle(self) -> None:
+        """Tell the watchdog which groups are over; their numbers may come back."""
+        for job in self.all():
+            if not job.is_running:
+                self._watchdog.release(job.pid)
+
+    def close(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End everything that is left."""
+        self._is_closed = True
+        self._end_all(self.all(), grace_seconds)
+        self._watchdog.close()
+
+    def _end_all(self, jobs: list[Job], grace_seconds: float = GRACE_SECONDS) -> None:
+        running = [job for job in jobs if job.is_running]
+        groups.end([job.pid for job in running], grace_seconds)
+        for job in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                job.process.wait(timeout=1)
+        for job in jobs:
+            self._watchdog.release(job.pid)
+
+
+def _open_gate(process: subprocess.Popen[bytes]) -> None:
+    """A command that was ended at the gate has closed it from the other side."""
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()

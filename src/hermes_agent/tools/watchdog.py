@@ -1,0 +1,98 @@
+"""A process that outlives ours by a moment, and ends what ours has left running.
+
+It reads the process groups from a pipe whose other end only we hold. However we end, by
+SIGKILL too, the kernel closes that end; the watchdog then ends every group it knows of. It
+is a shell script because a shell is there in a millisecond and needs a megabyte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import threading
+
+log = logging.getLogger(__name__)
+
+SCRIPT = """
+trap '' HUP INT TERM
+groups=' '
+while read -r sign group; do
+  case $sign in
+    +) groups="$groups$group " ;;
+    -) case $groups in *" $group "*) groups="${groups%% $group *} ${groups#* $group }" ;; esac ;;
+  esac
+done
+left=
+for group in $groups; do kill -s TERM -- "-$group" && left=yes; kill -s CONT -- "-$group"; done
+test -n "$left" || exit 0
+sleep 1
+for group in $groups; do kill -s KILL -- "-$group"; done
+"""
+
+
+class Watchdog:
+    """Knows every running group; starts when the first one does."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a signal handler may come in the middle
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: set[int] = set()
+
+    def guard(self, group: int) -> None:
+        """End this group when our process ends."""
+        with self._lock:
+            self._groups.add(group)
+            self._tell(f"+ {group}\n")
+
+    def release(self, group: int) -> None:
+        """This group is over."""
+        with self._lock:
+            if group in self._groups:
+                self._groups.discard(group)
+                self._tell(f"- {group}\n")
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it runs."""
+        return self._process.pid if self._process else None
+
+    def close(self) -> None:
+        """Let it end; groups that were not released end with it."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None:
+            return
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            log.warning("the watchdog of running commands does not end: process %s", process.pid)
+
+    def _tell(self, line: str) -> None:
+        """A short line goes through a pipe whole; a watchdog that died is replaced."""
+        if self._process is None:
+            self._process = self._start()
+            line = "".join(f"+ {group}\n" for group in self._groups)
+        try:
+            self._write(line)
+        except BrokenPipeError:
+            log.warning("the watchdog of running commands is gone; starting another")
+            self.close()
+            self._process = self._start()
+            self._write("".join(f"+ {group}\n" for group in self._groups))
+
+    def _write(self, line: str) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            os.write(self._process.stdin.fileno(), line.encode())
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", SCRIPT, "hermes-watchdog"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
