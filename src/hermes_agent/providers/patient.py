@@ -13,7 +13,7 @@ from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, T
 from hermes_agent.providers.base import interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
@@ -71,7 +71,9 @@ class Patient:
                 yield failure
                 return
 
-    def _ask(self, provider: Provider, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def _ask(
+        self, provider: Provider, request: Request, cancel: Cancel
+    ) -> Generator[ProviderEvent, None, Failed | None]:
         """Ask one provider, again if need be; what it failed with, None if it did not."""
         for attempt in range(1, self._tries + 1):
             was_shown = False
@@ -95,5 +97,5 @@ class Patient:
     def _pause(self, attempt: int, failure: Failed) -> float:
         if failure.retry_after is not None:
             return min(failure.retry_after, LONGEST_PAUSE)
-        longest = min(LONGEST_PAUSE, self._first_pause * 2 ** (attempt - 1))
+        longest: float = min(LONGEST_PAUSE, self._first_pause * 2 ** (attempt - 1))
         return longest * (0.5 + self._chance.random() / 2)

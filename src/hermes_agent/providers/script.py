@@ -1,17 +1,18 @@
 """A scripted model: what it says is written down, for tests, documentation and demos.
 
-A script is YAML, a list of steps; each request takes the next one:
+A script is YAML with a list of steps; each request takes the next one:
 
-    - say: Hello there.            # streamed word by word
-      think: They greeted me.      # reasoning first
-      pause: 0.02                  # seconds between words
-    - calls:
-        - {name: terminal, arguments: {command: ls}}
-    - fail: {status: 429, retry_after: 1}
-    - say: This will
-      cut: true                    # the connection breaks off here
-    - say: Too slow
-      hang: 60                     # silence before the first word
+    steps:
+      - say: Hello there.            # streamed word by word
+        think: They greeted me.      # reasoning first
+        pause: 0.02                  # seconds between words
+      - calls:
+          - {name: terminal, arguments: {command: ls}}
+      - fail: {status: 429, retry_after: 1}
+      - say: This will
+        cut: true                    # the connection breaks off here
+      - say: Too slow
+        hang: 60                     # silence before the first word
 
 When the script is over, the last user message is repeated back.
 """
@@ -20,17 +21,17 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.base import http_failure, interrupted
 from hermes_core.errors import ConfigError
-from hermes_core.yaml_file import load_yaml
+from hermes_core.yaml_file import parse, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
@@ -77,9 +78,14 @@ class Script:
     @classmethod
     def load(cls, path: Path) -> Script:
         """The script in a file."""
-        found = load_yaml(path)
+        return cls.parse(read_text(path) or "", path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path = Path("script")) -> Script:
+        """The script in a text; *path* is named in errors."""
+        found = parse(text, path).get("steps")
         if not isinstance(found, list):
-            raise ConfigError(f"{path} is no script: it must be a list of steps")
+            raise ConfigError(f"{path} is no script: it must have a list of `steps`")
         return cls([_step(one, path) for one in found])
 
     def take(self, messages: list[Message]) -> tuple[int, Step]:

@@ -30,11 +30,9 @@ class ScriptServer:
         self.model = model
         self._script = script
         self._log = log
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        server.daemon_threads = True
-        self._server = server
-        self.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=server.serve_forever, daemon=True)
+        self._server = _Server(self)
+        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -65,81 +63,87 @@ class ScriptServer:
         return self._script.take(body.get("messages") or [])
 
 
-def _handler(server: ScriptServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """One connection."""
+class _Server(ThreadingHTTPServer):
+    """The server behind it, which its handlers know."""
 
-        protocol_version = "HTTP/1.1"
+    daemon_threads = True
 
-        def log_message(self, *_arguments: object) -> None:
-            """Nobody reads these."""
+    def __init__(self, owner: ScriptServer) -> None:
+        self.owner = owner
+        super().__init__(("127.0.0.1", 0), _Handler)
 
-        def do_GET(self) -> None:
-            """The list of models."""
-            self._json({"object": "list", "data": [{"id": server.model, "object": "model"}]})
 
-        def do_POST(self) -> None:
-            """A question."""
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or b"{}")
-            server.note(body)
-            number, step = server.take(body)
-            if step.fail is not None:
-                self._fail(step.fail)
-                return
-            time.sleep(step.hang)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.close_connection = True
-            try:
-                self._play(body, number, step)
-            except (BrokenPipeError, ConnectionResetError):
-                return  # whoever asked has hung up
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
 
-        def _fail(self, fail: dict[str, Any]) -> None:
-            status = int(fail.get("status", 500))
-            headers = {}
-            if "retry_after" in fail:
-                headers["Retry-After"] = str(fail["retry_after"])
-            self._json({"error": {"message": fail.get("message", "scripted")}}, status, headers)
+    protocol_version = "HTTP/1.1"
+    server: _Server
 
-        def _json(
-            self, value: Any, status: int = 200, headers: dict[str, str] | None = None
-        ) -> None:
-            data = json.dumps(value).encode()
-            self.send_response(status)
-            for name, text in (headers or {}).items():
-                self.send_header(name, text)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def log_message(self, *_arguments: object) -> None:
+        """Nobody reads these."""
 
-        def _play(self, body: dict[str, Any], number: int, step: Step) -> None:
-            if step.think:
-                self._delta({"reasoning_content": step.think})
-            for word in step.words():
-                time.sleep(step.pause)
-                self._delta({"content": word})
-            if step.cut:
-                return
-            for index, call in enumerate(step.tool_calls(number)):
-                self._delta({"tool_calls": [{"index": index, **call.stored()}]})
-            finish = "tool_calls" if step.calls else "stop"
-            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-            usage = counted(body.get("messages") or [], step.say)
-            tokens = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
-            self._send({"choices": [], "usage": tokens})
-            self.wfile.write(b"data: [DONE]\n\n")
+    def do_GET(self) -> None:
+        """The list of models."""
+        self._json({"object": "list", "data": [{"id": self.server.owner.model, "object": "model"}]})
 
-        def _delta(self, delta: dict[str, Any]) -> None:
-            self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    def do_POST(self) -> None:
+        """A question."""
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or b"{}")
+        self.server.owner.note(body)
+        number, step = self.server.owner.take(body)
+        if step.fail is not None:
+            self._fail(step.fail)
+            return
+        time.sleep(step.hang)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            self._play(body, number, step)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # whoever asked has hung up
 
-        def _send(self, chunk: dict[str, Any]) -> None:
-            full = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
-            self.wfile.write(b"data: " + json.dumps(full).encode() + b"\n\n")
-            self.wfile.flush()
+    def _fail(self, fail: dict[str, Any]) -> None:
+        status = int(fail.get("status", 500))
+        headers = {}
+        if "retry_after" in fail:
+            headers["Retry-After"] = str(fail["retry_after"])
+        self._json({"error": {"message": fail.get("message", "scripted")}}, status, headers)
 
-    return Handler
+    def _json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        for name, text in (headers or {}).items():
+            self.send_header(name, text)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _play(self, body: dict[str, Any], number: int, step: Step) -> None:
+        if step.think:
+            self._delta({"reasoning_content": step.think})
+        for word in step.words():
+            time.sleep(step.pause)
+            self._delta({"content": word})
+        if step.cut:
+            return
+        for index, call in enumerate(step.tool_calls(number)):
+            self._delta({"tool_calls": [{"index": index, **call.stored()}]})
+        finish = "tool_calls" if step.calls else "stop"
+        self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        usage = counted(body.get("messages") or [], step.say)
+        tokens = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
+        self._send({"choices": [], "usage": tokens})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+    def _send(self, chunk: dict[str, Any]) -> None:
+        full = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
+        self.wfile.write(b"data: " + json.dumps(full).encode() + b"\n\n")
+        self.wfile.flush()

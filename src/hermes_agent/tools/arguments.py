@@ -50,7 +50,9 @@ def text(arguments: dict[str, Any], name: str, default: str | None = None) -> st
     if value is None:
         value = default
     if not isinstance(value, str):
-        raise ToolError(f"`{name}` must be a text." if value is not None else f"`{name}` is missing.")
+        raise ToolError(
+            f"`{name}` must be a text." if value is not None else f"`{name}` is missing."
+        )
     return value
 
 

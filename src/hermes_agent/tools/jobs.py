@@ -43,7 +43,7 @@ class Job:
         self.started = time.monotonic()
         self.output = Output()
         self._ended: float | None = None
-        self._pipe_is_open = True
+        self.pipe_is_open = True
 
     @property
     def pid(self) -> int:
@@ -83,8 +83,8 @@ class Job:
         itself has ended, we listen a little longer and no more.
         """
         quiet_at = None
-        while self._pipe_is_open and not until():
-            if text := self._read():
+        while self.pipe_is_open and not until():
+            if text := self._read(POLL_SECONDS):
                 show(text)
             if self.process.poll() is not None:
                 quiet_at = quiet_at or time.monotonic() + DRAIN_SECONDS
@@ -97,21 +97,21 @@ class Job:
 
     def listen_on(self) -> None:
         """Take what it prints to the very end, so that nobody blocks on a full pipe."""
-        while self._pipe_is_open:
-            self._read()
+        while self.pipe_is_open:
+            self._read(None)
         self.process.wait()
 
-    def _read(self) -> str:
-        """What it printed within a moment."""
+    def _read(self, seconds: float | None) -> str:
+        """What it printed, waited for at most so long."""
         if self.process.stdout is None:
-            self._pipe_is_open = False
+            self.pipe_is_open = False
             return ""
         handle = self.process.stdout.fileno()
-        if not select.select([handle], [], [], POLL_SECONDS)[0]:
+        if not select.select([handle], [], [], seconds)[0]:
             return ""
         data = os.read(handle, 65_536)
         if not data:
-            self._pipe_is_open = False
+            self.pipe_is_open = False
             self.process.stdout.close()
         return self.output.feed(data, is_last=not data)
 
@@ -119,8 +119,8 @@ class Job:
 class Jobs:
     """All commands that run for one agent. Closing it ends every one of them.
 
-    `close` takes no lock and may be called at any moment, twice, from a signal handler
-    too: whoever starts a command looks afterwards whether it was called meanwhile.
+    `close` may be called at any moment, twice, from a signal handler too: it waits for no
+    lock of this object, and whoever starts a command looks afterwards whether it was called.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
@@ -151,6 +151,7 @@ class Jobs:
         self._watchdog.guard(job.pid)
         if self._is_closed:
             self._end_all([job])
+            self._watchdog.close()
             raise ToolError("Hermes is shutting down; nothing is started any more.")
         _open_gate(process)
         return job
@@ -165,8 +166,18 @@ class Jobs:
         """A command that is over and of no more interest."""
         self._watchdog.release(job.pid)
         self._jobs.pop(job.id, None)
-        if job.process.stdout is not None and not job.process.stdout.closed:
-            job.process.stdout.close()
+
+    def leave(self, job: Job) -> bool:
+        """Stop waiting for a command; whether something of it runs on.
+
+        Whoever still holds its pipe is listened to, or it would end when it prints.
+        """
+        runs_on = job.is_running
+        if job.pipe_is_open:
+            self.follow(job)
+        if not runs_on:
+            self.forget(job)
+        return runs_on
 
     def find(self, job_id: str) -> Job:
         """The job of that name."""

@@ -51,7 +51,8 @@ class Watchdog:
         with self._lock:
             if group in self._groups:
                 self._groups.discard(group)
-                self._tell(f"- {group}\n")
+                if self._process is not None:
+                    self._tell(f"- {group}\n")
 
     @property
     def pid(self) -> int | None:

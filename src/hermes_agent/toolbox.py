@@ -1,0 +1,152 @@
+"""The tools of one agent, and how calls are carried out: several at once, each isolated."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
+from hermes_agent.tools.base import ToolContext, failure
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.messages import ToolCall
+    from hermes_agent.tools.base import Asks, Tool
+
+INTERRUPTED = "Interrupted before it could finish."
+
+
+class Surroundings(NamedTuple):
+    """What all calls of a turn share."""
+
+    session_id: str
+    turn_id: str
+    cwd: Path
+    cancel: Cancel
+    asks: Asks
+
+
+class Watch(NamedTuple):
+    """Hooks around a call: `before` may answer in the tool's place, `after` may change it."""
+
+    before: Callable[[ToolCall, dict[str, Any]], str | None]
+    after: Callable[[ToolCall, dict[str, Any], str, float], str]
+
+
+class Toolbox:
+    """Tools by name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """What the model is told about them."""
+        return [tool.schema() for tool in self._tools.values()]
+
+    def names(self) -> list[str]:
+        """Their names."""
+        return list(self._tools)
+
+    def only(self, names: Iterable[str]) -> Toolbox:
+        """A box with some of them."""
+        return Toolbox(self._tools[name] for name in names if name in self._tools)
+
+    def carry_out(
+        self, calls: tuple[ToolCall, ...], around: Surroundings, watch: Watch
+    ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
+        """Run *calls*; events as they happen, one ToolFinished for each call.
+
+        Calls of tools that do not bear company run one after the other, behind the rest.
+        """
+        together = [call for call in calls if self._bears_company(call)]
+        alone = [call for call in calls if not self._bears_company(call)]
+        yield from self._run(together, around, watch)
+        for call in alone:
+            yield from self._run([call], around, watch)
+
+    def _bears_company(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.name)
+        return tool is None or tool.is_parallel
+
+    def _run(
+        self, calls: list[ToolCall], around: Surroundings, watch: Watch
+    ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
+        events: queue.SimpleQueue[ToolOutput | ToolFinished] = queue.SimpleQueue()
+        for call in calls:
+            yield ToolStarted(call)
+            threading.Thread(
+                target=self._work, args=(call, around, watch, events.put), daemon=True
+            ).start()
+        left = len(calls)
+        while left:
+            event = events.get()
+            left -= isinstance(event, ToolFinished)
+            yield event
+
+    def _work(
+        self,
+        call: ToolCall,
+        around: Surroundings,
+        watch: Watch,
+        put: Callable[[ToolOutput | ToolFinished], object],
+    ) -> None:
+        began = time.monotonic()
+        results: list[str] = []
+        failed = attempt(
+            Step(
+                f"tool {call.name}", lambda: results.append(self._answer(call, around, watch, put))
+            )
+        )
+        if failed is not None:
+            results = [failure(f"{type(failed.error).__name__}: {failed.error}")]
+        put(ToolFinished(call, results[0], time.monotonic() - began))
+
+    def _answer(
+        self,
+        call: ToolCall,
+        around: Surroundings,
+        watch: Watch,
+        put: Callable[[ToolOutput | ToolFinished], object],
+    ) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return failure(f"there is no tool {call.name!r}; there are {', '.join(self._tools)}")
+        arguments = _arguments(call.arguments)
+        if arguments is None:
+            return failure("the arguments are no JSON object; call it again with valid JSON")
+        if around.cancel.is_requested:
+            return failure(INTERRUPTED)
+        instead = watch.before(call, arguments)
+        if instead is not None:
+            return instead
+
+        def show(text: str) -> None:
+            put(ToolOutput(call.id, text))
+
+        context = ToolContext(
+            around.session_id,
+            around.turn_id,
+            call.id,
+            around.cwd,
+            around.cancel,
+            around.asks,
+            show,
+        )
+        began = time.monotonic()
+        result = tool.run(arguments, context)
+        return watch.after(call, arguments, result, time.monotonic() - began)
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,41 @@
+"""`clarify`: ask the person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
+from hermes_agent.tools.base import Tool, answer, failure
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.base import ToolContext
+
+MOST_CHOICES = 10
+
+
+def clarify_tool() -> Tool:
+    """The tool."""
+    return Tool(
+        "clarify",
+        "Ask the user a question when you cannot go on without the answer.",
+        schema(
+            "question",
+            question=takes("string"),
+            choices=takes("array", items={"type": "string"}),
+        ),
+        answering(_clarify),
+        is_parallel=False,
+    )
+
+
+def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
+    question = text(arguments, "question").strip()
+    choices = arguments.get("choices") or []
+    if not question:
+        raise ToolError("`question` is empty.")
+    if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+        raise ToolError("`choices` must be a list of texts.")
+    reply = context.asks.clarify(question, choices[:MOST_CHOICES])
+    if not reply.strip():
+        return failure("Nobody answered. Decide yourself and say what you assumed.")
+    return answer(answer=reply)

@@ -1,0 +1,109 @@
+"""What the agent remembers from one conversation to the next: two small files.
+
+MEMORY.md holds facts about the work, USER.md about the person. Their size is limited
+because both stand in every prompt. Entries are parted by a line with a single `§`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hermes_agent.tools.arguments import ToolError
+from hermes_core.atomic_files import folder_locked, write_atomically
+from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Target = Literal["memory", "user"]
+SEPARATOR = "\n§\n"
+
+
+class MemoryKind(NamedTuple):
+    """One of the two files."""
+
+    name: str
+    characters: int
+
+
+KINDS: dict[str, MemoryKind] = {
+    "memory": MemoryKind("MEMORY.md", 2_200),
+    "user": MemoryKind("USER.md", 1_375),
+}
+
+
+class MemoryFiles:
+    """The two files; several processes may change them at the same time."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or hermes_home() / "memories"
+
+    def entries(self, target: str) -> list[str]:
+        """What is remembered."""
+        try:
+            content = (self._folder / KINDS[target].name).read_text(errors="replace")
+        except FileNotFoundError:
+            return []
+        parts = f"\n{content.strip()}\n".replace("\r\n", "\n").split(SEPARATOR)
+        return [part.strip() for part in parts if part.strip()]
+
+    def add(self, target: str, text: str) -> list[str]:
+        """Remember something; what is known already is not kept twice."""
+
+        def change(entries: list[str]) -> list[str]:
+            return entries if text in entries else [*entries, text]
+
+        return self._change(target, change)
+
+    def replace(self, target: str, old: str, text: str) -> list[str]:
+        """Put *text* in the place of the one entry that contains *old*."""
+
+        def change(entries: list[str]) -> list[str]:
+            place = _only_one(entries, old)
+            return [*entries[:place], text, *entries[place + 1 :]]
+
+        return self._change(target, change)
+
+    def remove(self, target: str, old: str) -> list[str]:
+        """Forget the one entry that contains *old*."""
+
+        def change(entries: list[str]) -> list[str]:
+            place = _only_one(entries, old)
+            return [*entries[:place], *entries[place + 1 :]]
+
+        return self._change(target, change)
+
+    def _change(self, target: str, change: Callable[[list[str]], list[str]]) -> list[str]:
+        with folder_locked(self._folder):
+            before = self.entries(target)
+            after = change(before)
+            _must_fit(target, before, after)
+            if after != before:
+                write_atomically(self._folder / KINDS[target].name, SEPARATOR.join(after) + "\n")
+        return after
+
+
+def used_characters(entries: list[str]) -> int:
+    """How much of the limit the entries take."""
+    return len(SEPARATOR.join(entries))
+
+
+def _must_fit(target: str, before: list[str], after: list[str]) -> None:
+    """Files that somebody made too long by hand may still become shorter."""
+    limit, size = KINDS[target].characters, used_characters(after)
+    if size > limit and size > used_characters(before):
+        raise ToolError(
+            f"{KINDS[target].name} would have {size:,} characters; {limit:,} is the limit. "
+            "Shorten the text, or replace or remove an entry first."
+        )
+
+
+def _only_one(entries: list[str], old: str) -> int:
+    if old in entries:
+        return entries.index(old)
+    places = [place for place, entry in enumerate(entries) if old in entry]
+    if len(places) != 1:
+        count = f"{len(places)} entries contain" if places else "No entry contains"
+        raise ToolError(f"{count} {old[:80]!r}; `old` must be a piece of exactly one.")
+    return places[0]

@@ -1,0 +1,111 @@
+"""`patch`: replace a piece of a file by another, found by its exact text."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from hermes_agent.tools import text_files
+from hermes_agent.tools.arguments import (
+    ToolError,
+    answering,
+    flag,
+    place,
+    schema,
+    takes,
+    text,
+)
+from hermes_agent.tools.base import Tool, answer, failure
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.base import ToolContext
+
+DIFF_CHARACTERS = 20_000
+COMPARED_LINES = 5_000
+LISTED_MATCHES = 10
+
+
+def patch_tool() -> Tool:
+    """The tool."""
+    return Tool(
+        "patch",
+        "Replace old_string, which must occur exactly once unless replace_all.",
+        schema(
+            "path old_string new_string",
+            path=takes("string"),
+            old_string=takes("string"),
+            new_string=takes("string"),
+            replace_all=takes("boolean"),
+        ),
+        answering(_patch),
+        is_parallel=False,
+    )
+
+
+def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
+    path = place(text(arguments, "path"), context.cwd)
+    old, new = text(arguments, "old_string"), text(arguments, "new_string")
+    if not old:
+        raise ToolError("`old_string` is empty; use write_file for a new file.")
+    if old == new:
+        raise ToolError("`old_string` and `new_string` are the same.")
+    file = text_files.load(path)
+    old, new = _with_line_ends(file.text, old, new)
+    count = file.text.count(old)
+    if count == 0:
+        return failure("`old_string` is not in the file.", **_hints(file.text, old))
+    if count > 1 and not flag(arguments, "replace_all"):
+        return failure(
+            f"`old_string` occurs {count} times; give more of its surroundings or replace_all.",
+            lines=_line_numbers(file.text, old),
+        )
+    changed = file.text.replace(old, new)
+    text_files.write_whole(path, file.encoded(changed))
+    return answer(diff=_diff(file.text, changed, path.name), replaced=count)
+
+
+def _with_line_ends(content: str, old: str, new: str) -> tuple[str, str]:
+    """The two pieces with the line ends of the file, where it has those of Windows."""
+    if "\r\n" not in content or (old in content and "\n" in old and "\r\n" not in old):
+        return old, new
+    plain_ends = content.count("\n") - content.count("\r\n")
+    windows_old = old.replace("\r\n", "\n").replace("\n", "\r\n")
+    if windows_old not in content:
+        return old, new
+    if "\n" not in old and plain_ends > content.count("\r\n"):
+        return old, new
+    return windows_old, new.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _line_numbers(content: str, piece: str) -> list[int]:
+    numbers: list[int] = []
+    start = content.find(piece)
+    while start >= 0 and len(numbers) < LISTED_MATCHES:
+        numbers.append(content.count("\n", 0, start) + 1)
+        start = content.find(piece, start + len(piece))
+    return numbers
+
+
+def _hints(content: str, old: str) -> dict[str, Any]:
+    """What stands in the file that looks most like what was looked for."""
+    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    lines = content.splitlines()[:COMPARED_LINES]
+    if not wanted or not lines:
+        return {}
+    by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
+    found = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
+    closest = [f"{by_text[one]}|{lines[by_text[one] - 1]}"[:300] for one in found]
+    facts: dict[str, Any] = {"closest": [text_files.presentable(line) for line in closest]}
+    if " ".join(old.split()) in " ".join(content.split()):
+        facts["hint"] = "Only white space differs: copy it exactly from read_file."
+    return facts
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
+    )
+    diff = text_files.presentable("\n".join(lines))
+    if len(diff) > DIFF_CHARACTERS:
+        return f"{diff[:DIFF_CHARACTERS]}\n[… {len(diff) - DIFF_CHARACTERS:,} characters cut …]"
+    return diff

@@ -1,0 +1,154 @@
+"""`terminal` runs commands, `process` looks after those that run in the background."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes_agent.tools.arguments import (
+    ToolError,
+    answering,
+    choice,
+    flag,
+    number,
+    place,
+    schema,
+    takes,
+    text,
+)
+from hermes_agent.tools.base import Tool, answer, failure
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.jobs import Job, Jobs
+
+TIMED_OUT = 124
+INTERRUPTED = 130
+DEFAULT_SECONDS = 120
+MOST_SECONDS = 3600
+LAST_WORDS_SECONDS = 0.2
+INTERRUPT_GRACE_SECONDS = 0.5
+TAIL_CHARACTERS = 8_000
+
+
+def terminal_tools(jobs: Jobs) -> list[Tool]:
+    """The two tools that run programs."""
+    return [
+        Tool(
+            "terminal",
+            "Run a shell command; returns output and exit code. No stdin. For servers and "
+            "long work set background, then use `process`.",
+            schema(
+                "command",
+                command=takes("string"),
+                timeout=takes("integer", "seconds, default 120"),
+                background=takes("boolean"),
+                cwd=takes("string"),
+            ),
+            answering(lambda arguments, context: _terminal(jobs, arguments, context)),
+        ),
+        Tool(
+            "process",
+            "Look after background jobs.",
+            schema(
+                "action",
+                action=takes("string", enum=list(ACTIONS)),
+                job=takes("string"),
+                timeout=takes("integer", "seconds for wait"),
+            ),
+            answering(lambda arguments, context: _process(jobs, arguments, context)),
+        ),
+    ]
+
+
+def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
+    command = text(arguments, "command")
+    seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MOST_SECONDS)
+    cwd = place(text(arguments, "cwd", "."), context.cwd)
+    if not cwd.is_dir():
+        raise ToolError(f"There is no folder {cwd}.")
+    if not command.strip():
+        raise ToolError("`command` is empty.")
+    if context.cancel.is_requested:
+        return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED)
+    jobs.settle()
+    job = jobs.start(command, cwd)
+    if flag(arguments, "background"):
+        jobs.follow(job)
+        return answer(job=job.id, pid=job.pid)
+    return _wait_for(jobs, job, seconds, context)
+
+
+def _wait_for(jobs: Jobs, job: Job, seconds: int, context: ToolContext) -> str:
+    """Let a command run to its end, its time limit, or a stop."""
+    deadline = time.monotonic() + seconds
+    _listen(job, context, deadline)
+    if job.exit_code is not None and not context.cancel.is_requested:
+        return _ended(jobs, job)
+    is_stopped = context.cancel.is_requested
+    job.end(*([INTERRUPT_GRACE_SECONDS] if is_stopped else []))
+    last_words = time.monotonic() + LAST_WORDS_SECONDS
+    job.listen(lambda: time.monotonic() > last_words, lambda piece: _show(context, piece))
+    jobs.leave(job)
+    if is_stopped:
+        why, code = f"Stopped: {context.cancel.reason}.", INTERRUPTED
+    else:
+        why = f"Stopped after {seconds} s. Give a longer timeout, or run it in the background."
+        code = TIMED_OUT
+    return failure(why, output=job.output.text(), exit_code=code)
+
+
+def _listen(job: Job, context: ToolContext, deadline: float) -> None:
+    def is_over() -> bool:
+        return context.cancel.is_requested or time.monotonic() > deadline
+
+    job.listen(is_over, lambda piece: _show(context, piece))
+
+
+def _ended(jobs: Jobs, job: Job) -> str:
+    facts: dict[str, Any] = {"output": job.output.text(), "exit_code": job.exit_code}
+    if jobs.leave(job):
+        facts["still_running"] = job.id
+    return answer(**facts)
+
+
+def _show(context: ToolContext, piece: str) -> None:
+    """What a front end does with output must not end a command."""
+    attempt(Step("show output", lambda: context.show(piece)))
+
+
+def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
+    action = choice(arguments, "action", tuple(ACTIONS))
+    jobs.settle()
+    if action == "list":
+        return answer(jobs=[_facts(job) for job in jobs.all()])
+    job = jobs.find(text(arguments, "job"))
+    if action == "kill":
+        job.end()
+    if action == "wait":
+        _wait(job, number(arguments, "timeout", 60, 0, MOST_SECONDS), context)
+    return answer(**_facts(job), output=job.output.tail(TAIL_CHARACTERS))
+
+
+def _wait(job: Job, seconds: int, context: ToolContext) -> None:
+    deadline = time.monotonic() + seconds
+    while job.exit_code is None and time.monotonic() < deadline:
+        if context.cancel.wait(0.05):
+            return
+    time.sleep(LAST_WORDS_SECONDS if job.pipe_is_open else 0)
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    """A job that was left running after its command ended has an exit code and runs."""
+    return {
+        "job": job.id,
+        "pid": job.pid,
+        "command": job.command[:200],
+        "running": job.is_running,
+        "exit_code": job.exit_code,
+        "seconds": round(job.seconds, 1),
+    }
+
+
+ACTIONS = ("list", "output", "kill", "wait")

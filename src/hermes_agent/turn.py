@@ -1,0 +1,262 @@
+"""One turn: from what the user says to the last word of the answer.
+
+The loop is a generator of events. Everything is in the store before its event leaves:
+the user's words, each answer, each result; a streaming answer is checkpointed as it is
+shown. However a turn ends, what was shown of it is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.events import (
+    Failed,
+    FailureKind,
+    MessageStored,
+    ReasoningDelta,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolFinished,
+    TurnEnd,
+    TurnFinished,
+    TurnStarted,
+    UsageReport,
+)
+from hermes_agent.messages import Request, Usage
+from hermes_agent.repair import lost_result
+from hermes_agent.toolbox import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from pathlib import Path
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import Event
+    from hermes_agent.hearing import Hearing
+    from hermes_agent.keeping import Keeping
+    from hermes_agent.messages import Message
+    from hermes_agent.providers.patient import Patient
+    from hermes_agent.toolbox import Toolbox
+    from hermes_agent.tools.base import Asks
+    from hermes_state.leases import Lease
+
+MOST_REQUESTS: Final = 90
+RENEW_SECONDS: Final = 20.0
+OUT_OF_REQUESTS: Final = (
+    "You have used all the steps of this turn. Say what you found and what is left to do; "
+    "do not call tools."
+)
+
+
+class Means(NamedTuple):
+    """What a turn works with."""
+
+    keeping: Keeping
+    patient: Patient
+    toolbox: Toolbox
+    hearing: Hearing
+    asks: Asks
+    cwd: Path
+    system_prompt: str
+    cancel: Cancel
+    steered: Callable[[], str]  # what the user said meanwhile, taken out
+
+
+class Turn:
+    """A turn under way."""
+
+    def __init__(self, turn_id: str, means: Means, lease: Lease) -> None:
+        self._turn_id = turn_id
+        self._means = means
+        self._lease = lease
+        self.messages: list[Message] = []
+        self._usage = Usage()
+        self._renewed_at = time.monotonic()
+        self._added = ""
+
+    def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
+        """The turn's events; the last is TurnFinished."""
+        means = self._means
+        self.messages = means.keeping.history()
+        self._added = means.hearing.turn_starts(content, list(self.messages), is_first=is_first)
+        row_id = means.keeping.say(content, self._lease, **fields)
+        self.messages.append({"role": "user", "content": content})
+        yield TurnStarted(means.keeping.session_id, self._turn_id)
+        yield MessageStored("user", row_id)
+        finished = yield from self._loop()
+        if finished.end is TurnEnd.COMPLETE:
+            means.hearing.answered(content, finished.text, list(self.messages))
+        yield finished
+
+    def _loop(self) -> Generator[Event, None, TurnFinished]:
+        for number in range(1, MOST_REQUESTS + 1):
+            self._renew()
+            tools = self._means.toolbox.schemas() if number < MOST_REQUESTS else []
+            answer = yield from self._ask(tools, number)
+            if isinstance(answer, Failed):
+                return self._failure(answer)
+            if not answer.calls:
+                is_over = number == MOST_REQUESTS
+                end = TurnEnd.TOO_LONG if is_over else TurnEnd.COMPLETE
+                return TurnFinished(end, answer.text, self._usage)
+            yield from self._carry_out(answer, f"{self._turn_id}-{number}")
+            if self._means.cancel.is_requested:
+                return TurnFinished(TurnEnd.INTERRUPTED, answer.text, self._usage)
+            yield from self._take_steering()
+        return TurnFinished(TurnEnd.TOO_LONG, "", self._usage)
+
+    def _failure(self, failed: Failed) -> TurnFinished:
+        text = str(self.messages[-1].get("content") or "") if self._was_partial() else ""
+        if failed.kind is FailureKind.INTERRUPTED:
+            return TurnFinished(TurnEnd.INTERRUPTED, text, self._usage)
+        return TurnFinished(TurnEnd.FAILED, text, self._usage, str(failed))
+
+    def _was_partial(self) -> bool:
+        return bool(self.messages) and self.messages[-1].get("role") == "assistant"
+
+    # Asking
+
+    def _request(self, tools: list[dict[str, Any]], number: int) -> Request:
+        messages = list(self.messages)
+        if self._added:
+            messages = _with_context(messages, self._added)
+        if number == MOST_REQUESTS:
+            messages.append({"role": "user", "content": OUT_OF_REQUESTS})
+        system = {"role": "system", "content": self._means.system_prompt}
+        return Request([system, *messages], tools)
+
+    def _ask(
+        self, tools: list[dict[str, Any]], number: int
+    ) -> Generator[Event, None, Reply | Failed]:
+        """One request, streamed into a draft; the stored answer, or why there is none."""
+        means = self._means
+        request = self._request(tools, number)
+        facts = self._facts(request, number)
+        means.hearing.asked({**facts, "request": None})
+        began = time.monotonic()
+        draft = means.keeping.draft(self._lease)
+        last: Reply | Failed | None = None
+        for event in means.patient.stream(request, means.cancel):
+            if isinstance(event, TextDelta):
+                draft.write(event.text)
+                yield event
+            elif isinstance(event, ReasoningDelta):
+                draft.write(event.text, "reasoning")
+                yield event
+            elif isinstance(event, Retrying):
+                yield event
+            else:
+                last = event
+        if last is None:
+            last = Failed(FailureKind.BROKEN, "The provider ended without a word.")
+        model = means.patient.current.model
+        self._usage += last.usage
+        if any(last.usage):
+            means.keeping.spend(
+                last.usage,
+                model,
+                billing_provider=means.patient.current.name,
+                billing_base_url=means.patient.current.base_url,
+            )
+        if isinstance(last, Reply):
+            row_id = draft.finish(
+                last.finish_reason,
+                content=last.text,
+                reasoning=last.reasoning or None,
+                tool_calls=[call.stored() for call in last.calls] or None,
+            )
+            self.messages.append(_assistant(last))
+            means.hearing.replied(facts, last.usage, last.finish_reason, began)
+        else:
+            row_id = self._keep_partial(draft, last)
+            means.hearing.refused(facts, str(last), retryable=last.is_passing, began=began)
+        if row_id:
+            yield MessageStored("assistant", row_id)
+        yield UsageReport(last.usage, self._usage, model)
+        return last
+
+    def _keep_partial(self, draft: Any, failed: Failed) -> int:
+        """What was shown stays, marked for what it is."""
+        text = draft.text()
+        if not text and not draft.text("reasoning"):
+            return 0
+        is_stop = failed.kind is FailureKind.INTERRUPTED
+        self.messages.append({"role": "assistant", "content": text})
+        return int(draft.finish("interrupted" if is_stop else "error"))
+
+    def _facts(self, request: Request, number: int) -> dict[str, Any]:
+        provider = self._means.patient.current
+        return {
+            "api_request_id": f"{self._turn_id}-{number}",
+            "model": provider.model,
+            "provider": provider.name,
+            "base_url": provider.base_url,
+            "api_mode": provider.api_mode,
+            "message_count": len(request.messages),
+            "tool_count": len(request.tools),
+        }
+
+    # Acting
+
+    def _carry_out(self, reply: Reply, request_id: str) -> Iterator[Event]:
+        means = self._means
+        around = Surroundings(
+            means.keeping.session_id, self._turn_id, means.cwd, means.cancel, means.asks
+        )
+        watch = means.hearing.watch(request_id)
+        answered: set[str] = set()
+        try:
+            for event in means.toolbox.carry_out(reply.calls, around, watch):
+                if isinstance(event, ToolFinished):
+                    row_id = means.keeping.result(event.call, event.result, self._lease)
+                    answered.add(event.call.id)
+                    self.messages.append(
+                        {
+                            "role": "tool",
+                            "content": event.result,
+                            "tool_call_id": event.call.id,
+                            "tool_name": event.call.name,
+                        }
+                    )
+                    yield event
+                    yield MessageStored("tool", row_id)
+                else:
+                    yield event
+        finally:
+            for call in reply.calls:
+                if call.id not in answered:
+                    lost = lost_result(call.id, call.name)
+                    means.keeping.result(call, lost["content"], self._lease)
+
+    def _take_steering(self) -> Iterator[Event]:
+        """What the user said meanwhile becomes part of the conversation now."""
+        text = self._means.steered()
+        if text:
+            row_id = self._means.keeping.say(text, self._lease)
+            self.messages.append({"role": "user", "content": text})
+            yield MessageStored("user", row_id)
+
+    def _renew(self) -> None:
+        now = time.monotonic()
+        if now - self._renewed_at >= RENEW_SECONDS:
+            self._renewed_at = now
+            self._means.keeping.renew_turn(self._lease)
+
+
+def _assistant(reply: Reply) -> Message:
+    message: Message = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["tool_calls"] = [call.stored() for call in reply.calls]
+    return message
+
+
+def _with_context(messages: list[Message], added: str) -> list[Message]:
+    """The last user message with what plugins add to it; nothing of it is stored."""
+    for position in range(len(messages) - 1, -1, -1):
+        message = messages[position]
+        if message.get("role") == "user" and isinstance(message.get("content"), str):
+            changed = {**message, "content": f"{message['content']}\n\n{added}"}
+            return [*messages[:position], changed, *messages[position + 1 :]]
+    return messages
