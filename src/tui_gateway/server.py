@@ -1,0 +1,33 @@
+"""The seams of the terminal UI's server that other programs know, and nothing else.
+
+Functions call each other through their names in this module, so that whoever replaces
+one is heard.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from hermes_cli.keeping import keep_facts
+from hermes_core import paths
+from hermes_state import SessionDB
+from tui_gateway.finalizing import finalize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@cache
+def _store_at(path: Path) -> SessionDB:
+    return SessionDB(path, keeper=keep_facts)
+
+
+def _get_db() -> SessionDB:
+    """The user's store, opened once for each place it lies in."""
+    return _store_at(paths.state_db_path())
+
+
+def _finalize_session(session: dict[str, Any], end_reason: str = "tui_close") -> None:
+    """End a live session: its messages saved, its end announced, its row closed."""
+    finalize(session, end_reason, lambda: _get_db())  # noqa: PLW0108 - by its name of the moment
