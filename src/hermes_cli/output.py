@@ -60,6 +60,10 @@ class Output:
         """Lines for the reader."""
         print(self.paint(clean(text), style))
 
+    def stream(self, text: str) -> None:
+        """A piece of text that more will follow, shown at once."""
+        print(clean(text), end="", flush=True)
+
     def styled(self, *pieces: tuple[str, str]) -> None:
         """One line made of (text, style) pieces."""
         print("".join(self.paint(clean(text), style) for text, style in pieces))

@@ -44,6 +44,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("chat", "hermes_cli.commands.chat", "talk to the agent"),
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
     Command("achievements", "hermes_cli.commands.achievements", "what your history has earned"),
     Command("recap", "hermes_cli.commands.recap", "look back on a year, a month or a week"),

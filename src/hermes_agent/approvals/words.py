@@ -1,0 +1,173 @@
+"""What the words of a shell command will be when it runs, as far as can be known.
+
+Quotes and escapes are undone, variables with one known value are filled in, unquoted ones
+are split as the shell would. What only the run can tell is UNKNOWN in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tree_sitter import Node
+
+UNKNOWN = "\ufffc"
+SPLIT = "\ue000"  # where the shell parts an unquoted value into words
+STREAM = "/dev/fd/63"  # what <(…) becomes
+BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+MOST_FIELDS = 64
+ANSI_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))",
+    re.DOTALL,
+)
+ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+ANSI_LETTERS |= {"e": "\x1b", "E": "\x1b"}
+
+
+class Values(NamedTuple):
+    """The variables of a script whose value is certain, and the home folder.
+
+    A value comes with the place in the text from which on it holds.
+    """
+
+    known: Mapping[str, tuple[str, int]]
+    home: str
+
+    def at(self, name: str, place: int) -> str | None:
+        """The value of a variable that is used at *place*."""
+        value, since = self.known.get(name, (None, 0))
+        return value if place >= since else None
+
+
+def source(node: Node) -> str:
+    """The text of a node as it was written."""
+    return (node.text or b"").decode(errors="replace")
+
+
+def fields(nodes: list[Node], values: Values) -> list[str]:
+    """The words that adjacent nodes become: most often one, none or several by splitting."""
+    whole = "".join(_resolved(node, values) for node in nodes)
+    written = "".join(source(node) for node in nodes)
+    if written.startswith("~"):
+        whole = _home(whole, values)
+    parts = [part for part in whole.split(SPLIT) if part] if SPLIT in whole else [whole]
+    if "{" in written and BRACES.search(written):
+        parts = [one for part in parts for one in _braces(part)]
+    return parts
+
+
+def _home(text: str, values: Values) -> str:
+    """`~` is the home folder; whose `~name` is, only the machine knows."""
+    name, slash, rest = text[1:].partition("/")
+    if not name:
+        return values.home + slash + rest
+    return ("/root" if name == "root" else UNKNOWN) + slash + rest
+
+
+def _braces(text: str) -> list[str]:
+    found = [text]
+    while any(BRACES.search(one) for one in found) and len(found) < MOST_FIELDS:
+        found = [made for one in found for made in _one_brace(one)]
+    return found
+
+
+def _one_brace(text: str) -> list[str]:
+    match = BRACES.search(text)
+    if match is None:
+        return [text]
+    before, after = text[: match.start()], text[match.end() :]
+    return [before + choice + after for choice in match.group(1).split(",")]
+
+
+def _resolved(node: Node, values: Values, *, is_quoted: bool = False) -> str:
+    handler = HANDLERS.get(node.type)
+    if handler is not None:
+        return handler(node, values)
+    if node.type in {"simple_expansion", "expansion"}:
+        return _expanded(node, values, is_quoted=is_quoted)
+    return source(node) if node.child_count == 0 else UNKNOWN
+
+
+def _word(node: Node, _values: Values) -> str:
+    return re.sub(r"\\(.)", lambda match: match[1].strip("\n"), source(node), flags=re.DOTALL)
+
+
+def _raw(node: Node, _values: Values) -> str:
+    return source(node)[1:-1]
+
+
+def _ansi(node: Node, _values: Values) -> str:
+    def character(match: re.Match[str]) -> str:
+        two, four, eight, octal, control, letter = match.groups()
+        if digits := two or four or eight:
+            return _character(int(digits, 16))
+        if octal:
+            return _character(int(octal, 8))
+        if control:
+            return _character(ord(control) & 31)
+        return ANSI_LETTERS.get(letter, letter)
+
+    return ANSI_ESCAPE.sub(character, source(node)[2:-1])
+
+
+def _character(code: int) -> str:
+    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else UNKNOWN
+
+
+def _string(node: Node, values: Values) -> str:
+    """Between its children a string may have text that belongs to none of them."""
+    text = node.text or b""
+    made, at = [], 1
+    for child in node.children[1:-1]:
+        start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
+        made.append(_unescaped(text[at:start]))
+        if child.type == "string_content":
+            made.append(_unescaped(child.text or b""))
+        else:
+            made.append(_resolved(child, values, is_quoted=True))
+        at = end
+    made.append(_unescaped(text[at : len(text) - 1]))
+    return "".join(made)
+
+
+def _unescaped(text: bytes) -> str:
+    """The few escapes that double quotes know."""
+    return re.sub(
+        r"\\([\\$`\"\n])", lambda match: match[1].strip("\n"), text.decode(errors="replace")
+    )
+
+
+def _joined(node: Node, values: Values) -> str:
+    return "".join(_resolved(child, values) for child in node.children)
+
+
+def _expanded(node: Node, values: Values, *, is_quoted: bool) -> str:
+    names = [child for child in node.children if child.is_named]
+    is_plain = len(names) == 1 and re.fullmatch(r"\$\{?\w+\}?", source(node)) is not None
+    value = values.at(source(names[0]), node.start_byte) if is_plain else None
+    if value is None:
+        return UNKNOWN
+    if is_quoted:
+        return value
+    if "IFS" not in values.known:
+        return UNKNOWN
+    return re.sub(r"[ \t\n]+", SPLIT, value)
+
+
+HANDLERS: dict[str, Callable[[Node, Values], str]] = {
+    "word": _word,
+    "raw_string": _raw,
+    "ansi_c_string": _ansi,
+    "string": _string,
+    "translated_string": _joined,
+    "concatenation": _joined,
+    "command_name": _joined,
+    "process_substitution": lambda _node, _values: STREAM,
+    "command_substitution": lambda _node, _values: UNKNOWN,
+    "arithmetic_expansion": lambda _node, _values: UNKNOWN,
+    "brace_expression": lambda _node, _values: UNKNOWN,
+    "$": lambda _node, _values: "",
+}

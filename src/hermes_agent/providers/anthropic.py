@@ -1,0 +1,219 @@
+"""Anthropic's messages API: our messages turned into its blocks, its events into ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.providers.base import interrupted
+from hermes_agent.providers.http_stream import client_for, stream_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Message, Request
+
+BASE_URL: Final = "https://api.anthropic.com/v1"
+VERSION: Final = "2023-06-01"
+MOST_TOKENS: Final = 8192
+CACHED: Final = {"type": "ephemeral"}
+CACHED_MESSAGES: Final = 3
+FINISH: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+
+
+class Anthropic:
+    """A model behind `POST /messages`."""
+
+    api_mode = "anthropic_messages"
+    name = "anthropic"
+
+    def __init__(
+        self, model: str, key: str, base_url: str = BASE_URL, *, window: int = 200_000
+    ) -> None:
+        self.model = model
+        self.base_url = base_url
+        self.window = window
+        self._headers = {"x-api-key": key, "anthropic-version": VERSION}
+        self._client = client_for(base_url)
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Ask; deltas as they come, then exactly one Reply or Failed."""
+        answer = _Answer(cancel)
+        yield from stream_events(
+            self,
+            self._client,
+            "messages",
+            self._body(request),
+            self._headers,
+            cancel,
+            answer.read,
+        )
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        system, messages = as_blocks(request.messages)
+        body: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": request.max_tokens or MOST_TOKENS,
+            "messages": messages,
+            "stream": True,
+        }
+        if system:
+            body["system"] = [{"type": "text", "text": system, "cache_control": CACHED}]
+        if request.tools:
+            body["tools"] = [_tool(tool["function"]) for tool in request.tools]
+        return body
+
+
+def _tool(function: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": function["name"],
+        "description": function.get("description", ""),
+        "input_schema": function.get("parameters") or {"type": "object"},
+    }
+
+
+def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """The system prompt, and messages as alternating turns of blocks."""
+    system = "\n\n".join(str(one["content"]) for one in messages if one["role"] == "system")
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        role = "assistant" if message["role"] == "assistant" else "user"
+        blocks = _blocks(message)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    for turn in turns[-CACHED_MESSAGES:]:
+        turn["content"][-1] = {**turn["content"][-1], "cache_control": CACHED}
+    return system, turns
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    content = message.get("content")
+    if message["role"] == "tool":
+        return [
+            {
+                "type": "tool_result",
+                "tool_use_id": message.get("tool_call_id") or "",
+                "content": str(content or ""),
+            }
+        ]
+    blocks: list[dict[str, Any]] = []
+    if content:
+        blocks.append({"type": "text", "text": str(content)})
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        blocks.append(
+            {
+                "type": "tool_use",
+                "id": call["id"],
+                "name": function["name"],
+                "input": _object(function.get("arguments")),
+            }
+        )
+    return blocks
+
+
+def _object(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except (TypeError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class _Answer:
+    """One streamed answer, put together from its events."""
+
+    def __init__(self, cancel: Cancel) -> None:
+        self._cancel = cancel
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, list[str]] = {}  # index: id, name, arguments
+        self._finish = ""
+        self._usage = Usage()
+        self._is_over = False
+
+    def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
+        """Events of the lines; the last one says how it ended."""
+        for line in lines:
+            if not line.startswith("data:"):
+                continue
+            try:
+                event = orjson.loads(line[5:])
+            except orjson.JSONDecodeError:
+                yield Failed(FailureKind.BROKEN, "anthropic sent something unreadable.")
+                return
+            if event.get("type") == "error":
+                error = event.get("error") or {}
+                is_busy = error.get("type") == "overloaded_error"
+                yield Failed(
+                    FailureKind.SERVER,
+                    f"anthropic: {error.get('message', 'error')}",
+                    is_passing=is_busy,
+                    usage=self._usage,
+                )
+                return
+            yield from self._take(event)
+        yield self._end()
+
+    def _end(self) -> ProviderEvent:
+        if self._cancel.is_requested:
+            return interrupted()._replace(usage=self._usage)
+        if not self._is_over:
+            return Failed(
+                FailureKind.CUT,
+                "The answer of anthropic broke off.",
+                is_passing=True,
+                usage=self._usage,
+            )
+        calls = tuple(
+            ToolCall(call_id, name, arguments or "{}")
+            for _, (call_id, name, arguments) in sorted(self._calls.items())
+        )
+        finish = FINISH.get(self._finish, self._finish or "stop")
+        return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
+
+    def _take(self, event: dict[str, Any]) -> Iterator[ProviderEvent]:
+        kind = event.get("type")
+        if kind == "message_start":
+            self._count((event.get("message") or {}).get("usage"))
+        elif kind == "content_block_start":
+            block = event.get("content_block") or {}
+            if block.get("type") == "tool_use":
+                self._calls[event["index"]] = [block["id"], block["name"], ""]
+        elif kind == "content_block_delta":
+            yield from self._delta(event["index"], event.get("delta") or {})
+        elif kind == "message_delta":
+            self._count(event.get("usage"))
+            self._finish = (event.get("delta") or {}).get("stop_reason") or self._finish
+        elif kind == "message_stop":
+            self._is_over = True
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> Iterator[ProviderEvent]:
+        if delta.get("text"):
+            self._text.append(delta["text"])
+            yield TextDelta(delta["text"])
+        elif delta.get("thinking"):
+            self._reasoning.append(delta["thinking"])
+            yield ReasoningDelta(delta["thinking"])
+        elif delta.get("partial_json") and index in self._calls:
+            self._calls[index][2] += delta["partial_json"]
+
+    def _count(self, usage: dict[str, Any] | None) -> None:
+        """Counts come in two parts: what was read first, what was written at the end."""
+        found = usage or {}
+        self._usage = Usage(
+            input=found.get("input_tokens") or self._usage.input,
+            output=found.get("output_tokens") or self._usage.output,
+            cache_read=found.get("cache_read_input_tokens") or self._usage.cache_read,
+            cache_write=found.get("cache_creation_input_tokens") or self._usage.cache_write,
+        )

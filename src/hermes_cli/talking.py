@@ -1,0 +1,117 @@
+"""A conversation put together: the store, the chosen model, tools, plugins, the prompt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.agent import AIAgent
+from hermes_agent.prompt import system_prompt
+from hermes_agent.providers import choosing
+from hermes_agent.providers.patient import Patient
+from hermes_agent.toolbox import Toolbox
+from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.memory_files import MemoryFiles
+from hermes_agent.tools.toolset import standard_tools
+from hermes_core.config_file import ConfigFile
+from hermes_core.errors import ConfigError
+from hermes_core.mentions import is_mentioned
+
+if TYPE_CHECKING:
+    from hermes_agent.providers.choosing import Choice
+    from hermes_agent.tools.base import Asks
+    from hermes_core.config_file import Settings
+    from hermes_state import SessionDB
+
+NO_MODEL: Final = (
+    "No model is set up yet. Run `hermes setup` (a minute), start Ollama, llama-server or "
+    "LM Studio on this machine, or get the small built-in one with `hermes models get smollm2`."
+)
+
+
+class Wish(NamedTuple):
+    """What the user asked for besides the settings."""
+
+    session_id: str | None = None
+    model: str = ""
+    source: str = "cli"
+    platform: str = "cli"
+    cwd: Path | None = None
+
+
+class Talk(NamedTuple):
+    """A conversation and what has to be let go of after it."""
+
+    agent: AIAgent
+    jobs: Jobs
+
+    def close(self) -> None:
+        """Stop everything that was started for it."""
+        self.jobs.close()
+
+
+def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
+    """A new conversation, or one taken up again."""
+    settings = ConfigFile.of_home().settings()
+    cwd = (wish.cwd or Path.cwd()).resolve()
+    row = db.get_session(wish.session_id) if wish.session_id else None
+    jobs, memory = Jobs(), MemoryFiles()
+    agent = AIAgent(
+        db,
+        Patient([choice.provider() for choice in chain(settings, wish.model)]),
+        Toolbox(standard_tools(jobs, memory, db)),
+        session_id=wish.session_id,
+        platform=wish.platform,
+        source=wish.source,
+        cwd=cwd,
+        system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory),
+        asks=asks,
+        announce=announce,
+    )
+    return Talk(agent, jobs)
+
+
+def chain(settings: Settings, name: str = "") -> list[Choice]:
+    """The model that answers and those that step in for it."""
+    choice = choosing.chosen(settings)
+    if name:
+        choice = choosing.named(settings, name, choice)
+    choice = choice or choosing.found_here()
+    if choice is None:
+        raise ConfigError(NO_MODEL)
+    fallbacks = settings.get_list("model.fallbacks")
+    return [choice, *(choosing.named(settings, one, choice) for one in fallbacks)]
+
+
+def _stored_prompt(db: SessionDB, row: dict[str, Any] | None) -> str:
+    """The prompt the conversation began with: it stays the same for the provider's cache."""
+    return str((row or {}).get("system_prompt") or "")
+
+
+def _fresh_prompt(cwd: Path, memory: MemoryFiles) -> str:
+    texts = {target: "\n".join(memory.entries(target)) for target in ("memory", "user")}
+    return system_prompt(cwd, memory=texts["memory"], user=texts["user"])
+
+
+def announce(name: str, **facts: Any) -> list[Any]:
+    """Tell plugins; most people have none, and pay nothing for them."""
+    if not is_mentioned("plugins.enabled"):
+        return []
+    from hermes_cli import plugins  # noqa: PLC0415 - most have no plugins
+
+    return plugins.invoke_hook(name, **facts)
+
+
+def summary(name: str, arguments: str) -> str:
+    """A tool call in one line."""
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        return name
+    if not isinstance(found, dict):
+        return name
+    for key in ("command", "path", "pattern", "query", "question", "action"):
+        if isinstance(found.get(key), str):
+            return f"{name} {found[key]}"
+    return name
