@@ -80,7 +80,7 @@ def chain(settings: Settings, name: str = "") -> list[Choice]:
     choice = choice or choosing.found_here()
     if choice is None:
         raise ConfigError(NO_MODEL)
-    fallbacks = settings.get_list("model.fallbacks")
+    fallbacks = settings.get_list("llm.fallbacks")
     return [choice, *(choosing.named(settings, one, choice) for one in fallbacks)]
 
 

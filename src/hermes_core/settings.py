@@ -134,13 +134,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Time zone of all times shown, such as Europe/Berlin; empty means the system's.",
     ),
     Setting(
-        "model.name",
+        "llm.model",
         "str",
         "",
         "The model that answers; empty looks for one on this machine.",
     ),
     Setting(
-        "model.api",
+        "llm.api",
         "choice",
         "openai",
         "How the model is spoken to: OpenAI's API and all that are like it, Anthropic's, "
@@ -148,14 +148,14 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("openai", "anthropic", "local", "script"),
     ),
     Setting(
-        "model.base_url",
+        "llm.base_url",
         "str",
         "",
         "Where the model is served, such as http://127.0.0.1:11434/v1; empty means the "
         "provider's own address.",
     ),
     Setting(
-        "model.window",
+        "llm.window",
         "int",
         0,
         "How many tokens the model can read at once; 0 takes what is usual for it.",
@@ -163,18 +163,18 @@ SETTINGS: tuple[Setting, ...] = (
         maximum=100_000_000,
     ),
     Setting(
-        "model.fallbacks",
+        "llm.fallbacks",
         "list",
         (),
         "Models that step in when the first cannot answer, such as anthropic:NAME.",
     ),
     Setting(
-        "model.key",
+        "llm.key",
         "str",
         "",
         "The key for the model, when it has one of its own.",
         secret=True,
-        secret_variable="HERMES_MODEL_KEY",
+        secret_variable="HERMES_LLM_KEY",
     ),
     Setting(
         "keys.openai",

@@ -70,23 +70,23 @@ class Choice(NamedTuple):
 
 def chosen(settings: Settings) -> Choice | None:
     """What the settings say; None when nothing was chosen."""
-    model = settings.get_str("model.name")
+    model = settings.get_str("llm.model")
     if not model:
         return None
-    api = settings.get_str("model.api")
-    base_url = settings.get_str("model.base_url")
+    api = settings.get_str("llm.api")
+    base_url = settings.get_str("llm.base_url")
     return Choice(
         api,
         model,
         base_url,
         key_for(settings, api, base_url),
-        settings.get_int("model.window"),
+        settings.get_int("llm.window"),
     )
 
 
 def key_for(settings: Settings, api: str, base_url: str) -> str:
     """The key for an address: the one set for the model, else the provider's own."""
-    own = settings.get_secret("model.key")
+    own = settings.get_secret("llm.key")
     if own:
         return own
     if api == "anthropic":
