@@ -206,6 +206,10 @@ class AIAgent:
         if missing:
             self._store.append_messages_batch(self.session_id, missing)
 
+    def close(self) -> None:
+        """Let go of connections; the conversation stays where it is, in the store."""
+        self._patient.close()
+
     def commit_memory_session(self, history: list[Message]) -> None:
         """The conversation is over: let memory be made of it."""
         if self._on_finalize is not None:

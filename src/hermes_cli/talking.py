@@ -49,6 +49,7 @@ class Talk(NamedTuple):
     def close(self) -> None:
         """Stop everything that was started for it."""
         self.jobs.close()
+        self.agent.close()
 
 
 def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:

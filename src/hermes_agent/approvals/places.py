@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes_agent.approvals.words import UNKNOWN
+from hermes_agent.approvals.words import UNKNOWN, word_set
 
 HARMLESS = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISKS = re.compile(
@@ -16,9 +16,10 @@ DISKS = re.compile(
 )
 ACCOUNTS = frozenset({"/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers"})
 KERNEL = re.compile(r"/proc/sysrq-trigger|/sys/firmware/efi/.*|/boot/.*")
-SYSTEM = frozenset(
+SYSTEM = word_set(
     "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /usr /usr/bin "
-    "/usr/lib /usr/sbin /usr/local /var /var/lib /Users /System /Library /Applications /private".split()
+    "/usr/lib /usr/sbin /usr/local /var /var/lib "
+    "/Users /System /Library /Applications /private"
 )
 EVERYTHING = re.compile(r"[*?.!\[\]^{}]+")  # a last part that means all of a folder
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.approvals.words import SPLIT, UNKNOWN, Values, fields, source
+from hermes_agent.approvals.words import SPLIT, UNKNOWN, Values, fields, source, word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,12 @@ LONGEST = 100_000
 NOT_WORDS = frozenset(
     {"variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"}
 )
-ASSIGNERS = frozenset({"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"})
+ARGUMENTS = word_set(
+    "word string raw_string concatenation simple_expansion expansion number ansi_c_string"
+)
+ASSIGNERS = frozenset(
+    {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
+)
 KEYWORDS = frozenset({"{", "}", "do", "done", "then", "fi", "esac", "coproc", "in", "else"})
 BOUNDARIES = frozenset(" \t\n;&|()")
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
@@ -196,10 +201,9 @@ def _words(children: list[Node], values: Values) -> list[str]:
 def _stray_words(redirect: Node, values: Values) -> list[str]:
     """In `rm >log -rf x` the parser takes the last words for part of the redirection."""
     if redirect.type == "heredoc_redirect":
-        inner = [one for child in redirect.children if child.type == "file_redirect"
-                 for one in _stray_words(child, values)]  # fmt: skip
-        own = [child for child in redirect.children if child.type in {"word", "string", "raw_string",
-               "concatenation", "simple_expansion", "expansion", "number"}]  # fmt: skip
+        files = [child for child in redirect.children if child.type == "file_redirect"]
+        inner = [word for child in files for word in _stray_words(child, values)]
+        own = [child for child in redirect.children if child.type in ARGUMENTS]
         return inner + _words(own, values)
     if redirect.type != "file_redirect":
         return []
@@ -292,7 +296,9 @@ def _assignment(node: Node) -> tuple[str, Node | None]:
     """The name and value of an assignment that surely happens, and in this very shell."""
     if node.type != "variable_assignment" or node.parent is None:
         return "", None
-    whole = node.parent if node.parent.type in {"variable_assignments", "declaration_command"} else node
+    whole = (
+        node.parent if node.parent.type in {"variable_assignments", "declaration_command"} else node
+    )
     if whole.parent is None or whole.parent.type != "program":
         return "", None
     after = whole.next_sibling

@@ -168,7 +168,7 @@ def _of_shell(command: Command) -> str | None:
 
 def _is_no_file(word: str) -> bool:
     """Whether a script comes from a stream, or from who knows where."""
-    return UNKNOWN in word or word == STREAM or word == "/dev/stdin"
+    return UNKNOWN in word or word in {STREAM, "/dev/stdin"}
 
 
 def _read_by(command: Command) -> str | None:

@@ -27,6 +27,11 @@ ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f"
 ANSI_LETTERS |= {"e": "\x1b", "E": "\x1b"}
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a table of them is written."""
+    return frozenset(text.split())
+
+
 class Values(NamedTuple):
     """The variables of a script whose value is certain, and the home folder.
 

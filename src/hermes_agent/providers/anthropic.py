@@ -55,6 +55,10 @@ class Anthropic:
             answer.read,
         )
 
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
     def _body(self, request: Request) -> dict[str, Any]:
         system, messages = as_blocks(request.messages)
         body: dict[str, Any] = {

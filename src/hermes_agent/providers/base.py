@@ -26,6 +26,9 @@ class Provider(Protocol):
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
 
+    def close(self) -> None:
+        """Let go of connections."""
+
 
 CONTEXT_WORDS: Final = ("context length", "context_length", "maximum context", "too long", "n_ctx")
 CREDIT_WORDS: Final = ("insufficient_quota", "credit", "billing", "payment")

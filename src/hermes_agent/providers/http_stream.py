@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import socket
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from hermes_agent.events import Failed, FailureKind
+from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
 
 if TYPE_CHECKING:
@@ -32,10 +34,41 @@ def stream_events(
     cancel: Cancel,
     read: Callable[[Iterator[str]], Iterator[ProviderEvent]],
 ) -> Iterator[ProviderEvent]:
-    """POST *body* and hand the lines of the answer to *read*; failures become events."""
+    """POST *body* and hand the lines of the answer to *read*; failures become events.
+
+    The connection has a thread of its own: a stop is obeyed at once, also while a server
+    says nothing at all.
+    """
     if cancel.is_requested:
         yield interrupted()
         return
+    events: queue.SimpleQueue[ProviderEvent] = queue.SimpleQueue()
+
+    def pump() -> None:
+        for event in _stream(provider, client, path, body, headers, cancel, read):
+            events.put(event)
+
+    forget = cancel.on_request(lambda: events.put(interrupted()))
+    threading.Thread(target=pump, name="hermes-provider", daemon=True).start()
+    try:
+        while True:
+            event = events.get()
+            yield event
+            if isinstance(event, Reply | Failed):
+                return
+    finally:
+        forget()
+
+
+def _stream(
+    provider: Provider,
+    client: httpx2.Client,
+    path: str,
+    body: dict[str, Any],
+    headers: dict[str, str],
+    cancel: Cancel,
+    read: Callable[[Iterator[str]], Iterator[ProviderEvent]],
+) -> Iterator[ProviderEvent]:
     try:
         with client.stream("POST", path, json=body, headers=headers) as response:
             forget = cancel.on_request(lambda: _hang_up(response))

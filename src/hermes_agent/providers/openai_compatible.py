@@ -59,6 +59,10 @@ class OpenAICompatible:
             answer.read,
         )
 
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.model,

@@ -71,6 +71,11 @@ class Patient:
                 yield failure
                 return
 
+    def close(self) -> None:
+        """Let go of all of them."""
+        for provider in self._providers:
+            provider.close()
+
     def _ask(
         self, provider: Provider, request: Request, cancel: Cancel
     ) -> Generator[ProviderEvent, None, Failed | None]:

@@ -149,3 +149,6 @@ class ScriptedProvider:
             return
         calls = step.tool_calls(number)
         yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)
+
+    def close(self) -> None:
+        """Nothing to let go of."""

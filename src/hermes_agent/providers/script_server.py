@@ -1,4 +1,4 @@
-"""A scripted model behind a real HTTP server on loopback, as OpenAI's API speaks.
+"""A scripted model behind a real HTTP server on loopback, as OpenAI and Anthropic speak.
 
 What tests exercise is then the real client, over a real connection. Every request is
 kept, so that it can be compared with what was shown.
@@ -102,7 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         try:
-            self._play(body, number, step)
+            if self.path.endswith("/messages"):
+                self._play_blocks(body, number, step)
+            else:
+                self._play(body, number, step)
         except (BrokenPipeError, ConnectionResetError):
             return  # whoever asked has hung up
 
@@ -146,4 +149,32 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, chunk: dict[str, Any]) -> None:
         full = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
         self.wfile.write(b"data: " + json.dumps(full).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def _play_blocks(self, body: dict[str, Any], number: int, step: Step) -> None:
+        """The same step in Anthropic's words."""
+        usage = counted(body.get("messages") or [], step.say)
+        started = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
+        self._event("message_start", message=started)
+        deltas = [("thinking_delta", "thinking", step.think)] if step.think else []
+        deltas += [("text_delta", "text", word) for word in step.words() if word]
+        for kind, field, text in deltas:
+            time.sleep(step.pause)
+            delta = {"type": kind, field: text}
+            self._event("content_block_delta", index=0, delta=delta)
+        if step.cut:
+            return
+        for index, call in enumerate(step.tool_calls(number), 1):
+            block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+            self._event("content_block_start", index=index, content_block=block)
+            delta = {"type": "input_json_delta", "partial_json": call.arguments}
+            self._event("content_block_delta", index=index, delta=delta)
+        reason = "tool_use" if step.calls else "end_turn"
+        output = {"output_tokens": usage.output}
+        self._event("message_delta", delta={"stop_reason": reason}, usage=output)
+        self._event("message_stop")
+
+    def _event(self, kind: str, **facts: Any) -> None:
+        data = json.dumps({"type": kind, **facts})
+        self.wfile.write(f"event: {kind}\ndata: {data}\n\n".encode())
         self.wfile.flush()

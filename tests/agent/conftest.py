@@ -1,0 +1,75 @@
+"""Conversations with a scripted model behind a real HTTP server."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.agent import AIAgent
+from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.providers.patient import Patient
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.toolbox import Toolbox
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_agent.events import Event
+    from hermes_agent.tools.base import Tool
+
+
+class Scene:
+    """A store, a scripted server, and an agent that talks to it."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.db = stack.enter_context(SessionDB())
+        self.servers: list[ScriptServer] = []
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, Callable[..., Any]] = {}
+
+    def server(self, steps: str) -> ScriptServer:
+        server = self._stack.enter_context(ScriptServer(Script.parse(steps)))
+        self.servers.append(server)
+        return server
+
+    def agent(self, steps: str, *tools: Tool, **options: Any) -> AIAgent:
+        provider = OpenAICompatible("scripted", self.server(steps).base_url)
+        return self.with_providers([provider], *tools, **options)
+
+    def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
+        options.setdefault("system_prompt", "Be brief.")
+        patient = Patient(providers, first_pause=0.01)
+        made = AIAgent(
+            self.db, patient, Toolbox(tools), announce=self.announce, platform="test", **options
+        )
+        self._stack.callback(made.close)
+        return made
+
+    def announce(self, name: str, **facts: Any) -> list[Any]:
+        self.heard.append((name, facts))
+        answer = self.answers.get(name)
+        return [] if answer is None else [answer(**facts)]
+
+    def names_heard(self) -> list[str]:
+        return [name for name, _ in self.heard]
+
+    def rows(self, agent: AIAgent) -> list[dict[str, Any]]:
+        return self.db.get_messages(agent.session_id)
+
+    def said(self, agent: AIAgent) -> list[tuple[str, str]]:
+        return [(row["role"], row["content"]) for row in self.rows(agent)]
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with ExitStack() as stack:
+        yield Scene(stack)
+
+
+def of_kind(found: list[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in found if isinstance(event, kind)]

@@ -1,0 +1,58 @@
+"""Anthropic's API, over a real connection to a scripted server that speaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_agent.events import TurnEnd
+from hermes_agent.providers.anthropic import Anthropic, as_blocks
+from hermes_agent.tools.base import Tool, answer
+
+if TYPE_CHECKING:
+    from agent.conftest import Scene
+
+
+def echo() -> Tool:
+    def run(arguments: dict[str, Any], _context: Any) -> str:
+        return answer(output=arguments["text"])
+
+    return Tool("echo", "Says it again.", {"type": "object"}, run)
+
+
+def test_a_turn_with_a_tool(scene: Scene) -> None:
+    call = "{name: echo, arguments: {text: hi}}"
+    steps = f"steps: [{{say: Look., think: hm, calls: [{call}]}}, {{say: Done.}}]"
+    provider = Anthropic("claude", "key", scene.server(steps).base_url)
+    agent = scene.with_providers([provider], echo())
+    finished = list(agent.turn("go"))[-1]
+    assert (finished.end, finished.text) == (TurnEnd.COMPLETE, "Done.")
+    assert [role for role, _ in scene.said(agent)] == ["user", "assistant", "tool", "assistant"]
+    assert scene.rows(agent)[1]["reasoning"] == "hm"
+    sent = scene.servers[0].requests[1]
+    assert sent["system"][0]["text"] == "Be brief."
+    assert [one["role"] for one in sent["messages"]] == ["user", "assistant", "user"]
+    blocks = [block["type"] for one in sent["messages"] for block in one["content"]]
+    assert blocks == ["text", "text", "tool_use", "tool_result"]
+
+
+def test_a_broken_answer_is_kept_and_named(scene: Scene) -> None:
+    server = scene.server("steps: [{say: This much, cut: true}]")
+    agent = scene.with_providers([Anthropic("claude", "key", server.base_url)])
+    finished = list(agent.turn("hi"))[-1]
+    assert finished.end is TurnEnd.FAILED
+    assert scene.said(agent)[-1] == ("assistant", "This much")
+
+
+def test_turns_alternate_and_the_beginning_can_be_cached() -> None:
+    messages = [
+        {"role": "system", "content": "S"},
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "c"},
+        {"role": "user", "content": "d"},
+    ]
+    system, turns = as_blocks(messages)
+    assert system == "S"
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
+    assert [block["text"] for block in turns[0]["content"]] == ["a", "b"]
+    assert all("cache_control" in turn["content"][-1] for turn in turns)

@@ -1,0 +1,351 @@
+"""A turn: what is shown is stored, whatever happens to the model, the tools or the user."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.conftest import of_kind
+from hermes_agent import events
+from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
+from hermes_agent.tools.base import Tool, answer
+from hermes_core.errors import LeaseTakenError
+
+if TYPE_CHECKING:
+    from agent.conftest import Scene
+
+ANY = {"type": "object"}
+
+
+def tool(name: str, run: Any, **more: Any) -> Tool:
+    return Tool(name, f"Does {name}.", ANY, run, **more)
+
+
+def echo() -> Tool:
+    return tool("echo", lambda arguments, _context: answer(output=arguments.get("text", "")))
+
+
+HELLO = "steps: [{say: Hello there friend.}]"
+CALL = "{name: echo, arguments: {text: hi}}"
+
+
+def test_an_answer_is_stored_word_for_word(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    found = list(agent.turn("hi"))
+    assert "".join(event.text for event in of_kind(found, TextDelta)) == "Hello there friend."
+    assert found[-1] == TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", found[-1].usage)
+    assert scene.said(agent) == [("user", "hi"), ("assistant", "Hello there friend.")]
+
+
+def test_the_users_words_are_stored_before_the_model_is_asked(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    for event in agent.turn("hi"):
+        if isinstance(event, events.TurnStarted):
+            break
+    assert scene.said(agent) == [("user", "hi")]
+    assert scene.servers[0].requests == []
+
+
+def test_no_row_is_made_before_the_first_prompt(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    assert scene.db.get_session(agent.session_id) is None
+    list(agent.turn("hi"))
+    assert scene.db.get_session(agent.session_id) is not None
+
+
+def test_tools_run_and_their_results_go_back_to_the_model(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
+    found = list(agent.turn("go"))
+    assert [event.result for event in of_kind(found, ToolFinished)] == [answer(output="hi")]
+    roles = [role for role, _ in scene.said(agent)]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+    sent = scene.servers[0].requests[1]["messages"]
+    assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
+
+
+def test_calls_of_one_answer_run_at_the_same_time(scene: Scene) -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    def meet(_arguments: Any, _context: Any) -> str:
+        meeting.wait()  # alone, it would wait in vain
+        return answer()
+
+    steps = "steps: [{calls: [{name: meet}, {name: meet}]}, {say: Both.}]"
+    agent = scene.agent(steps, tool("meet", meet))
+    assert len(of_kind(list(agent.turn("go")), ToolFinished)) == 2
+
+
+def test_a_tool_that_bears_no_company_runs_alone(scene: Scene) -> None:
+    running: list[int] = []
+    most = 0
+
+    def slow(_arguments: Any, _context: Any) -> str:
+        nonlocal most
+        running.append(1)
+        most = max(most, len(running))
+        time.sleep(0.05)
+        running.pop()
+        return answer()
+
+    steps = "steps: [{calls: [{name: slow}, {name: slow}]}, {say: Both.}]"
+    agent = scene.agent(steps, tool("slow", slow, is_parallel=False))
+    list(agent.turn("go"))
+    assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("{name: broken}", "KeyError"),
+        ("{name: missing}", "there is no tool"),
+        ("{name: echo, arguments: '{{'}", "no JSON object"),
+    ],
+)
+def test_a_tools_failure_is_an_answer_to_the_model(scene: Scene, call: str, words: str) -> None:
+    def fail(_arguments: Any, _context: Any) -> str:
+        raise KeyError("no")
+
+    steps = f"steps: [{{calls: [{call}]}}, {{say: I see.}}]"
+    agent = scene.agent(steps, echo(), tool("broken", fail))
+    found = list(agent.turn("go"))
+    assert words in of_kind(found, ToolFinished)[0].result
+    assert found[-1].end is TurnEnd.COMPLETE
+
+
+def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
+    agent = scene.agent("steps: [{fail: {status: 429, retry_after: 0.01}}, {say: Now.}]")
+    found = list(agent.turn("hi"))
+    assert len(of_kind(found, events.Retrying)) == 1
+    assert found[-1].text == "Now."
+
+
+@pytest.mark.parametrize(
+    ("fail", "words"),
+    [
+        ("{status: 401}", "hermes setup"),
+        ("{status: 404}", "hermes models list"),
+        ("{status: 400, message: maximum context length is 4096}", "/compress"),
+        ("{status: 402}", "no credit"),
+    ],
+)
+def test_a_failure_says_what_to_do(scene: Scene, fail: str, words: str) -> None:
+    agent = scene.agent(f"steps: [{{fail: {fail}}}]")
+    found = list(agent.turn("hi"))
+    assert found[-1].end is TurnEnd.FAILED
+    assert words in found[-1].error
+    assert scene.said(agent) == [("user", "hi")]
+
+
+def test_a_server_that_is_not_there_is_named(scene: Scene) -> None:
+    from hermes_agent.providers.openai_compatible import OpenAICompatible  # noqa: PLC0415
+
+    agent = scene.with_providers([OpenAICompatible("m", "http://127.0.0.1:9/v1")])
+    found = list(agent.turn("hi"))
+    assert "http://127.0.0.1:9/v1" in found[-1].error
+
+
+def test_another_model_steps_in(scene: Scene) -> None:
+    from hermes_agent.providers.openai_compatible import OpenAICompatible  # noqa: PLC0415
+
+    first = OpenAICompatible("one", scene.server("steps: [{fail: {status: 401}}]").base_url)
+    second = OpenAICompatible("two", scene.server(HELLO).base_url)
+    agent = scene.with_providers([first, second])
+    found = list(agent.turn("hi"))
+    assert found[-1].text == "Hello there friend."
+    assert of_kind(found, events.Retrying)[0].model == "two"
+    assert agent.model == "two"
+
+
+def test_what_was_shown_before_a_connection_broke_is_kept(scene: Scene) -> None:
+    agent = scene.agent("steps: [{say: This much and, cut: true}]")
+    found = list(agent.turn("hi"))
+    assert found[-1].end is TurnEnd.FAILED
+    last = scene.rows(agent)[-1]
+    assert (last["content"], last["finish_reason"]) == ("This much and", "error")
+
+
+def test_an_interrupt_keeps_what_was_shown(scene: Scene) -> None:
+    agent = scene.agent("steps: [{say: one two three four five six seven, pause: 0.1}]")
+    shown = ""
+    for event in agent.turn("count"):
+        if isinstance(event, TextDelta):
+            shown += event.text
+            if "three" in shown:
+                agent.interrupt()
+        if isinstance(event, TurnFinished):
+            assert event.end is TurnEnd.INTERRUPTED
+    last = scene.rows(agent)[-1]
+    assert last["content"] == shown
+    assert last["finish_reason"] == "interrupted"
+    assert "seven" not in shown
+
+
+def test_an_interrupt_reaches_a_model_that_says_nothing(scene: Scene) -> None:
+    agent = scene.agent("steps: [{say: late, hang: 30}]")
+    threading.Timer(0.3, agent.interrupt).start()
+    began = time.monotonic()
+    found = list(agent.turn("hi"))
+    assert found[-1].end is TurnEnd.INTERRUPTED
+    assert time.monotonic() - began < 15
+
+
+def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
+    def wait(_arguments: Any, context: Any) -> str:
+        return answer(output="stopped" if context.cancel.wait(30) else "waited")
+
+    agent = scene.agent("steps: [{calls: [{name: wait}]}, {say: never}]", tool("wait", wait))
+    for event in agent.turn("go"):
+        if isinstance(event, events.ToolStarted):
+            threading.Timer(0.1, agent.interrupt).start()
+        if isinstance(event, TurnFinished):
+            assert event.end is TurnEnd.INTERRUPTED
+    assert "stopped" in scene.rows(agent)[-1]["content"]
+    assert len(scene.servers[0].requests) == 1
+
+
+def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
+    scene: Scene,
+) -> None:
+    agent = scene.agent(HELLO)
+    agent.keeping.begin()
+    scene.db.append_message(agent.session_id, "user", "go")
+    calls = [{"id": "c9", "type": "function", "function": {"name": "echo", "arguments": "{}"}}]
+    scene.db.append_message(agent.session_id, "assistant", "", tool_calls=calls)
+    list(agent.turn("and?"))
+    closed = scene.rows(agent)[2]
+    assert (closed["role"], closed["tool_call_id"]) == ("tool", "c9")
+    assert "cut off" in closed["content"]
+    roles = [one["role"] for one in scene.servers[0].requests[0]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_a_conversation_taken_up_again_sends_what_was_shown(scene: Scene) -> None:
+    first = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
+    list(first.turn("go"))
+    second = scene.agent(HELLO, echo(), session_id=first.session_id)
+    list(second.turn("and now?"))
+    sent = scene.servers[1].requests[0]["messages"]
+    shown = [("system", "Be brief."), *scene.said(first)[:-1]]
+    assert [(one["role"], one["content"]) for one in sent] == shown
+    before = scene.servers[0].requests[1]["messages"]
+    assert sent[: len(before)] == before  # byte for byte, for the provider's cache
+
+
+def test_what_the_user_says_meanwhile_is_read_after_the_next_result(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Fine.}}]", echo())
+    for event in agent.turn("go"):
+        if isinstance(event, events.ToolStarted):
+            agent.steer("but quickly")
+    sent = scene.servers[0].requests[1]["messages"]
+    assert sent[-1] == {"role": "user", "content": "but quickly"}
+    assert ("user", "but quickly") in scene.said(agent)
+
+
+def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    other = scene.agent(HELLO, session_id=agent.session_id)
+    turn = agent.turn("hi")
+    next(turn)
+    with pytest.raises(LeaseTakenError):
+        list(other.turn("me too"))
+    list(turn)
+    assert list(other.turn("now"))[-1].end is TurnEnd.COMPLETE
+
+
+def test_tokens_are_counted_also_of_answers_that_were_cut(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
+    finished = list(agent.turn("go"))[-1]
+    row = scene.db.get_session(agent.session_id)
+    assert row is not None
+    assert row["input_tokens"] == finished.usage.input > 0
+    assert row["output_tokens"] == finished.usage.output > 0
+    assert row["api_call_count"] == 2
+
+
+def test_hooks_are_heard_in_order_and_once(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Done.}}]", echo())
+    list(agent.turn("go"))
+    assert scene.names_heard() == [
+        "on_session_start",
+        "pre_llm_call",
+        "pre_api_request",
+        "post_api_request",
+        "pre_tool_call",
+        "post_tool_call",
+        "transform_tool_result",
+        "pre_api_request",
+        "post_api_request",
+        "post_llm_call",
+        "on_session_end",
+    ]
+    ended = scene.heard[-1][1]
+    assert (ended["completed"], ended["interrupted"]) == (True, False)
+
+
+@pytest.mark.parametrize("steps", ["[{say: a b c d e f g, pause: 0.1}]", "[{fail: {status: 401}}]"])
+def test_an_end_is_never_completed_and_interrupted(scene: Scene, steps: str) -> None:
+    agent = scene.agent(f"steps: {steps}")
+    for event in agent.turn("hi"):
+        if isinstance(event, TextDelta):
+            agent.interrupt()
+    ends = [facts for name, facts in scene.heard if name == "on_session_end"]
+    assert len(ends) == 1
+    assert not ends[0]["completed"]
+
+
+def test_a_plugin_can_add_to_a_turn_without_a_trace_in_the_history(scene: Scene) -> None:
+    scene.answers["pre_llm_call"] = lambda **_facts: {"context": "It is raining."}
+    agent = scene.agent(HELLO)
+    list(agent.turn("hi"))
+    assert scene.servers[0].requests[0]["messages"][-1]["content"] == "hi\n\nIt is raining."
+    assert scene.said(agent)[0] == ("user", "hi")
+
+
+def test_a_plugin_can_block_a_tool_and_change_a_result(scene: Scene) -> None:
+    scene.answers["pre_tool_call"] = lambda **facts: (
+        {"action": "block", "message": "not today"} if facts["args"]["text"] == "no" else None
+    )
+    scene.answers["transform_tool_result"] = lambda **_facts: "changed"
+    calls = "{name: echo, arguments: {text: no}}, {name: echo, arguments: {text: yes}}"
+    agent = scene.agent(f"steps: [{{calls: [{calls}]}}, {{say: Done.}}]", echo())
+    results = {event.call.arguments: event.result for event in agent.turn("go")
+               if isinstance(event, ToolFinished)}  # fmt: skip
+    assert "not today" in results['{"text": "no"}']
+    assert results['{"text": "yes"}'] == "changed"
+
+
+def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:
+    """The history and the snapshot may be the same objects; what is stored decides."""
+    agent = scene.agent(HELLO)
+    list(agent.turn("hi"))
+    messages = agent._session_messages
+    assert messages is not None
+    agent._persist_session(messages, conversation_history=messages)
+    assert len(scene.rows(agent)) == 2
+    late = [*messages, {"role": "user", "content": "late"}]
+    agent._persist_session(late, conversation_history=late)
+    agent._persist_session(late, conversation_history=late)
+    assert scene.said(agent)[2:] == [("user", "late")]
+
+
+def test_messages_that_were_never_stored_are_stored_at_the_end(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    history = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    agent._persist_session(history, conversation_history=history)
+    assert scene.said(agent) == [("user", "a"), ("assistant", "b")]
+
+
+def test_run_conversation_tells_what_became_of_a_turn(scene: Scene) -> None:
+    shown: list[str] = []
+    agent = scene.agent(HELLO)
+    result = agent.run_conversation("hi", stream_callback=shown.append)
+    assert result["final_response"] == "".join(shown) == "Hello there friend."
+    assert result["completed"]
+    assert not result["interrupted"]
+    assert result["session_id"] == agent.session_id
+    json.dumps(result["messages"])
