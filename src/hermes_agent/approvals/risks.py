@@ -54,6 +54,7 @@ PACKAGE_READS = word_set(
 INSTALLS = frozenset({"install", "i", "add", "uninstall", "remove", "rm", "update", "upgrade"})
 CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
 CONTAINER_LOSSES = frozenset({"prune", "rm", "rmi", "kill", "down"})
+CONTAINER_NOUNS = word_set("container image volume network system builder buildx compose pod")
 DATABASES = word_set(
     "psql mysql mariadb sqlite3 mongosh mongo redis-cli duckdb clickhouse-client sqlcmd mysqladmin "
     "cqlsh influx"
@@ -166,7 +167,8 @@ def _rsync(command: Command) -> Iterator[Finding]:
 
 def _containers(command: Command) -> Iterator[Finding]:
     found = parts(command)
-    if set(found.positionals[:3]) & CONTAINER_LOSSES:
+    words = [word for word in found.positionals if word not in CONTAINER_NOUNS]
+    if set(words[:1]) & CONTAINER_LOSSES:
         yield Finding("docker-remove", "removes containers, images or volumes")
     if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
                                             found.positionals):  # fmt: skip

@@ -136,8 +136,9 @@ def _is_sound(root: Node, text: str) -> bool:
         if node.type == "heredoc_redirect" and not _is_plain_document(node):
             return False
         if node.child_count == 0 or node.type in {"string", "heredoc_body"}:
-            if data[end : node.start_byte].replace(b"\\\n", b"").strip():
-                return False
+            skipped = data[end : node.start_byte].replace(b"\\\n", b"").strip()
+            if skipped and not (skipped == b"-" and node.type.startswith("<<")):
+                return False  # but for `python3 - <<EOF`, whose `-` the parser drops
             end = max(end, node.end_byte)
     return not data[end:].replace(b"\\\n", b"").strip()
 

@@ -122,7 +122,8 @@ def _of_find(command: Command) -> Iterator[Command]:
         if word in FIND_RUNS:
             inner = words[place + 1 :]
             ends = [inner.index(end) for end in (";", "+") if end in inner]
-            inner = [UNKNOWN if one == "{}" else one for one in inner[: min(ends, default=None)]]
+            found = f"{words[1]}/somewhere/below"  # where the search starts
+            inner = [found if one == "{}" else one for one in inner[: min(ends, default=None)]]
             yield command._replace(words=tuple(inner))
 
 

@@ -1,0 +1,138 @@
+"""Talking at length on a plain terminal: a line, an answer, and so on, in normal scrollback."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli import slash
+from hermes_cli.commands import history
+from hermes_core.errors import HermesError
+from hermes_core.isolate import Step, run_all
+from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_cli.desk import Desk
+    from hermes_cli.output import Output
+    from hermes_cli.speaking import Speaker
+
+TWICE_SECONDS: Final = 2.0
+PROMPT: Final = "> "
+
+
+def converse(desk: Desk, speaker: Speaker, ending: Ending, out: Output) -> int:
+    """Read lines and answer them, until somebody leaves."""
+    lines = _lines(desk)
+    out.note(f"Hermes, {desk.agent.model}. /help lists commands, Ctrl-D leaves.")
+    pending = ""
+    while not ending.is_asked_to_leave:
+        line = pending or _next(lines, ending)
+        pending = ""
+        if line is None:
+            break
+        if not line.strip():
+            continue
+        if not line.startswith("/"):
+            ending.turn_begins()
+            speaker.say(line)
+            continue
+        try:
+            outcome = slash.run(desk, line.strip())
+        except HermesError as error:
+            out.error(str(error))
+            continue
+        if outcome.text:
+            out.text(outcome.text)
+        if outcome.leave:
+            break
+        pending = outcome.say
+    return 0
+
+
+def _lines(desk: Desk) -> Any:
+    """A line editor with history and completion of commands."""
+    from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for talking at length
+    from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+
+    del desk
+    words = WordCompleter([f"/{one.name}" for one in slash.COMMANDS], sentence=True)
+    kept = FileHistory(str(hermes_home() / "prompt_history"))
+    return PromptSession(PROMPT, completer=words, history=kept, complete_while_typing=False)
+
+
+def _next(lines: Any, ending: Ending) -> str | None:
+    """The next line; None at the end of input."""
+    while True:
+        try:
+            return str(lines.prompt())
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            if ending.is_second_interrupt():
+                return None
+
+
+class Ending:
+    """How the process is asked to stop, and what is done before it does.
+
+    Handlers only ask: the turn ends by itself, everything it showed is stored, and the
+    row is ended on the way out.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._leave = threading.Event()
+        self._interrupted_at = 0.0
+        self._before = dict(self._install())
+
+    @property
+    def is_asked_to_leave(self) -> bool:
+        """Whether the process was told to end."""
+        return self._leave.is_set()
+
+    def turn_begins(self) -> None:
+        """An interrupt of the last turn is forgotten."""
+        self._interrupted_at = 0.0
+
+    def is_second_interrupt(self) -> bool:
+        """Whether Ctrl-C came twice in a moment."""
+        now = time.monotonic()
+        is_second = now - self._interrupted_at < TWICE_SECONDS
+        self._interrupted_at = now
+        return is_second
+
+    def _install(self) -> Iterator[tuple[int, Any]]:
+        yield signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            yield number, signal.signal(number, self._end)
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        """The first Ctrl-C stops the turn; the second does not wait for it."""
+        if self.is_second_interrupt():
+            self._leave.set()
+            raise KeyboardInterrupt
+        self._desk.agent.interrupt()
+
+    def _end(self, number: int, _frame: object) -> None:
+        self._leave.set()
+        self._desk.agent.interrupt(signal.Signals(number).name)
+        raise SystemExit(128 + number)
+
+    def finish(self, out: Output, *, is_told: bool) -> None:
+        """Stop what runs, end the conversation's row, tell plugins."""
+        existed = self._desk.exists
+        run_all(
+            [
+                Step("leave the conversation", lambda: self._desk.leave("cli_close")),
+                Step("tell plugins", lambda: history.announce(self._desk.db)),
+            ]
+        )
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if is_told and existed:
+            out.note(f"Go on with: hermes chat -r {self._desk.session_id}")

@@ -1,0 +1,171 @@
+"""Commands inside a conversation, `/name words`: one table for every front end.
+
+A command gets the desk and the words behind its name, and answers with text to show and,
+where it is more than text, with what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_cli import moments
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_cli.desk import Desk
+
+LISTED: Final = 10
+
+
+class Outcome(NamedTuple):
+    """What a command says, and what is to be done: say something, refill the line, leave."""
+
+    text: str = ""
+    say: str = ""
+    fill: str = ""
+    leave: bool = False
+
+
+class SlashCommand(NamedTuple):
+    """One command."""
+
+    name: str
+    help: str
+    run: Callable[[Desk, str], Outcome]
+    hint: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+def _new(desk: Desk, _words: str) -> Outcome:
+    return Outcome(f"A new conversation: {desk.new()}")
+
+
+def _resume(desk: Desk, words: str) -> Outcome:
+    if not words:
+        return _sessions(desk, "")
+    desk.resume(words)
+    row = desk.row()
+    said = moments.plural(row.get("message_count") or 0, "message")
+    return Outcome(f"Going on with {row.get('title') or desk.session_id} ({said})")
+
+
+def _sessions(desk: Desk, words: str) -> Outcome:
+    rows = desk.db.list_sessions_rich(limit=LISTED, order_by_last_active=True)
+    if words:
+        rows = [row for row in rows if words.lower() in str(row).lower()]
+    lines = [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
+    return Outcome("\n".join(lines) or "No conversations yet.")
+
+
+def _search(desk: Desk, words: str) -> Outcome:
+    if not words:
+        raise UsageError("what for? /search WORDS")
+    hits = desk.db.search_messages(words, limit=LISTED)
+    lines = [f"{hit['session_id']}  {hit['snippet_text']}" for hit in hits]
+    return Outcome("\n".join(lines) or "Nothing found.")
+
+
+def _title(desk: Desk, words: str) -> Outcome:
+    return Outcome(desk.title(words) or "It has no title; /title TEXT gives it one.")
+
+
+def _undo(desk: Desk, words: str) -> Outcome:
+    number = _number(words, 1)
+    rows = desk.undo(number)
+    return Outcome(f"{moments.plural(rows, 'message')} taken back; /redo brings them back.")
+
+
+def _redo(desk: Desk, _words: str) -> Outcome:
+    rows = desk.redo()
+    return Outcome(f"{moments.plural(rows, 'message')} back." if rows else "Nothing to bring back.")
+
+
+def _retry(desk: Desk, _words: str) -> Outcome:
+    return Outcome(say=desk.take_back_last())
+
+
+def _branch(desk: Desk, words: str) -> Outcome:
+    return Outcome(f"Going on in a branch: {desk.branch(words)}")
+
+
+def _usage(desk: Desk, _words: str) -> Outcome:
+    row = desk.row()
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
+    parts = [f"{row[name]:,} {name.replace('_', ' ')}" for name in names if row.get(name)]
+    return Outcome(", ".join(parts) or "No tokens yet.")
+
+
+def _status(desk: Desk, _words: str) -> Outcome:
+    row = desk.row()
+    lines = [
+        f"conversation  {desk.session_id}",
+        f"title         {row.get('title') or '-'}",
+        f"model         {desk.agent.model}",
+        f"folder        {desk.agent.cwd}",
+        f"messages      {row.get('message_count') or 0}",
+    ]
+    return Outcome("\n".join(lines))
+
+
+def _model(desk: Desk, words: str) -> Outcome:
+    if not words:
+        return Outcome(desk.agent.model)
+    return Outcome(f"{desk.use_model(words)} answers from now on.")
+
+
+def _help(_desk: Desk, _words: str) -> Outcome:
+    width = max(len(f"/{one.name} {one.hint}") for one in COMMANDS)
+    return Outcome(
+        "\n".join(f"{f'/{one.name} {one.hint}':{width}}  {one.help}" for one in COMMANDS)
+    )
+
+
+def _quit(_desk: Desk, _words: str) -> Outcome:
+    return Outcome(leave=True)
+
+
+def _number(words: str, default: int) -> int:
+    if not words:
+        return default
+    if not words.isdigit() or int(words) < 1:
+        raise UsageError(f"{words!r} is no number of exchanges; for example /undo 2")
+    return int(words)
+
+
+COMMANDS: Final = (
+    SlashCommand("new", "end this conversation and begin another", _new, aliases=("reset",)),
+    SlashCommand("resume", "go on with another conversation", _resume, "[ID or title]"),
+    SlashCommand("sessions", "the latest conversations", _sessions, "[words]"),
+    SlashCommand("search", "search all conversations", _search, "WORDS"),
+    SlashCommand("title", "show or set the title", _title, "[text]"),
+    SlashCommand("undo", "take back the last exchanges", _undo, "[number]"),
+    SlashCommand("redo", "bring back what /undo took", _redo),
+    SlashCommand("retry", "ask the last question again", _retry),
+    SlashCommand("branch", "go on in a second conversation", _branch, "[title]", ("fork",)),
+    SlashCommand("usage", "tokens of this conversation", _usage),
+    SlashCommand("status", "what is going on", _status),
+    SlashCommand("model", "show or change the model", _model, "[name]"),
+    SlashCommand("help", "this list", _help),
+    SlashCommand("quit", "leave; the conversation stays", _quit, aliases=("exit", "q")),
+)
+
+
+def find(name: str) -> SlashCommand:
+    """The command called *name*; an error that names close ones if there is none."""
+    for one in COMMANDS:
+        if name == one.name or name in one.aliases:
+            return one
+    close = difflib.get_close_matches(name, [one.name for one in COMMANDS], 2)
+    meant = " or ".join(f"/{one}" for one in close)
+    raise UsageError(
+        f"there is no /{name}; " + (f"did you mean {meant}?" if meant else "see /help")
+    )
+
+
+def run(desk: Desk, line: str) -> Outcome:
+    """Carry out a line that begins with a slash."""
+    name, _, words = line[1:].partition(" ")
+    return find(name.lower()).run(desk, words.strip())

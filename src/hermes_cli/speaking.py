@@ -1,0 +1,120 @@
+"""A turn on a plain terminal: the answer to standard output, remarks beside it to the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_agent import events
+from hermes_cli import talking
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_cli.desk import Desk
+    from hermes_cli.output import Output
+
+INTERRUPTED: Final = 130
+ENDS: Final = {
+    events.TurnEnd.COMPLETE: 0,
+    events.TurnEnd.TOO_LONG: 0,
+    events.TurnEnd.FAILED: 1,
+    events.TurnEnd.INTERRUPTED: INTERRUPTED,
+}
+
+
+class Speaker:
+    """Says something to the agent and shows what comes back."""
+
+    def __init__(self, desk: Desk, out: Output, *, as_json: bool = False) -> None:
+        self._desk = desk
+        self._out = out
+        self._as_json = as_json
+        self._is_mid_line = False
+
+    def say(self, text: str) -> int:
+        """One turn; the exit code that stands for its end."""
+        code = 1
+        for event in self._desk.say(text):
+            if self._as_json:
+                self._out.json_line(as_json(event))
+                self._out.flush()
+            else:
+                self._show(event)
+            if isinstance(event, events.TurnFinished):
+                code = ENDS[event.end]
+        return code
+
+    def _show(self, event: events.Event) -> None:
+        if isinstance(event, events.TextDelta):
+            self._out.stream(event.text)
+            self._is_mid_line = not event.text.endswith("\n")
+            return
+        line = _line(event)
+        if line or isinstance(event, events.TurnFinished):
+            self._end_line()
+        if line:
+            self._out.note(line)
+
+    def _end_line(self) -> None:
+        if self._is_mid_line:
+            self._out.stream("\n")
+            self._is_mid_line = False
+
+
+def _line(event: events.Event) -> str:
+    """What is remarked beside the answer."""
+    if isinstance(event, events.ToolStarted):
+        return f"· {talking.summary(event.call.name, event.call.arguments)}"
+    if isinstance(event, events.ToolFinished):
+        return f"  {event.call.name} took {event.seconds:.1f} s"
+    if isinstance(event, events.Retrying):
+        what = f"asking {event.model}" if event.model else f"again in {event.seconds:.0f} s"
+        return f"· {event.reason} {what}"
+    if isinstance(event, events.Notice):
+        return event.text
+    if isinstance(event, events.TurnFinished) and event.error:
+        return f"hermes: {event.error}"
+    return ""
+
+
+def as_json(event: events.Event) -> dict[str, Any]:
+    """An event for programs: its name and its facts."""
+    facts = event._asdict()
+    for name, value in facts.items():
+        if hasattr(value, "_asdict"):
+            facts[name] = value._asdict()
+    return {"event": type(event).__name__, **facts}
+
+
+class Person:
+    """Whoever sits at the terminal; nobody when there is none."""
+
+    def __init__(self, out: Output, *, is_there: bool) -> None:
+        self._out = out
+        self._is_there = is_there
+
+    def approve(self, request: ApprovalRequest) -> str:
+        """Ask whether a command may run."""
+        if not self._is_there:
+            return "deny"
+        self._out.note(f"{request.description}\n  {request.command}")
+        answer = self._ask("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
+        return {"o": "once", "s": "session", "a": "always"}.get(answer[:1].lower(), "deny")
+
+    def clarify(self, question: str, choices: list[str]) -> str:
+        """Pass a question of the model on."""
+        if not self._is_there:
+            return ""
+        self._out.note(question)
+        for number, choice in enumerate(choices, 1):
+            self._out.note(f"  {number}. {choice}")
+        answer = self._ask("> ")
+        if answer.isdigit() and 0 < int(answer) <= len(choices):
+            return choices[int(answer) - 1]
+        return answer
+
+    def _ask(self, prompt: str) -> str:
+        self._out.flush()
+        try:
+            return input(prompt).strip()
+        except EOFError:
+            return ""

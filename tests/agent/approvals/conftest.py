@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.approvals.deciding import Approvals, Caller
+from hermes_agent.approvals.verdicts import Allow, Ask, Refuse
+
+OWN_PID = 4242
+NAMES = {Allow: "allow", Ask: "ask", Refuse: "refuse"}
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    folder = tmp_path / "work"
+    (folder / "src").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def caller(workspace):
+    return Caller("s1", "t1", workspace)
+
+
+@pytest.fixture
+def approvals(hermes_home):
+    return Approvals(own_pid=OWN_PID)
+
+
+@pytest.fixture
+def verdict(caller, hermes_home):
+    """The verdict on a command in a mode, as a word."""
+    by_mode = {}
+
+    def judge(command, mode="workspace"):
+        approvals = by_mode.setdefault(mode, Approvals(mode, own_pid=OWN_PID))
+        return NAMES[type(approvals.command(command, caller))]
+
+    return judge
