@@ -25,7 +25,7 @@ TOKEN: Final = re.compile(
     | (?P<quoted>  '[^']*' | "(?:[^"\\]|\\.)*" )
     | (?P<escaped> \\. )
     | (?P<comment> \#[^\n]* )
-    | (?P<odd>     <<< | \$\(\(.*?\)\) | \$?\{\S*?\} | (?<=\w=)\([^)]*\) )
+    | (?P<odd>     <<< | \$\(\(.{0,200}?\)\) | \$?\{\S{0,200}?\} | (?<=\w=)\([^)]{0,2000}\) )
     | <<-?[ \t]*\\?(?P<mark>['"]?)(?P<here>[A-Za-z_]\w*)(?P=mark)
     | (?P<cut>     && | \|\| | [;|\n`()] | (?<![<>&])&(?![>&]) | \$\( | \{(?=\s) | \} )
     | (?P<other>   . )
@@ -293,11 +293,17 @@ def _refined(program: str, word: str, follows: list[str]) -> str:
     if word in RUN_WORDS and program in SCRIPT_RUNNERS:
         script = _without_options(follows, NONE)
         if script:
-            return f"{program} run {script[0].lower().partition(':')[0][:24]}"
+            return f"{program} run {_name(script[0].partition(':')[0])}".rstrip()
     if program == "uv" and word == "pip" and follows:
-        return f"uv pip {follows[0].lower()[:24]}"
+        return f"uv pip {_name(follows[0])}".rstrip()
     first = follows[0] if follows else ""
     is_list = first in LISTING or (word == "tag" and not first)
     if program == "git" and word in ("tag", "stash") and is_list:
         return f"git {word} list"
     return f"{program} {word}"
+
+
+def _name(word: str) -> str:
+    """A word that can be a name; nothing where it cannot."""
+    name = word.lower()
+    return name if NAME.match(name) else ""

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from hermes_achievements.facts import (
     AT,
+    ID,
     PRINT,
     Book,
-    add_facts,
-    prints_of,
-    read_book,
+    Reading,
+    book_from,
+    fact_of,
     remember_gone,
 )
 from hermes_achievements.history import Kind, LedgerEntry
 from hermes_achievements.tally import contribute
+from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hermes_achievements.calendar import Calendar
     from hermes_achievements.history import History, MessageRow
     from hermes_achievements.tally import Contribution
+
+log = logging.getLogger(__name__)
 
 CHILDREN = (Kind.BRANCH, Kind.CONTINUATION)
 
@@ -32,44 +35,62 @@ def book_of(history: History, session_id: str, before: bytes | None = None) -> B
     None when nothing is known about the session at all.
     """
     session = history.session(session_id)
-    earlier = [Book.unpack(stored) for stored in (before, history.kept(session_id)) if stored]
+    earlier = [book for stored in (before, history.kept(session_id)) if (book := readable(stored))]
     if session is None:
         if not earlier:
             return None
-        book = Book(earlier[-1].session, [], [], 0)  # what was kept is the newest
+        book = Book(earlier[-1].session, [], [], 0, 0)  # what was kept is the newest
     else:
-        rows = history.rows(session_id)
-        parents = []
-        if session.kind in CHILDREN and session.parent_id and not _knows_copies(rows):
+        reading = Reading(session)
+        history.each_row(session_id, reading.take)
+        parents: list[int] = []
+        if session.kind in CHILDREN and session.parent_id and not reading.knows_copies:
             parents = _parents_prints(history, session.parent_id)
-        book = read_book(session, rows, parents)
+        book = book_from(reading, parents)
     for one in earlier:
         remember_gone(book, one)
     return book
 
 
+def readable(stored: bytes | None) -> Book | None:
+    """A book, or None where there is none of use: the rows are read in any case."""
+    if not stored:
+        return None
+    try:
+        return Book.unpack(stored)
+    except LedgerDamagedError as error:
+        log.warning("facts that were kept cannot be read: %s", error)
+        return None
+
+
 def _parents_prints(history: History, parent_id: str) -> list[int]:
-    kept = history.kept(parent_id)
+    kept = readable(history.kept(parent_id))
     if kept is not None:
-        book = Book.unpack(kept)
-        return [fact[PRINT] for fact in (*book.facts, *book.gone)]
-    return prints_of(history.rows(parent_id))
+        return [fact[PRINT] for fact in (*kept.facts, *kept.gone)]
+    prints: list[tuple[int, int]] = []
 
+    def take(row: MessageRow) -> None:
+        fact = fact_of(row)
+        if fact is not None:
+            prints.append((fact[ID], fact[PRINT]))
 
-def _knows_copies(rows: Sequence[MessageRow]) -> bool:
-    return any(row.is_copy for row in rows)
+    history.each_row(parent_id, take)
+    return [print_ for _, print_ in sorted(prints)]
 
 
 def longer_book(history: History, session_id: str, before: bytes) -> Book | None:
     """The book of a session that only got new rows; None when it has to be read anew."""
     session = history.session(session_id)
-    book = Book.unpack(before)
-    if session is None or session.kind in CHILDREN or session.kind != book.session.kind:
+    book = readable(before)
+    if book is None or session is None or session.kind != book.session.kind:
         return None
-    rows = history.rows(session_id, book.last_id)
-    add_facts(book.facts, rows)
-    last_id = rows[-1].id if rows else book.last_id
-    return Book(session, book.facts, book.gone, last_id)
+    if session.kind in CHILDREN or book.gone:
+        return None
+    if history.rows_through(session_id, book.last_id) != book.rows:
+        return None  # rows went, or came back under other ids
+    reading = Reading.going_on(session, book)
+    history.each_row(session_id, reading.take, after=book.last_id)
+    return book_from(reading, ())
 
 
 def entry_of(book: Book, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:

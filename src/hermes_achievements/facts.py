@@ -25,16 +25,17 @@ from hermes_achievements.history import Kind, SessionRow
 from hermes_achievements.outcomes import outcome, parsed
 from hermes_achievements.paths import files_of
 from hermes_achievements.tools import ACTION_OPERATIONS, DELEGATE, FILE_OPERATIONS, SHELL, does
+from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hermes_achievements.history import MessageRow
 
 Fact = list[Any]
 
 # Raised whenever a message can give other facts than before: everything is read again.
-FACT_RULES: Final = 1
+FACT_RULES: Final = 2
 
 ID: Final = 0
 AT: Final = 1
@@ -51,19 +52,22 @@ ASSISTANT: Final = "a"
 RESULT: Final = "t"
 
 PRINTED: Final = 200  # bytes of a message that its print is made of
-COPYING_SECONDS: Final = 60.0
+COPYING_SECONDS: Final = 10.0
+MOST_SUMMARIES: Final = 3  # messages before the first copy
+EARLIEST: Final = 1_420_070_400.0  # 2015
+LATEST: Final = 4_102_444_800.0  # 2100
 LONGEST_TOOL_NAME: Final = 64
 WHEN: Final = itemgetter(AT, ID)
 
 
-def fact_of(row: MessageRow, facts: Sequence[Fact] = ()) -> Fact | None:
-    """What *row* adds; None when it adds nothing. *facts* are those before it."""
+def fact_of(row: MessageRow, tool: str | None = None) -> Fact | None:
+    """What *row* adds; None when it adds nothing. *tool* is what a nameless result answers."""
     role = row.role
     if role == "tool":
-        tool = clean(row.tool_name or "") or _asked_for(row.call_id, facts)
-        code = outcome(row.content, does(tool))
-        reference = crc32(row.call_id.encode()) if row.call_id else 0
-        return [row.id, row.at, RESULT, _print(row, reference + 2), tool, reference, code]
+        name = clean(_text(row.tool_name)) or tool or ""
+        code = outcome(row.content, does(name))
+        reference = reference_of(row.call_id)
+        return [row.id, row.at, RESULT, _print(row, reference + 2), name, reference, code]
     if role == "assistant":
         return [row.id, row.at, ASSISTANT, _print(row, 1), calls_of(row.tool_calls)]
     if role == "user" and not row.is_observed:
@@ -71,17 +75,13 @@ def fact_of(row: MessageRow, facts: Sequence[Fact] = ()) -> Fact | None:
     return None
 
 
-def _asked_for(call_id: str | None, facts: Sequence[Fact]) -> str:
-    """The tool that was called, where its result does not name it."""
-    if not call_id:
-        return ""
-    reference = crc32(call_id.encode())
-    for fact in reversed(facts):
-        if fact[ROLE] == ASSISTANT:
-            for call in fact[CALLS]:
-                if call[1] == reference:
-                    return str(call[0])
-    return ""
+def reference_of(mark: Any) -> int:
+    """What joins a result to its call."""
+    return crc32(mark.encode(errors="replace")) if isinstance(mark, str) and mark else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +119,7 @@ def _call(one: Any) -> list[Any] | None:
         return None
     tool = clean(name)
     mark = one.get("id") or one.get("call_id")
-    reference = crc32(mark.encode(errors="replace")) if isinstance(mark, str) else 0
+    reference = reference_of(mark)
     words = _words(does(tool), function.get("arguments"))
     return [tool, reference, words] if words else [tool, reference]
 
@@ -152,74 +152,144 @@ def _arguments(stored: Any) -> dict[str, Any]:
 class Book:
     """All facts of one session: of the messages it has, and of those it once had."""
 
-    __slots__ = ("facts", "gone", "last_id", "session")
+    __slots__ = ("facts", "gone", "last_id", "rows", "session")
 
     def __init__(
-        self, session: SessionRow, facts: list[Fact], gone: list[Fact], last_id: int
+        self, session: SessionRow, facts: list[Fact], gone: list[Fact], last_id: int, rows: int
     ) -> None:
         self.session = session
         self.facts = facts
         self.gone = gone
         self.last_id = last_id
+        self.rows = rows  # up to last_id, whatever they add
 
     def pack(self) -> bytes:
         """The book as the ledger keeps it."""
-        return orjson.dumps([tuple(self.session), self.facts, self.gone, self.last_id])
+        parts = [tuple(self.session), self.facts, self.gone, self.last_id, self.rows]
+        return orjson.dumps(parts)
 
     @classmethod
     def unpack(cls, stored: bytes) -> Book:
         """A book that was packed."""
-        session, facts, gone, last_id = orjson.loads(stored)
-        return cls(SessionRow(*session), facts, gone, last_id)
+        try:
+            session, facts, gone, last_id, rows = orjson.loads(stored)
+            return cls(SessionRow(*session), facts, gone, last_id, rows)
+        except (ValueError, TypeError) as error:
+            raise LedgerDamagedError(f"facts cannot be read: {error}") from error
 
     def everything(self) -> list[Fact]:
         """Every fact in the order in which things happened."""
         return sorted([*self.facts, *self.gone] if self.gone else self.facts, key=WHEN)
 
 
-def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Iterable[int]) -> Book:
+class Reading:
+    """The facts of one session, taken while its rows go by; only a row at a time is held."""
+
+    def __init__(self, session: SessionRow) -> None:
+        self.session = session
+        self.facts: list[Fact] = []
+        self.rows = 0
+        self.last_id = 0
+        self.knows_copies = False
+        self._asked: dict[int, str] = {}
+        self._late: list[MessageRow] = []
+
+    @classmethod
+    def going_on(cls, session: SessionRow, book: Book) -> Reading:
+        """A reading that goes on behind what *book* has."""
+        reading = cls(session)
+        reading.facts, reading.rows, reading.last_id = book.facts, book.rows, book.last_id
+        for fact in book.facts:
+            reading._remember_calls(fact)
+        return reading
+
+    def take(self, row: MessageRow) -> None:
+        """One more row; copies add nothing."""
+        self.rows += 1
+        self.last_id = max(self.last_id, row.id)
+        if row.is_copy:
+            self.knows_copies = True
+        elif row.role == "tool" and not row.tool_name:
+            self._late.append(row)  # its call may be yet to come
+        else:
+            self._add(fact_of(row))
+
+    def _add(self, fact: Fact | None) -> None:
+        if fact is not None:
+            self.facts.append(fact)
+            self._remember_calls(fact)
+
+    def _remember_calls(self, fact: Fact) -> None:
+        if fact[ROLE] == ASSISTANT:
+            for call in fact[CALLS]:
+                self._asked[call[1]] = call[0]
+
+    def finish(self) -> list[Fact]:
+        """All facts in the order of their rows, each at a moment that can be true."""
+        for row in self._late:
+            self._add(fact_of(row, self._asked.get(reference_of(row.call_id))))
+        self._late = []
+        self.facts.sort(key=itemgetter(ID))
+        _mend_moments(self.facts, self.session.started_at)
+        return self.facts
+
+
+def _mend_moments(facts: list[Fact], started_at: float) -> None:
+    """A moment that cannot be true is replaced by that of the message before."""
+    last = started_at if is_plausible(started_at) else None
+    if last is None:
+        last = next((fact[AT] for fact in facts if is_plausible(fact[AT])), EARLIEST)
+    for fact in facts:
+        if is_plausible(fact[AT]):
+            last = fact[AT]
+        else:
+            fact[AT] = last
+
+
+def is_plausible(at: Any) -> bool:
+    """Whether *at* can be when somebody talked to an agent."""
+    return isinstance(at, int | float) and EARLIEST <= at < LATEST
+
+
+def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Sequence[int]) -> Book:
     """The book of a session, from its rows; copies of other messages are left out."""
-    facts: list[Fact] = []
-    add_facts(facts, rows)
-    if session.kind in (Kind.BRANCH, Kind.CONTINUATION):
-        facts = without_copies(session, facts, parents)
-    return Book(session, facts, [], rows[-1].id if rows else 0)
-
-
-def add_facts(facts: list[Fact], rows: Iterable[MessageRow]) -> None:
-    """Add what *rows* add, except copies."""
+    reading = Reading(session)
     for row in rows:
-        if not row.is_copy:
-            fact = fact_of(row, facts)
-            if fact is not None:
-                facts.append(fact)
+        reading.take(row)
+    return book_from(reading, parents)
 
 
-def without_copies(session: SessionRow, facts: list[Fact], parents: Iterable[int]) -> list[Fact]:
+def book_from(reading: Reading, parents: Sequence[int]) -> Book:
+    """The book of what was read; *parents* are the prints of the session before it."""
+    facts = reading.finish()
+    session = reading.session
+    if session.kind in (Kind.BRANCH, Kind.CONTINUATION) and not reading.knows_copies:
+        facts = without_copies(session, facts, parents)
+    return Book(session, facts, [], reading.last_id, reading.rows)
+
+
+def without_copies(session: SessionRow, facts: list[Fact], parents: Sequence[int]) -> list[Fact]:
     """Leave out what was copied from the parent when the session began.
 
     Programs that keep no record of copies write them in the first moments of the new
-    session, or with the time of the original.
+    session, or with the time of the original: in the parent's order and in one run, behind
+    a summary at most.
     """
     until = session.started_at + COPYING_SECONDS
-    available: dict[int, int] = {}
-    for one in parents:
-        available[one] = available.get(one, 0) + 1
-    if not available:
-        return facts
-    kept = []
-    for fact in facts:
-        left = available.get(fact[PRINT], 0)
-        if left and fact[AT] <= until:
-            available[fact[PRINT]] = left - 1
-        else:
-            kept.append(fact)
-    return kept
-
-
-def prints_of(rows: Iterable[MessageRow]) -> list[int]:
-    """What recognises each message of a session."""
-    return [fact[PRINT] for row in rows if (fact := fact_of(row)) is not None]
+    position = 0
+    copied: list[int] = []
+    for number, fact in enumerate(facts):
+        try:
+            found = parents.index(fact[PRINT], position) if fact[AT] <= until else -1
+        except ValueError:
+            found = -1
+        if found >= 0:
+            position = found + 1
+            copied.append(number)
+        elif copied or number >= MOST_SUMMARIES or session.kind != Kind.CONTINUATION:
+            break
+    left_out = frozenset(copied)
+    return [fact for number, fact in enumerate(facts) if number not in left_out]
 
 
 def remember_gone(book: Book, before: Book) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from hermes_core.history_rows import Changed, Kind, LedgerEntry, Mark, MessageRow, SessionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 __all__ = [
@@ -52,11 +52,16 @@ class History(Protocol):
     def session(self, session_id: str) -> SessionRow | None:
         """A session's row; None when it is gone."""
 
-    def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
-        """A session's messages with ids above *after*, in the order of their ids.
+    def each_row(
+        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    ) -> None:
+        """Hand over a session's messages with ids above *after*, one at a time, in any order.
 
         Undone and compacted ones are among them: they happened.
         """
+
+    def rows_through(self, session_id: str, message_id: int) -> int:
+        """How many messages of a session have ids up to *message_id*."""
 
     def kept(self, session_id: str) -> bytes | None:
         """Facts that were taken of a session before its messages were removed."""

@@ -13,7 +13,7 @@ import orjson
 from hermes_achievements.history import Changed, Kind, Mark, MessageRow, SessionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 SIZE = 50
 SCHEDULED_SOURCES = frozenset({"cron", "cronjob", "schedule"})
@@ -94,14 +94,19 @@ class PlainHistory:
         is_scheduled = row.get("source") in SCHEDULED_SOURCES
         return Kind.SCHEDULED if is_scheduled else Kind.CONVERSATION
 
-    def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
+    def each_row(
+        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    ) -> None:
         session = self._sessions.get(session_id, {})
         started = float(session.get("started_at") or 0.0)
-        found = [
-            _row(message, number, started)
-            for number, message in enumerate(self._store.get_messages(session_id), 1)
-        ]
-        return [row for row in found if row.id > after]
+        for number, message in enumerate(self._store.get_messages(session_id), 1):
+            row = _row(message, number, started)
+            if row.id > after:
+                take(row)
+
+    def rows_through(self, session_id: str, message_id: int) -> int:
+        del session_id, message_id
+        return -1  # not known: such a session is read anew
 
     def kept(self, session_id: str) -> bytes | None:
         del session_id

@@ -8,6 +8,7 @@ on from there. Nothing is written to the history.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,8 +21,8 @@ from hermes_achievements.facts import FACT_RULES
 from hermes_achievements.history import Mark
 from hermes_achievements.metrics import METRIC_RULES
 from hermes_achievements.tally import Contribution, Tally
-from hermes_achievements.workers import Job, do_all, do_all_here, free_cores
-from hermes_core.errors import ScanBusyError
+from hermes_achievements.workers import Job, do_all, do_all_here, free_cores, read_apart
+from hermes_core.errors import LedgerDamagedError, ScanBusyError
 from hermes_core.zones import find_zone
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from hermes_achievements.history import History, Ledger, LedgerEntry
     from hermes_achievements.workers import Done
+
+log = logging.getLogger(__name__)
 
 FEW: Final = 200  # changed sessions that are read again right here
 SMALL_HISTORY: Final = 4000  # messages that this process reads sooner than another starts
@@ -67,6 +70,7 @@ class Scan(NamedTuple):
     rescanned: int
     reused: int
     changed: tuple[str, ...] | None  # None: all of them
+    skipped: tuple[str, ...] = ()  # sessions that could not be read
 
 
 class Scanner:
@@ -99,10 +103,24 @@ class Scanner:
             if not is_alone:
                 raise ScanBusyError("the history is being scanned by another process")
             with contextlib.closing(self._open_history()) as history:
-                plan = self._plan(history, full=full)
-                if isinstance(plan, _Whole):
-                    return self._read_whole(history, plan, on_progress or _ignore)
-                return self._follow(history, plan)
+                report = on_progress or _ignore
+                try:
+                    return self._scan(history, report, full=full)
+                except LedgerDamagedError as error:
+                    log.warning("the statistics ledger is damaged (%s); it is made anew", error)
+                    self._ledger.forget()
+                    return self._scan(history, report, full=True)
+
+    def _scan(self, history: History, report: Callable[[Progress], None], *, full: bool) -> Scan:
+        plan = self._plan(history, full=full)
+        if isinstance(plan, _State):
+            return self._follow(history, plan)
+        whole = self._read_whole(history, plan, report)
+        # What was written meanwhile, or since the scan was cut short.
+        rest = self._follow(history, _State(self._ledger.notes()))
+        return whole._replace(
+            tally=rest.tally, mark=rest.mark, skipped=(*whole.skipped, *rest.skipped)
+        )
 
     def current(self) -> tuple[Tally, Mark] | None:
         """The last complete tally, if the rules have not changed since."""
@@ -113,15 +131,19 @@ class Scanner:
 
     def _plan(self, history: History, *, full: bool) -> _Whole | _State:
         state = _State(self._ledger.notes())
+        now = history.mark()
         is_ours = history.is_same(state.mark) and history.is_same(state.pending_mark)
         if not is_ours:
             self._ledger.forget()  # of another history, whose sessions are not to be kept
-            return _Whole(1, history.mark(), rereads=True)
+            return _Whole(1, now, rereads=True)
+        if now.message < state.mark.message or now.change < state.mark.change:
+            # An older copy was put in its place: ids come again that were seen before.
+            return _Whole(state.generation + 1, now, rereads=True)
         if state.rules != self._rules or full:
-            return _Whole(state.generation + 1, history.mark(), rereads=True)
+            return _Whole(state.generation + 1, now, rereads=True)
         if state.metric_rules != self._metric_rules:
-            return _Whole(state.generation + 1, history.mark(), rereads=False)
-        if state.tally is None:  # a whole scan was cut short: go on with it
+            return _Whole(state.generation + 1, now, rereads=False)
+        if state.pending_mark != Mark():  # a whole scan was cut short: go on with it
             return _Whole(state.generation, state.pending_mark, rereads=True, resumes=True)
         return state
 
@@ -137,11 +159,12 @@ class Scanner:
         todo += [(one, 0) for one in sorted(known - listed - done)]
         tally = self._tally_of(done)
         self._note(plan)
+        signatures = history.signatures()
         run = _Run(self, plan, tally, len(done), len(done) + len(todo), report)
         run.save_seconds = self._save_seconds
         run.work(self._results(todo, known, rereads=plan.rereads))
-        self._finish(plan, run)
-        return Scan(Mode.FULL, tally, plan.mark, len(todo), len(done), None)
+        self._finish(plan, run, signatures)
+        return Scan(Mode.FULL, tally, plan.mark, len(todo), len(done), None, tuple(run.skipped))
 
     def _tally_of(self, session_ids: set[str]) -> Tally:
         tally = Tally()
@@ -160,8 +183,6 @@ class Scanner:
                 "metric_rules": self._metric_rules,
                 "generation": orjson.dumps(plan.generation),
                 "pending_mark": orjson.dumps(tuple(plan.mark)),
-                "tally": None,
-                "mark": None,
             },
             plan.generation,
         )
@@ -170,13 +191,13 @@ class Scanner:
         """Save what has been read so far."""
         self._ledger.save(entries, {}, plan.generation)
 
-    def _finish(self, plan: _Whole, run: _Run) -> None:
+    def _finish(self, plan: _Whole, run: _Run, signatures: dict[str, str]) -> None:
         notes: dict[str, bytes | None] = {
             "tally": run.tally.pack(),
             "mark": orjson.dumps(tuple(plan.mark)),
             "pending_mark": None,
-            "looked_at": None,
-            "signatures": None,
+            "looked_at": orjson.dumps(time.time()),
+            "signatures": orjson.dumps(signatures),
         }
         self._ledger.save(run.unsaved, notes, plan.generation)
 
@@ -220,14 +241,17 @@ class Scanner:
         notes: dict[str, bytes | None] = {}
         for session_id in self._silently_changed(history, state, notes):
             changed.setdefault(session_id, False)
+        skipped: list[str] = []
         if changed:
-            entries = self._replace(history, changed, tally)
+            entries = self._replace(history, changed, tally, skipped)
             notes |= {"tally": tally.pack(), "mark": orjson.dumps(tuple(mark))}
             self._ledger.save(entries, notes, state.generation)
         elif notes or mark != state.mark:
             self._ledger.save((), {**notes, "mark": orjson.dumps(tuple(mark))}, state.generation)
         reused = max(0, self._ledger.count() - len(changed))
-        return Scan(Mode.INCREMENTAL, tally, mark, len(changed), reused, tuple(changed))
+        return Scan(
+            Mode.INCREMENTAL, tally, mark, len(changed), reused, tuple(changed), tuple(skipped)
+        )
 
     def _silently_changed(
         self, history: History, state: _State, notes: dict[str, bytes | None]
@@ -239,18 +263,22 @@ class Scanner:
         notes |= {"signatures": orjson.dumps(found), "looked_at": orjson.dumps(time.time())}
         if state.signatures is None:
             return []
-        known = orjson.loads(state.signatures)
+        try:
+            known = orjson.loads(state.signatures)
+        except ValueError as error:
+            raise LedgerDamagedError(f"signatures cannot be read: {error}") from error
         return [one for one, signature in found.items() if known.get(one) != signature]
 
     def _replace(
-        self, history: History, changed: dict[str, bool], tally: Tally
+        self, history: History, changed: dict[str, bool], tally: Tally, skipped: list[str]
     ) -> list[LedgerEntry]:
         """Take the changed sessions out of the tally and put them in again."""
         ids = list(changed)
         old = {one: Contribution.unpack(c) for one, _, c in self._ledger.contributions(ids)}
-        entries = (
-            self._read_again(history, changed) if len(ids) <= FEW else self._read_many(ids, old)
-        )
+        if len(ids) <= FEW:
+            entries = self._read_again(history, changed, skipped)
+        else:
+            entries = self._read_many(ids, old, skipped)
         new = {one.session_id: Contribution.unpack(one.contribution) for one in entries}
         is_exact = True
         for session_id, contribution in new.items():
@@ -262,23 +290,37 @@ class Scanner:
             self._count_anew(tally, new)
         return entries
 
-    def _read_again(self, history: History, changed: dict[str, bool]) -> list[LedgerEntry]:
+    def _read_again(
+        self, history: History, changed: dict[str, bool], skipped: list[str]
+    ) -> list[LedgerEntry]:
         calendar = Calendar(find_zone(self._zone))
         books = self._ledger.books(list(changed))
         entries: list[LedgerEntry] = []
-        for session_id, is_longer in changed.items():
-            before = books.get(session_id)
+
+        def read(session_id: str, before: bytes | None) -> None:
+            is_longer = changed[session_id]
             book = longer_book(history, session_id, before) if before and is_longer else None
             book = book or book_of(history, session_id, before)
             if book is not None:
                 entries.append(entry_of(book, calendar)[0])
+
+        skipped += [
+            one
+            for one in changed
+            if not read_apart(one, lambda session_id: read(session_id, books.get(session_id)))
+        ]
         return entries
 
-    def _read_many(self, ids: list[str], old: dict[str, Contribution]) -> list[LedgerEntry]:
+    def _read_many(
+        self, ids: list[str], old: dict[str, Contribution], skipped: list[str]
+    ) -> list[LedgerEntry]:
         """After an import, say: the workers read them."""
         todo = [(one, JOB // MOST_SESSIONS) for one in ids]
-        results = self._results(todo, set(old), rereads=True)
-        return [entry for result in results for entry in result.entries]
+        entries: list[LedgerEntry] = []
+        for result in self._results(todo, set(old), rereads=True):
+            entries += result.entries
+            skipped += result.skipped
+        return entries
 
     def _count_anew(self, tally: Tally, new: dict[str, Contribution]) -> None:
         """A best or a first was taken away: look for the runner-up among all sessions."""
@@ -306,12 +348,15 @@ class _State:
     def __init__(self, notes: dict[str, bytes]) -> None:
         self.rules = notes.get("rules")
         self.metric_rules = notes.get("metric_rules")
-        self.generation = int(orjson.loads(notes.get("generation", b"0")))
         self.tally = notes.get("tally")
-        self.mark = _mark(notes.get("mark"))
-        self.pending_mark = _mark(notes.get("pending_mark"))
         self.signatures = notes.get("signatures")
-        self.looked_at = float(orjson.loads(notes.get("looked_at", b"0")))
+        try:
+            self.generation = int(orjson.loads(notes.get("generation", b"0")))
+            self.mark = _mark(notes.get("mark"))
+            self.pending_mark = _mark(notes.get("pending_mark"))
+            self.looked_at = float(orjson.loads(notes.get("looked_at", b"0")))
+        except (ValueError, TypeError) as error:
+            raise LedgerDamagedError(f"a note cannot be read: {error}") from error
 
     def fits(self, rules: bytes, metric_rules: bytes) -> bool:
         """Whether the ledger was made by these rules."""
@@ -321,8 +366,8 @@ class _State:
 def _mark(stored: bytes | None) -> Mark:
     if stored is None:
         return Mark()
-    message, change, witnesses = orjson.loads(stored)
-    return Mark(message, change, tuple((one, two) for one, two in witnesses))
+    message, change, witnesses, name = orjson.loads(stored)
+    return Mark(int(message), int(change), tuple((one, two) for one, two in witnesses), str(name))
 
 
 class _Run:
@@ -339,6 +384,7 @@ class _Run:
     ) -> None:
         self.tally = tally
         self.unsaved: list[LedgerEntry] = []
+        self.skipped: list[str] = []
         self.save_seconds = SAVE_SECONDS
         self._scanner = scanner
         self._plan = plan
@@ -355,6 +401,7 @@ class _Run:
         for result in results:
             self.unsaved += result.entries
             self.tally.merge(result.tally)
+            self.skipped += result.skipped
             self._done += len(result.job.sessions)
             self._read += len(result.job.sessions)
             now = time.monotonic()

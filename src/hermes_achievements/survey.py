@@ -24,6 +24,7 @@ from hermes_core.zones import find_zone
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.history import History, Ledger
@@ -51,6 +52,7 @@ class Survey(NamedTuple):
     sessions: int
     rescanned: int
     reused: int
+    skipped: tuple[str, ...] = ()
 
 
 class Order(NamedTuple):
@@ -86,7 +88,16 @@ def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> S
             with contextlib.closing(order.open_history()) as history:
                 titles = history.titles({moment.session_id for moment in moments.values()})
     sessions = scan.rescanned + scan.reused
-    return Survey(str(scan.mode), values, moments, titles, sessions, scan.rescanned, scan.reused)
+    return Survey(
+        str(scan.mode),
+        values,
+        moments,
+        titles,
+        sessions,
+        scan.rescanned,
+        scan.reused,
+        scan.skipped,
+    )
 
 
 def new_lines(
@@ -103,13 +114,19 @@ def new_lines(
     ]
 
 
-def survey_elsewhere(order: Order, on_report: Callable[[Report], None] | None = None) -> Survey:
-    """As `survey`, in a process of its own."""
+def survey_elsewhere(
+    order: Order,
+    on_report: Callable[[Report], None] | None = None,
+    started: Callable[[BaseProcess], None] | None = None,
+) -> Survey:
+    """As `survey`, in a process of its own; *started* is told which."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(theirs, order), name="hermes-survey")
     process.start()
     theirs.close()
+    if started is not None:
+        started(process)
     try:
         while True:
             try:

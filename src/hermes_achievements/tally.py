@@ -14,6 +14,7 @@ import orjson
 from hermes_achievements.facts import AT, ID
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_achievements.session_view import Session
+from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,10 @@ class Contribution(NamedTuple):
     @classmethod
     def unpack(cls, stored: bytes) -> Contribution:
         """A contribution that was packed."""
-        return cls(*orjson.loads(stored))
+        try:
+            return cls(*orjson.loads(stored))
+        except (ValueError, TypeError) as error:
+            raise LedgerDamagedError(f"a contribution cannot be read: {error}") from error
 
     def totals(self) -> dict[str, int]:
         """The sums over all days."""
@@ -116,7 +120,10 @@ class Tally:
     def unpack(cls, stored: bytes) -> Tally:
         """A tally that was packed."""
         tally = cls()
-        tally.sessions, tally.days, tally.best, tally.peaks, tally.seen = orjson.loads(stored)
+        try:
+            tally.sessions, tally.days, tally.best, tally.peaks, tally.seen = orjson.loads(stored)
+        except (ValueError, TypeError) as error:
+            raise LedgerDamagedError(f"the tally cannot be read: {error}") from error
         return tally
 
     @classmethod
@@ -142,8 +149,14 @@ class Tally:
                 if value not in known or [at, session_id, message_id] < known[value]:
                     known[value] = [at, session_id, message_id]
 
-    def subtract(self, session_id: str, contribution: Contribution) -> bool:
-        """One session less; whether what is left is exact without counting anew."""
+    def replace(self, session_id: str, old: Contribution, new: Contribution) -> bool:
+        """One session changed; whether the tally is exact without counting anew."""
+        self._subtract(old)
+        lost = self._lost(session_id, old, new)
+        self.add(session_id, new)
+        return not lost
+
+    def _subtract(self, contribution: Contribution) -> None:
         self.sessions -= bool(contribution.days)
         for day, counts in contribution.days.items():
             into = self.days.get(day, {})
@@ -153,28 +166,31 @@ class Tally:
                     del into[name]
             if not into:
                 self.days.pop(day, None)
-        totals = contribution.totals()
-        return not (
-            any(self.best.get(name) == amount for name, amount in totals.items())
-            or any(self.peaks.get(name) == amount for name, amount in contribution.peaks.items())
-            or self._has_firsts_of(session_id, contribution)
+
+    def _lost(self, session_id: str, old: Contribution, new: Contribution) -> bool:
+        """Whether a best or a first appearance is taken away that nobody brings back."""
+        totals, new_totals = old.totals(), new.totals()
+        return (
+            any(
+                self.best.get(name) == amount > new_totals.get(name, 0)
+                and not (amount == 1 and self._is_left(name))
+                for name, amount in totals.items()
+            )
+            or any(
+                self.peaks.get(name) == amount > new.peaks.get(name, 0)
+                for name, amount in old.peaks.items()
+            )
+            or any(
+                self.seen.get(kind, {}).get(value, [None, None])[1] == session_id
+                and new.seen.get(kind, {}).get(value, [float("inf")]) > first
+                for kind, values in old.seen.items()
+                for value, first in values.items()
+            )
         )
 
-    def _has_firsts_of(self, session_id: str, contribution: Contribution) -> bool:
-        return any(
-            self.seen.get(kind, {}).get(value, [None, None])[1] == session_id
-            for kind, values in contribution.seen.items()
-            for value in values
-        )
-
-    def replace(self, session_id: str, old: Contribution, new: Contribution) -> bool:
-        """One session changed; whether the tally is exact without counting anew.
-
-        A session that only grew takes nothing away that it does not bring back.
-        """
-        is_exact = self.subtract(session_id, old) or _has_grown(old, new)
-        self.add(session_id, new)
-        return is_exact
+    def _is_left(self, name: str) -> bool:
+        """Whether other sessions have some of it, so that the best is still at least 1."""
+        return any(counts.get(name) for counts in self.days.values())
 
     def merge(self, other: Tally) -> None:
         """Take in the tally of other sessions."""
@@ -196,17 +212,3 @@ def _raise(into: dict[str, int], other: dict[str, int]) -> None:
     for name, amount in other.items():
         if amount > into.get(name, 0):
             into[name] = amount
-
-
-def _has_grown(old: Contribution, new: Contribution) -> bool:
-    """Whether *new* has everything that *old* has."""
-    totals, new_totals = old.totals(), new.totals()
-    return (
-        all(new_totals.get(name, 0) >= amount for name, amount in totals.items())
-        and all(new.peaks.get(name, 0) >= amount for name, amount in old.peaks.items())
-        and all(
-            new.seen.get(kind, {}).get(value, [float("inf")]) <= first
-            for kind, values in old.seen.items()
-            for value, first in values.items()
-        )
-    )

@@ -143,10 +143,10 @@ def _improvements(days: Days) -> list[tuple[str, bool]]:
 
 
 def spotless_days(days: Days) -> Series:
-    """Days with at least 25 tool results and no failure."""
+    """Days with at least 25 tool results and no failure, once they are over."""
     found = [
         day
-        for day in sorted(days)
+        for day in sorted(days)[:-1]
         if days[day].get("successful_calls", 0) >= ENOUGH_RESULTS_A_DAY
         and not days[day].get("failed_calls")
     ]

@@ -17,11 +17,10 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.entries import book_of, entry_of
-from hermes_achievements.facts import Book
+from hermes_achievements.entries import book_of, entry_of, readable
 from hermes_achievements.history import LedgerEntry
 from hermes_achievements.tally import Tally
-from hermes_core.errors import ScanError
+from hermes_core.errors import ScanError, StoreError
 from hermes_core.isolate import Step, attempt
 from hermes_core.zones import find_zone
 
@@ -52,6 +51,7 @@ class Done(NamedTuple):
     entries: list[LedgerEntry]
     tally: Tally
     job: Job
+    skipped: list[str]
 
 
 def free_cores() -> int:
@@ -62,19 +62,30 @@ def free_cores() -> int:
 
 
 def do_job(job: Job, history: History, calendar: Calendar) -> Done:
-    """Read the sessions of one job."""
+    """Read the sessions of one job; one that cannot be read is left as it was."""
     entries: list[LedgerEntry] = []
     tally = Tally()
-    for session_id, before in job.sessions:
-        if job.rereads or before is None:
-            book = book_of(history, session_id, before)
-        else:
-            book = Book.unpack(before)
+    books = dict(job.sessions)
+
+    def read(session_id: str) -> None:
+        before = books[session_id]
+        book = None if job.rereads else readable(before)
+        book = book or book_of(history, session_id, before)
         if book is not None:
             entry, contribution = entry_of(book, calendar)
             entries.append(entry)
             tally.add(session_id, contribution)
-    return Done(entries, tally, job)
+
+    skipped = [one for one in books if not read_apart(one, read)]
+    return Done(entries, tally, job, skipped)
+
+
+def read_apart(session_id: str, read: Callable[[str], None]) -> bool:
+    """Read one session; whether it could be. Odd data of one does not stop the others."""
+    failure = attempt(Step(f"read session {session_id} for statistics", lambda: read(session_id)))
+    if failure is not None and isinstance(failure.error, StoreError):
+        raise failure.error  # the store is in trouble, not the session
+    return failure is None
 
 
 def do_all_here(
@@ -141,8 +152,8 @@ class _Worker:
         self.job = None
         if isinstance(answer, str) or job is None:
             raise ScanError(f"reading the history failed: {answer}")
-        entries, tally = answer
-        return Done([LedgerEntry(*entry) for entry in entries], Tally.unpack(tally), job)
+        entries, tally, skipped = answer
+        return Done([LedgerEntry(*entry) for entry in entries], Tally.unpack(tally), job, skipped)
 
     def _death(self) -> str:
         self._process.join(timeout=5)
@@ -188,4 +199,5 @@ def _answer(job: Job, history: History, calendar: Calendar) -> object:
     failure = attempt(Step("read sessions", lambda: results.append(do_job(job, history, calendar))))
     if failure is not None:
         return f"{type(failure.error).__name__}: {failure.error}"
-    return [tuple(entry) for entry in results[0].entries], results[0].tally.pack()
+    done = results[0]
+    return [tuple(entry) for entry in done.entries], done.tally.pack(), done.skipped

@@ -13,6 +13,7 @@
       CatalogueError             an achievement cannot be used as written
       ScanError                  the history could not be read for statistics
         ScanBusyError            another process is doing it
+        LedgerDamagedError       what was kept of an earlier scan cannot be read
       StoreError                 the session store refused or failed
         StoreUnavailableError    the file cannot be opened or written here
           NotADatabaseError      the file is something else
@@ -87,6 +88,10 @@ class ScanError(HermesError):
 
 class ScanBusyError(ScanError):
     """Another process is reading the history for statistics."""
+
+
+class LedgerDamagedError(ScanError):
+    """What was kept of an earlier scan cannot be read; a whole scan makes it anew."""
 
 
 class StoreError(HermesError):

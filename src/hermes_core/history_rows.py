@@ -67,13 +67,15 @@ class MessageRow(NamedTuple):
 class Mark(NamedTuple):
     """How far a history has been followed.
 
-    The newest message and the newest change of anything else; `witnesses` are a few
-    messages by which the same history is known again.
+    The newest message and the newest change of anything else. `history` is the name the
+    history was given when it was first opened; where it has none, `witnesses`, a few
+    messages, are what the same history is known by.
     """
 
     message: int = 0
     change: int = 0
     witnesses: tuple[tuple[int, int], ...] = ()
+    history: str = ""
 
 
 class Changed(NamedTuple):

@@ -331,6 +331,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ]
         newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
         layout.append(("indexed_through", newest))  # no index row exists that could be stale
+        layout.append(("history", os.urandom(8).hex()))  # what derived data know it by
         connection.executemany(
             "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", layout
         )

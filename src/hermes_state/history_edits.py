@@ -51,6 +51,7 @@ PUT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
 UNCOUNT = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
 """
+NOBODYS = 0  # the origin of what nobody said: a summary
 ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
@@ -95,18 +96,49 @@ def redo(tx: Tx, session_id: str) -> list[int]:
 def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
     """Archive the live rows and go on with *messages* instead; how many are live now."""
     row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
-    origins = [appending.known_row(tx, session_id, message) for message in messages]
+    origins = _origins(tx, session_id, messages, row_ids)
     set_state(tx, row_ids, active=0, compacted=1)
     for message, origin in zip(messages, origins, strict=True):
         if origin is not None:
             message.uid = None  # kept: it comes again, behind the summary, as a copy
     copies = appending.append_all(tx, session_id, messages)
-    for copy_id, origin in zip(copies, origins, strict=True):
-        if origin is not None:
-            tx.execute(PUT_COPY, (copy_id, tx.value(ORIGIN, (origin,)) or origin))
-            tx.execute(UNCOUNT, (session_id,))
+    _note_copies(tx, session_id, copies, origins)
+    for summary_id in _summaries(copies, origins):
+        tx.execute(PUT_COPY, (summary_id, NOBODYS))
+        tx.execute(UNCOUNT, (session_id,))
     index.reindex(tx, session_id)
     return len(messages)
+
+
+def _origins(
+    tx: Tx, session_id: str, messages: Sequence[NewMessage], row_ids: Sequence[int]
+) -> list[int | None]:
+    """The rows that messages repeat: by identity, and else by what they say, in order."""
+    left = list(row_ids)
+    origins: list[int | None] = []
+    for message in messages:
+        found = appending.known_row(tx, session_id, message)
+        if found is None:
+            found = next((row for row in left if _agrees(tx, row, message)), None)
+        if found in left:
+            left = left[left.index(found) + 1 :]
+        origins.append(found)
+    return origins
+
+
+def _note_copies(
+    tx: Tx, session_id: str, row_ids: Sequence[int], origins: Sequence[int | None]
+) -> None:
+    for row_id, origin in zip(row_ids, origins, strict=True):
+        if origin is not None and row_id != origin:
+            tx.execute(PUT_COPY, (row_id, tx.value(ORIGIN, (origin,)) or origin))
+            tx.execute(UNCOUNT, (session_id,))
+
+
+def _summaries(row_ids: Sequence[int], origins: Sequence[int | None]) -> list[int]:
+    """Rows that nobody said: those before what was kept, or the first if nothing was."""
+    first_kept = next((n for n, origin in enumerate(origins) if origin is not None), 1)
+    return list(row_ids[:first_kept])
 
 
 def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
@@ -116,11 +148,13 @@ def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> N
     same = 0
     while same < min(len(live), len(new)) and _agrees(tx, live[same], new[same]):
         same += 1
+    origins = _origins(tx, session_id, new[same:], live[same:])
     if same < len(live):
         undo_from(tx, session_id, live[same])
     for message in new[same:]:
         message.uid = None
-    appending.append_all(tx, session_id, new[same:])
+    added = appending.append_all(tx, session_id, new[same:])
+    _note_copies(tx, session_id, added, origins)
     index.reindex(tx, session_id)
 
 
@@ -129,9 +163,9 @@ def _agrees(tx: Tx, row_id: int, message: NewMessage) -> bool:
         "SELECT role, content, tool_calls, tool_call_id FROM messages WHERE id = ?", (row_id,)
     )
     values = message.values
-    return row == tuple(
-        values.get(name) for name in ("role", "content", "tool_calls", "tool_call_id")
-    )
+    said = [values.get(name) for name in ("role", "content", "tool_calls", "tool_call_id")]
+    # No content and empty content are the same to every model.
+    return row is not None and [one or None for one in row] == [one or None for one in said]
 
 
 def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state import boundaries, index, lineage, sessions
+from hermes_state.codec import decode_json, encode_json
 from hermes_state.ledger import changes
 from hermes_state.ledger.part import LedgerPart
 from hermes_state.pace import SLICE_SECONDS
@@ -130,6 +131,7 @@ def purge_some(tx: Tx, session_id: str) -> bool:
         tx.execute(sql, (session_id,))
     changes.mark(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
+    _mark_branches(tx, session_id)
     tx.execute(ORPHAN, (session_id,))
     for table in ("session_model_usage", "compression_locks"):
         if table in tx.columns.tables:
@@ -139,6 +141,18 @@ def purge_some(tx: Tx, session_id: str) -> bool:
         if one != session_id:
             index.replace_one(tx, one)
     return True
+
+
+def _mark_branches(tx: Tx, session_id: str) -> None:
+    """Let branches say themselves what they are: their parent cannot, once it is gone."""
+    for (child,) in tx.rows(CHILDREN, (session_id,)):
+        if lineage.kind_of(tx, child)[0] != lineage.BRANCH:
+            continue
+        stored = tx.value("SELECT model_config FROM sessions WHERE id = ?", (child,))
+        config = decode_json(stored) if stored else {}
+        if isinstance(config, dict) and "_branched_from" not in config:
+            marked = encode_json({**config, "_branched_from": session_id})
+            set_fact(tx, child, "model_config", marked)
 
 
 class TrashPart(LedgerPart):

@@ -202,7 +202,37 @@ def recalled(talk: Talk) -> Events:
 
 def flawless(talk: Talk) -> Events:
     found = results(talk)
-    return [] if any(one.has_failed for one in found) else each([one.row for one in found[24:25]])
+    for end in range(25, len(found) + 1):
+        if not any(one.has_failed for one in found[end - 25 : end]):
+            return each([found[end - 1].row])
+    return []
+
+
+def quiet_talk(talk: Talk) -> Events:
+    """The tenth message in a row without a call between them."""
+    asked = [row for row in talk.rows if row.role == "user" or calls_of(row)]
+    for end in range(10, len(asked) + 1):
+        if all(row.role == "user" for row in asked[end - 10 : end]):
+            return each([asked[end - 1]]) if is_conversation(talk) else []
+    return []
+
+
+def set_off(talk: Talk) -> Events:
+    """The first answer to each message behind which ten calls or more were made."""
+    found = []
+    for number, row in enumerate(talk.rows):
+        behind = []
+        for later in talk.rows[number + 1 :] if row in said(talk) else []:
+            if later.role == "user":
+                break
+            behind.append(later)
+        made_calls = 0
+        for later in behind:
+            made_calls += len(calls_of(later))
+            if later.role == "assistant" and not calls_of(later) and made_calls >= 10:
+                found.append(later)
+                break
+    return each(found)
 
 
 def amount(talk: Talk, number: float) -> Events:
@@ -240,12 +270,8 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
     "active_seconds": lambda t: [
         (row, int(gap)) for row, gap in gaps(t) if is_spoken_to(t) and 1 <= gap <= 300
     ],
-    "pure_talks": lambda t: each(said(t)[9:10]) if is_conversation(t) and not calls(t) else [],
-    "one_shots": lambda t: (
-        each(replies(t)[-1:])
-        if is_conversation(t) and len(said(t)) == 1 and len(calls(t)) >= 10
-        else []
-    ),
+    "pure_talks": quiet_talk,
+    "one_shots": set_off,
     "tool_calls": lambda t: each([call.row for call in calls(t)]),
     "parallel_batches": lambda t: each([row for row in t.rows if len(calls_of(row)) >= 3]),
     "tools_in_session": lambda t: first_of_each([(c.row, c.tool) for c in calls(t)]),
@@ -329,7 +355,9 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
     "cost_cents": lambda t: amount(t, t.row.cost_usd * 100),
     "well_cached": lambda t: (
         each(last(t))
-        if read_tokens(t) >= 50_000 and t.row.cached_tokens >= 0.8 * read_tokens(t)
+        if t.row.ended_at is not None
+        and read_tokens(t) >= 50_000
+        and t.row.cached_tokens >= 0.8 * read_tokens(t)
         else []
     ),
 }

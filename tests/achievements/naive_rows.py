@@ -75,8 +75,10 @@ Events = list[tuple[MessageRow, int]]
 
 def talks(past: Past, zone: tzinfo) -> Iterator[Talk]:
     for session in past.sessions:
-        rows = [row for row in past.messages.get(session.id, []) if adds(row) and not row.is_copy]
-        if session.kind in ("branch", "continuation"):
+        stored = sorted(past.messages.get(session.id, []), key=lambda row: row.id)
+        rows = [row for row in stored if adds(row) and not row.is_copy]
+        is_child = session.kind in ("branch", "continuation")
+        if is_child and not any(row.is_copy for row in stored):
             rows = without_copies(session, rows, past.messages.get(session.parent_id or "", []))
         yield Talk(session, sorted(rows, key=lambda row: (row.at, row.id)), zone)
 
@@ -88,14 +90,20 @@ def adds(row: MessageRow) -> bool:
 def without_copies(
     session: SessionRow, rows: list[MessageRow], parents: list[MessageRow]
 ) -> list[MessageRow]:
-    unused = [likeness(row) for row in parents]
-    kept = []
-    for row in rows:
-        if row.at <= session.started_at + 60 and likeness(row) in unused:
-            unused.remove(likeness(row))
-        else:
-            kept.append(row)
-    return kept
+    """Copies stand in one run, in the parent's order, behind three other rows at most."""
+    before = [likeness(row) for row in sorted(parents, key=lambda row: row.id) if adds(row)]
+    skipped = 0 if session.kind == "branch" else 3
+    for start in range(min(skipped, len(rows)) + 1):
+        left = list(before)
+        end = start
+        while end < len(rows) and rows[end].at <= session.started_at + 10:
+            if likeness(rows[end]) not in left:
+                break
+            left = left[left.index(likeness(rows[end])) + 1 :]
+            end += 1
+        if end > start:
+            return rows[:start] + rows[end:]
+    return rows
 
 
 def likeness(row: MessageRow) -> tuple[str, str, bytes, bytes]:

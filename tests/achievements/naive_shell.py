@@ -155,9 +155,10 @@ def subcommand(program: str, rest: list[str]) -> str:
     word, after = rest[0].lower(), [*rest[1:], ""][0]
     script = [*without_options(rest[1:]), ""][0]
     if program in ("npm", "pnpm", "yarn", "bun") and word in ("run", "exec") and script:
-        return f"{program} run {script.lower().split(':')[0][:24]}"
+        name = script.lower().split(":")[0]
+        return f"{program} run {name if is_name(name) else ''}".rstrip()
     if program == "uv" and word == "pip" and after:
-        return f"uv pip {after.lower()[:24]}"
+        return f"uv pip {after.lower() if is_name(after.lower()) else ''}".rstrip()
     is_list = after in ("-l", "-n", "--list", "list", "show") or (word == "tag" and not after)
     is_listed = program == "git" and word in ("tag", "stash") and is_list
     return f"git {word} list" if is_listed else f"{program} {word}"

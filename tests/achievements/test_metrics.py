@@ -83,7 +83,8 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
     "one_shots": [
         (Story().say().times(10, "ls").answer(), 1),
         (Story().say().times(9, "ls").answer(), 0),
-        (Story().say().times(10, "ls").answer().say(), 0),
+        (Story().say().times(10, "ls").answer().say().times(10, "ls").answer(), 2),
+        (Story().say().times(10, "ls").answer().say(), 1),  # it stays done
     ],
     "tool_calls": [(Story().say().shell("ls").use("patch").call(("a", {}), ("b", {})), 4)],
     "parallel_batches": [
@@ -225,7 +226,8 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
     "flawless_sessions": [
         (Story().times(25, "ls"), 1),
         (Story().times(24, "ls"), 0),
-        (Story().times(25, "ls").shell("x", 1), 0),
+        (Story().times(25, "ls").shell("x", 1), 1),  # it stays done
+        (Story().times(24, "ls").shell("x", 1).times(24, "ls"), 0),
     ],
     "input_tokens": [(conversation(input_tokens=7), 7)],
     "output_tokens": [(conversation(output_tokens=7), 7)],
@@ -233,14 +235,23 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
     "reasoning_tokens": [(conversation(reasoning_tokens=7), 7)],
     "cost_cents": [(conversation(cost_usd=1.239), 124)],
     "well_cached": [
-        (conversation(input_tokens=10_000, cached_tokens=40_000), 1),
-        (conversation(input_tokens=11_000, cached_tokens=40_000), 0),
-        (conversation(input_tokens=1_000, cached_tokens=4_000), 0),
+        (conversation(input_tokens=10_000, cached_tokens=40_000, ended_at=1.0), 1),
+        (conversation(input_tokens=10_000, cached_tokens=40_000), 0),  # not over yet
+        (conversation(input_tokens=11_000, cached_tokens=40_000, ended_at=1.0), 0),
+        (conversation(input_tokens=1_000, cached_tokens=4_000, ended_at=1.0), 0),
     ],
 }
-for _ in range(10):
+_interrupted = Story()
+for number in range(10):
     _ten.say()
-SUMS["pure_talks"] = [(_ten, 1), (Story().say().answer(), 0)]
+    _interrupted.say()
+    if number == 5:
+        _interrupted.shell("ls")
+SUMS["pure_talks"] = [
+    (_ten, 1),
+    (Story().say().answer(), 0),
+    (_interrupted, 0),
+]
 
 LARGEST: dict[str, tuple[Story, int]] = {
     "longest_message": (Story().say("abc").say("abcde"), 5),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from achievements import naive
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.commands import labels
-from hermes_achievements.facts import AT, ID, prints_of, read_book
+from hermes_achievements.facts import AT, ID, PRINT, fact_of, read_book
 from hermes_achievements.history import MessageRow, SessionRow
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_achievements.session_view import Session
@@ -328,7 +328,8 @@ def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
     most = dict.fromkeys([*COUNTS, *PEAKS], 0)
     seen: dict[str, dict[str, tuple[float, int, str]]] = {name: {} for name in VARIETY}
     for row in past.sessions:
-        parents = prints_of(past.messages.get(row.parent_id or "", []))
+        before = sorted(past.messages.get(row.parent_id or "", []))
+        parents = [fact[PRINT] for one in before if (fact := fact_of(one)) is not None]
         session = Session(read_book(row, past.messages.get(row.id, []), parents), calendar)
         for name, count_in in COUNTS.items():
             events = count_in(session)

@@ -80,13 +80,13 @@ def test_only_new_rows_of_a_growing_session_are_read(
     asked: list[int] = []
     from hermes_state.ledger.reading import StoreHistory  # noqa: PLC0415 - to watch it
 
-    read = StoreHistory.rows
+    read = StoreHistory.each_row
 
-    def watched(self: StoreHistory, session_id: str, after: int = 0) -> Any:
+    def watched(self: StoreHistory, session_id: str, take: Any, after: int = 0) -> None:
         asked.append(after)
-        return read(self, session_id, after)
+        read(self, session_id, take, after)
 
-    monkeypatch.setattr(StoreHistory, "rows", watched)
+    monkeypatch.setattr(StoreHistory, "each_row", watched)
     row = life.say()
     scanner(life).refresh()
     assert asked == [row - 1]

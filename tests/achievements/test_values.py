@@ -82,6 +82,7 @@ def test_spotless_days() -> None:
         "2026-01-01": {"successful_calls": 25},
         "2026-01-02": {"successful_calls": 24},
         "2026-01-03": {"successful_calls": 99, "failed_calls": 1},
+        "2026-01-04": {"successful_calls": 99},  # not over yet
     }
     assert values.spotless_days(history) == [("2026-01-01", 1)]
 

@@ -152,6 +152,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         for row in talk.live():
             row.state = COMPACTED
         talk.append("user", text)
+        talk.lifetime -= 1  # a summary is nothing that anybody said
 
     @rule(target=sessions, session=sessions)
     def branch(self, session: str) -> str:

@@ -16,7 +16,7 @@ DERIVED: Final = {
         "previous such month."
     ),
     "longest_improvement": "The most improved months in a row.",
-    "spotless_days": "Days with at least 25 tool results and no failure.",
+    "spotless_days": "Days with at least 25 tool results and no failure, once they are over.",
     "days_together": "Days from the first active day to the last.",
     "longest_absence": "The longest pause between two active days, in days.",
     "tidy_months": "Months with at least ten conversations of which 80 % have a title.",

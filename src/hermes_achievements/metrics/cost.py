@@ -41,7 +41,9 @@ def cost_cents(s: Session) -> Events:
 
 
 def well_cached(s: Session) -> Events:
-    """Sessions that read 50,000 tokens or more, at least 80 % of them from a cache."""
+    """Ended sessions that read 50,000 tokens or more, at least 80 % of them from a cache."""
+    if s.row.ended_at is None:
+        return []
     everything = s.row.input_tokens + s.row.cached_tokens
     if everything < MUCH_INPUT or s.row.cached_tokens < WELL_CACHED * everything:
         return []

@@ -209,7 +209,10 @@ def _changes_something(result: Result) -> bool:
 
 
 def flawless_sessions(s: Session) -> Events:
-    """Sessions with at least 25 tool results, none of which is a failure."""
-    if len(s.results) < FLAWLESS_CALLS or s.failures:
-        return []
-    return [(s.results[FLAWLESS_CALLS - 1].fact, 1)]
+    """Sessions with 25 tool results in a row, none of which is a failure."""
+    run = 0
+    for r in s.results if len(s.results) >= FLAWLESS_CALLS else ():
+        run = 0 if r.has_failed else run + 1
+        if run == FLAWLESS_CALLS:
+            return [(r.fact, 1)]
+    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.facts import AT, LENGTH
+from hermes_achievements.facts import ASSISTANT, AT, CALLS, LENGTH, ROLE, USER
 from hermes_achievements.history import Kind
 from hermes_achievements.session_view import DAY_SECONDS
 
@@ -15,6 +15,7 @@ LONG_MESSAGE: Final = 2000
 SHORT_MESSAGE: Final = 12
 PAUSE_SECONDS: Final = 300
 MANY_MESSAGES: Final = 10
+MANY_CALLS: Final = 10
 CLEAN_REASONS: Final = frozenset(
     [
         "cli_close",
@@ -151,14 +152,31 @@ def active_seconds(s: Session) -> Events:
 
 
 def pure_talks(s: Session) -> Events:
-    """Conversations of ten messages or more without a single tool call."""
-    if s.is_conversation and len(s.said) >= MANY_MESSAGES and not s.calls:
-        return s.once(s.said[MANY_MESSAGES - 1])
+    """Conversations with ten messages in a row that set off no tool call at all."""
+    if not s.is_conversation:
+        return []
+    run = 0
+    for fact in s.facts:
+        if fact[ROLE] == ASSISTANT and fact[CALLS]:
+            run = 0
+        elif fact[ROLE] == USER:
+            run += 1
+            if run == MANY_MESSAGES:
+                return [(fact, 1)]
     return []
 
 
 def one_shots(s: Session) -> Events:
-    """Conversations in which one message set off ten tool calls or more, and an answer."""
-    if s.is_conversation and len(s.said) == 1 and len(s.calls) >= 10 and s.replies:
-        return s.once(s.replies[-1])
-    return []
+    """Messages that set off ten tool calls or more, and got an answer."""
+    calls = 0
+    is_asked = False
+    events: Events = []
+    for fact in s.facts if s.said else ():
+        if fact[ROLE] == USER:
+            calls, is_asked = 0, True
+        elif fact[ROLE] == ASSISTANT and fact[CALLS]:
+            calls += len(fact[CALLS])
+        elif fact[ROLE] == ASSISTANT and is_asked and calls >= MANY_CALLS:
+            events.append((fact, 1))
+            is_asked = False
+    return events

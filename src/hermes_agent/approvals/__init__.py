@@ -3,11 +3,12 @@
 verdicts    the answers: Allow, Ask, Refuse; what was found and how grave it is
 words       what the words of a shell command will be when it runs, as far as can be known
 script      a command line taken apart: every simple command anywhere in it
+documents   here-documents, which the parser does not always understand
 unwrapping  commands inside commands: sudo, env, xargs, bash -c, eval
 places      where a path lies: in the working folder, outside, in a place that holds the system
 writing     which files a command writes
 floor       what never runs, in any mode
-risks       what is asked for
+risks       what is asked for; git_risks the same for Git
 reading     programs that only read
 judging     all of these over one command line
 grants      answers that were given: once, for a session, always

@@ -72,13 +72,16 @@ def _may_be_all(path: str, ground: Ground) -> bool:
 
 def _remove(command: Command, ground: Ground) -> Iterator[Finding]:
     found = parts(command)
-    if found.has("rR", "--recursive", "--no-preserve-root") or _hides_options(found.positionals):
+    if found.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
         yield from _lost(found.positionals, ground, "delete", homes=True)
+    if any(UNKNOWN in option for option in found.options):
+        yield everything("perhaps delete", Level.DOUBT)
 
 
-def _hides_options(positionals: tuple[str, ...]) -> bool:
-    """Whether a word that is not known may hold `-rf`."""
-    return any(UNKNOWN in word and not word.replace(UNKNOWN, "") for word in positionals)
+def hides_options(command: Command) -> bool:
+    """Whether a word that is not known may hold `-rf`; after `--` it cannot."""
+    words = command.words[: command.words.index("--")] if "--" in command.words else command.words
+    return any(UNKNOWN in word and not word.replace(UNKNOWN, "") for word in words[1:])
 
 
 def _find(command: Command, ground: Ground) -> Iterator[Finding]:
@@ -98,7 +101,8 @@ def _first_option(words: tuple[str, ...]) -> int:
 
 
 def _move(command: Command, ground: Ground) -> Iterator[Finding]:
-    yield from _lost(parts(command).positionals[:-1], ground, "move away", homes=True)
+    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN not in one)
+    yield from _lost(sources, ground, "move away", homes=True)
 
 
 def _permissions(command: Command, ground: Ground) -> Iterator[Finding]:

@@ -47,6 +47,12 @@ class Judge:
         work.script(text, _Depth())
         return Judgement(tuple(dict.fromkeys(work.findings)), work.only_reads)
 
+    def seen(self, text: str) -> tuple[Command, ...]:
+        """Every command that was looked at: those of the line, and those they run."""
+        work = _Work(self._parser, self._ground)
+        work.script(text, _Depth())
+        return tuple(work.seen)
+
 
 class _Depth(NamedTuple):
     """How a command came to be run."""
@@ -63,6 +69,8 @@ class _Work:
         self._parser = parser
         self._ground = ground
         self.findings: list[Finding] = []
+        self._is_activated = False
+        self.seen: list[Command] = []
         self.only_reads = True
 
     def script(self, text: str, way: _Depth) -> None:
@@ -74,6 +82,10 @@ class _Work:
         way = way._replace(
             downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
         )
+        self._is_activated |= any(
+            one.program in {"source", "."} and one.words[-1].endswith("bin/activate")
+            for one in script.commands
+        )
         for finding in floor.of_script(script):
             self._found(finding)
         for target in script.writes:
@@ -84,6 +96,11 @@ class _Work:
             for command in script.commands:
                 self._command(command._replace(is_elevated=way.is_elevated), way)
 
+    def _is_local(self, command: Command, finding: Finding) -> bool:
+        """Whether packages go into an environment that the script has entered before."""
+        is_pip = command.program in {"pip", "pip3"} and finding.key == "global-packages"
+        return is_pip and self._is_activated and "--user" not in command.words
+
     def _found(self, *findings: Finding) -> None:
         self.findings += findings
         if findings:
@@ -91,12 +108,13 @@ class _Work:
 
     def _command(self, command: Command, way: _Depth) -> None:
         """Look at one command, then at what it runs."""
+        self.seen.append(command)
         if not command.program:
             reason = "runs a program whose name only the run can tell"
             self._found(Finding("computed-command", reason, Level.DOUBT))
         self._found(*floor.findings(command, self._ground))
         self._found(*writing.findings(command, self._ground))
-        self._found(*risks.findings(command))
+        self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
         if command.program == "git":
             self._found(*git_risks.findings(command, self._ground))
         self._found(*self._hidden(command))
@@ -121,7 +139,7 @@ class _Work:
 
     def _hidden(self, command: Command) -> list[Finding]:
         """A destroying command among the words of a program that may well run it."""
-        if command.program in reading.READERS or command.program in SHELLS:
+        if command.program in SHELLS or reading.only_reads(command):
             return []
         words = command.words[:LOOKED_AT_WORDS]
         rests = (command._replace(words=words[place:]) for place in range(1, len(words)))

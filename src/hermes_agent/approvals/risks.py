@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hermes_agent.approvals.floor import hides_options
 from hermes_agent.approvals.unwrapping import INTERPRETERS
 from hermes_agent.approvals.verdicts import Finding, Level
 from hermes_agent.approvals.words import UNKNOWN, word_set
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Command], Iterator[Finding]]
 
-SIMPLE = {
+SIMPLE: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
     "crontab": ("crontab", "changes what runs on a schedule"),
     "at": ("crontab", "runs something later"),
     "batch": ("crontab", "runs something later"),
@@ -41,7 +42,7 @@ SIMPLE = {
         ("system-users", "changes the users of the system"),
     ),
     **dict.fromkeys(("dropdb", "dropuser"), ("sql-delete", "deletes data of a database")),
-    "alias": ("computed-command", "gives commands other names"),
+    "alias": ("computed-command", "gives commands other names", Level.DOUBT),
     "shred": ("rm-recursive", "destroys files for good"),
 }
 PACKAGERS = re.compile(
@@ -67,7 +68,7 @@ INLINE = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
 SUSPICIOUS = re.compile(
     r"rmtree|\bremove\b|unlink|rmdir|\bsystem\b|subprocess|popen|\bexec|\beval|spawn|child_process"
     r"|\brm\b|rename|shutil|/dev/|mkfs|base64|ctypes|\bkill|truncate|chmod|chown|__import__|getattr"
-    r"|\bopen\([^)]*['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
+    r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
     re.IGNORECASE,
 )
 DESTROYS_ALL = re.compile(
@@ -104,6 +105,8 @@ def _only_looks(command: Command) -> bool:
         "sysctl": {"-a", "-n"},
         "ufw": {"status"},
     }.get(command.program, set())
+    if command.program == "kill" and all(word.startswith("%") for word in words):
+        return True  # jobs of its own shell
     return bool(words & looks) or (command.program == "mount" and not words)
 
 
@@ -120,6 +123,8 @@ def inline_code(command: Command) -> Iterator[Finding]:
     if command.program.endswith("awk"):
         code = " ".join(words[1:])
         is_bad = re.search(r"system\s*\(|\|\s*(getline|\"|&)|\bprint[^;}]*>|-f\b", code) is not None
+        if DESTROYS_ALL.search(code):
+            yield Finding("delete-everything", "runs code that may delete everything", Level.DOUBT)
         if is_bad or UNKNOWN in code:
             yield Finding("inline-code", "runs a program inside an awk script")
         return
@@ -140,10 +145,7 @@ def _database(command: Command) -> Iterator[Finding]:
 
 
 def _remove(command: Command) -> Iterator[Finding]:
-    found = parts(command)
-    if found.has("rR", "--recursive") or any(
-        UNKNOWN in word and not word.replace(UNKNOWN, "") for word in found.positionals
-    ):
+    if parts(command).has("rR", "--recursive") or hides_options(command):
         yield Finding("rm-recursive", "deletes folders with all they hold")
 
 

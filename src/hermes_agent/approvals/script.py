@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_agent.approvals import documents
 from hermes_agent.approvals.words import SPLIT, UNKNOWN, Values, fields, source, word_set
 
 if TYPE_CHECKING:
@@ -69,14 +70,12 @@ class ShellParser:
         if len(text) > LONGEST or any(mark in text for mark in (UNKNOWN, SPLIT, "\0")):
             return Script(is_parsed=False)
         root = _tree(text)
-        if not _is_sound(root, text):
-            return Script(is_parsed=False)
         if "\\\n" in text:
+            if ("#" in text or "<<" in text) and not _is_sound(root, text):
+                return Script(is_parsed=False)  # where lines are joined is not certain
             text = _joined_lines(root, text)
             root = _tree(text)
-            if not _is_sound(root, text):
-                return Script(is_parsed=False)
-        return self._script(root)
+        return self._script(root) if _is_sound(root, text) else Script(is_parsed=False)
 
     def _script(self, root: Node) -> Script:
         nodes = list(_walk(root))
@@ -131,9 +130,7 @@ def _is_sound(root: Node, text: str) -> bool:
     data = text.encode()
     end = 0
     for node in _walk(root):
-        if node.type == "comment" and not _is_comment(node, data):
-            return False
-        if node.type == "heredoc_redirect" and not _is_plain_document(node):
+        if not _is_sound_node(node, data, text):
             return False
         if node.child_count == 0 or node.type in {"string", "heredoc_body"}:
             skipped = data[end : node.start_byte].replace(b"\\\n", b"").strip()
@@ -141,6 +138,14 @@ def _is_sound(root: Node, text: str) -> bool:
                 return False  # but for `python3 - <<EOF`, whose `-` the parser drops
             end = max(end, node.end_byte)
     return not data[end:].replace(b"\\\n", b"").strip()
+
+
+def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
+    if node.type == "comment":
+        return _is_comment(node, data)
+    if node.type == "heredoc_redirect":
+        return documents.is_sound(node, text)
+    return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
 
 
 def _is_comment(node: Node, data: bytes) -> bool:
@@ -151,21 +156,12 @@ def _is_comment(node: Node, data: bytes) -> bool:
     return chr(data[at - 1]) in BOUNDARIES and data[max(0, at - 2) : at] != b"\\\n"
 
 
-def _is_plain_document(node: Node) -> bool:
-    """Backquotes in a here-document run, but the parser does not see them."""
-    start = next((child for child in node.children if child.type == "heredoc_start"), None)
-    is_quoted = start is None or any(mark in source(start) for mark in "'\"\\")
-    return is_quoted or not any(
-        "`" in source(child) for child in node.children if child.type == "heredoc_body"
-    )
-
-
 def _joined_lines(root: Node, text: str) -> str:
-    """The text without its line continuations; in comments there are none."""
+    """The text without its line continuations; comments and here-documents have none."""
     data = text.encode()
-    comments = [(node.start_byte, node.end_byte) for node in _walk(root) if node.type == "comment"]
+    kept = [node for node in _walk(root) if node.type in {"comment", "heredoc_body"}]
     made, at = [], 0
-    for start, end in comments:
+    for start, end in ((node.start_byte, node.end_byte) for node in kept):
         made += [CONTINUATION.sub(r"\1", data[at:start].decode()), data[start:end].decode()]
         at = end
     return "".join([*made, CONTINUATION.sub(r"\1", data[at:].decode())])
@@ -173,17 +169,33 @@ def _joined_lines(root: Node, text: str) -> str:
 
 def _command(node: Node, values: Values) -> Command:
     words = _words(node.children, values)
-    statement = node.parent
     redirects = [child for child in node.children if child.type.endswith("_redirect")]
-    if statement is not None and statement.type == "redirected_statement":
-        redirects += [child for child in statement.children if child.type.endswith("_redirect")]
-    for redirect in redirects:
-        words += _stray_words(redirect, values)
+    for statement in _redirected(node):
+        outer = [child for child in statement.children if child.type.endswith("_redirect")]
+        if statement.children[0].end_byte == node.end_byte:
+            words += [word for one in outer for word in _stray_words(one, values)]
+        redirects += outer
     fed = next((text for one in redirects if (text := _document(one, values)) is not None), None)
     feeder = _feeder(node)
     if fed is None and feeder is not None:
         fed = _printed(feeder, values)
-    return Command(tuple(words), fed, feeder is not None)
+    is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
+    return Command(tuple(words), fed, is_fed)
+
+
+def _redirected(node: Node) -> Iterator[Node]:
+    """The statements around a command whose redirections may be its own."""
+    parent = node.parent
+    while parent is not None and parent.type not in {"command_substitution", "program"}:
+        if parent.type == "redirected_statement":
+            yield parent
+        parent = parent.parent
+
+
+def _is_stream(redirect: Node) -> bool:
+    """Whether input comes from `< <(…)`."""
+    kinds = {child.type for child in redirect.children}
+    return {"<", "process_substitution"} <= kinds
 
 
 def _words(children: list[Node], values: Values) -> list[str]:
@@ -234,8 +246,7 @@ def _document(redirect: Node, values: Values) -> str | None:
     if redirect.type == "herestring_redirect":
         return " ".join(_words(redirect.children[1:], values))
     if redirect.type == "heredoc_redirect":
-        bodies = [source(child) for child in redirect.children if child.type == "heredoc_body"]
-        return bodies[0] if bodies else None
+        return documents.body(redirect)
     return None
 
 
@@ -258,9 +269,9 @@ def _printed(feeder: Node, values: Values) -> str | None:
     """What a command that only prints gives to the next one."""
     if feeder.type == "redirected_statement":
         inner = feeder.children[0]
-        documents = (_document(child, values) for child in feeder.children)
+        texts = (_document(child, values) for child in feeder.children)
         if inner.type == "command" and _first_word(inner) == "cat":
-            return next((text for text in documents if text is not None), None)
+            return next((text for text in texts if text is not None), None)
     if feeder.type != "command" or _first_word(feeder) not in {"echo", "printf"}:
         return None
     words = [word for word in _words(feeder.children, values)[1:] if word not in {"-e", "-n"}]

@@ -90,7 +90,7 @@ def _unwrapped(command: Command, wrapper: Wrapper) -> Iterator[Command]:
         del words[: words.index(wrapper.subcommand) + 1]
     _skip_own(words, wrapper)
     if command.program == "xargs" and words:
-        words.append(UNKNOWN)
+        words += ["--", UNKNOWN]  # names of files, most often
     if words:
         is_elevated = command.is_elevated or wrapper.is_elevated
         yield command._replace(words=tuple(words), is_elevated=is_elevated)

@@ -162,6 +162,19 @@ def _expanded(node: Node, values: Values, *, is_quoted: bool) -> str:
     return re.sub(r"[ \t\n]+", SPLIT, value)
 
 
+def _dollar(node: Node, _values: Values) -> str:
+    """A `$` that the parser left alone: before quotes it means nothing, elsewhere it may."""
+    around = node.parent
+    while around is not None and around.end_byte == node.end_byte:
+        around = around.parent
+    if around is None:
+        return "$"
+    after = (around.text or b"")[node.end_byte - around.start_byte :][:1].decode(errors="replace")
+    if after == '"' and around.type != "string":
+        return ""
+    return UNKNOWN if re.match(r"[\w{(@*#?!$'-]", after) else "$"
+
+
 HANDLERS: dict[str, Callable[[Node, Values], str]] = {
     "word": _word,
     "raw_string": _raw,
@@ -174,5 +187,5 @@ HANDLERS: dict[str, Callable[[Node, Values], str]] = {
     "command_substitution": lambda _node, _values: UNKNOWN,
     "arithmetic_expansion": lambda _node, _values: UNKNOWN,
     "brace_expression": lambda _node, _values: UNKNOWN,
-    "$": lambda _node, _values: "",
+    "$": _dollar,
 }

@@ -30,7 +30,7 @@ def is_alive(group: int) -> bool:
         return True
     if not (PROC / "self" / "stat").exists():
         return True
-    return any(_is_living_member(entry.name, group) for entry in os.scandir(PROC))
+    return any(_is_living_member(folder.name, group) for folder in PROC.iterdir())
 
 
 def _is_living_member(name: str, group: int) -> bool:

@@ -148,13 +148,25 @@ class Jobs:
         )
         job = Job(next(self._numbers), command, process)
         self._jobs[job.id] = job
-        self._watchdog.guard(job.pid)
-        if self._is_closed:
-            self._end_all([job])
-            self._watchdog.close()
-            raise ToolError("Hermes is shutting down; nothing is started any more.")
+        try:
+            self._watchdog.guard(job.pid)
+            if self._is_closed:
+                raise ToolError("Hermes is shutting down; nothing is started any more.")
+        except (OSError, ToolError):
+            self._abandon(job)
+            raise
         _open_gate(process)
         return job
+
+    def _abandon(self, job: Job) -> None:
+        """A command that has not left the gate does not run."""
+        for pipe in (job.process.stdin, job.process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._end_all([job])
+        self.forget(job)
+        if self._is_closed:
+            self._watchdog.close()
 
     def follow(self, job: Job) -> None:
         """Keep a command that nobody waits for, and listen to it."""
@@ -190,6 +202,11 @@ class Jobs:
     def all(self) -> list[Job]:
         """Every job, the oldest first."""
         return list(self._jobs.values())
+
+    @property
+    def watchdog_pid(self) -> int | None:
+        """The process that ends the rest should we be killed; None before the first command."""
+        return self._watchdog.pid
 
     def settle(self) -> None:
         """Tell the watchdog which groups are over; their numbers may come back."""

@@ -39,6 +39,8 @@ class Watchdog:
         self._lock = threading.RLock()  # a signal handler may come in the middle
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
+        self._is_telling = False
+        self._is_closing = False
 
     def guard(self, group: int) -> None:
         """End this group when our process ends."""
@@ -60,7 +62,19 @@ class Watchdog:
         return self._process.pid if self._process else None
 
     def close(self) -> None:
-        """Let it end; groups that were not released end with it."""
+        """Let it end; groups that were not released end with it.
+
+        A signal handler may have interrupted this very thread in the middle of a write to
+        the pipe; then the pipe is closed after that write, since its number could else be
+        somebody else's file by then.
+        """
+        with self._lock:
+            if self._is_telling:
+                self._is_closing = True
+            else:
+                self._shut()
+
+    def _shut(self) -> None:
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return
@@ -72,17 +86,29 @@ class Watchdog:
             log.warning("the watchdog of running commands does not end: process %s", process.pid)
 
     def _tell(self, line: str) -> None:
-        """A short line goes through a pipe whole; a watchdog that died is replaced."""
+        """A short line goes through a pipe whole."""
+        self._is_telling = True
+        try:
+            self._tell_or_replace(line)
+        finally:
+            self._is_telling = False
+            if self._is_closing:
+                self._is_closing = False
+                self._shut()
+
+    def _tell_or_replace(self, line: str) -> None:
+        """A watchdog that died is replaced, and told everything."""
+        everything = "".join(f"+ {group}\n" for group in self._groups)
         if self._process is None:
             self._process = self._start()
-            line = "".join(f"+ {group}\n" for group in self._groups)
+            line = everything
         try:
             self._write(line)
         except BrokenPipeError:
             log.warning("the watchdog of running commands is gone; starting another")
-            self.close()
+            self._shut()
             self._process = self._start()
-            self._write("".join(f"+ {group}\n" for group in self._groups))
+            self._write(everything)
 
     def _write(self, line: str) -> None:
         if self._process is not None and self._process.stdin is not None:

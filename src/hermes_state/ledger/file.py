@@ -11,6 +11,7 @@ import fcntl
 import os
 from typing import TYPE_CHECKING, Final
 
+from hermes_core.errors import StoreUnavailableError
 from hermes_core.paths import FILE_MODE
 from hermes_state.side_file import SideFile
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_core.history_rows import LedgerEntry
     from hermes_state.driver import sqlite3
 
-LAYOUT: Final = "2"
+LAYOUT: Final = "3"
 AT_ONCE: Final = 500
 
 TABLES: Final = (
@@ -126,7 +127,10 @@ class LedgerFile:
         The lock is the kernel's: it ends with the process, however that ends.
         """
         path = self.path.with_name(f"{self.path.name}.lock")
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        except OSError as error:
+            raise StoreUnavailableError(f"nothing can be kept at {self.path}: {error}") from error
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -9,9 +10,10 @@ from zlib import crc32
 from hermes_core.history_rows import Changed, Kind, Mark, MessageRow, SessionRow
 from hermes_state import lineage
 from hermes_state.codec import decode_json
+from hermes_state.driver import sqlite3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hermes_state.columns import Columns
     from hermes_state.engine import Engine
@@ -54,6 +56,13 @@ TITLES: Final = """
 """
 
 
+TITLES_FOREIGN: Final = "SELECT title FROM sessions WHERE id = ?"
+THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
+HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
+LARGEST: Final = 2**53
+DECODING: Final = "Could not decode"
+
+
 @cache
 def _session_sql(columns: Columns) -> str:
     def column(name: str) -> str:
@@ -71,7 +80,10 @@ def _session_sql(columns: Columns) -> str:
 
 @cache
 def _signature_sql(columns: Columns) -> str:
-    names = ("model", "ended_at", "end_reason", "title", "input_tokens", "output_tokens")
+    names = (
+        "model", "ended_at", "end_reason", "title", "input_tokens", "output_tokens",
+        "cache_read_tokens", "reasoning_tokens", "actual_cost_usd", "estimated_cost_usd",
+    )  # fmt: skip
     known = [name for name in names if columns.session_has(name)]
     parts = ", ".join(f"coalesce({name}, '')" for name in known)
     return f"SELECT id, {parts} FROM sessions"  # noqa: S608 - columns of the file
@@ -124,26 +136,56 @@ class StoreHistory:
 
     def signatures(self) -> dict[str, str]:
         """Every session with a signature of what its row says, to find silent changes."""
-        rows = self._engine.read(lambda reader: reader.rows(reader.prepared(_signature_sql)))
-        return {row[0]: f"{crc32(repr(row[1:]).encode()):x}" for row in rows}
+        rows = self._engine.read(
+            lambda reader: _lenient(reader, reader.prepared(_signature_sql), ())
+        )
+        return {
+            row[0]: f"{crc32(repr(row[1:]).encode(errors='replace')):x}"
+            for row in rows
+            if isinstance(row[0], str)
+        }
 
     def session(self, session_id: str) -> SessionRow | None:
         """A session's row; None when it is gone."""
         return self._engine.read(lambda reader: _session(reader, session_id))
 
-    def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
-        """A session's messages with ids above *after*, in the order of their ids."""
-        return self._engine.read(lambda reader: self._rows(reader, session_id, after))
+    def each_row(
+        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    ) -> None:
+        """Hand over a session's messages with ids above *after*, one at a time, in any order."""
+        self._engine.read(lambda reader: self._each_row(reader, session_id, take, after))
 
-    def _rows(self, reader: Reader, session_id: str, after: int) -> list[MessageRow]:
+    def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
+        """As `each_row`, all at once and in the order of their ids."""
+        found: list[MessageRow] = []
+        self.each_row(session_id, found.append, after)
+        return sorted(found)
+
+    def rows_through(self, session_id: str, message_id: int) -> int:
+        """How many messages of a session have ids up to *message_id*."""
+        values = (session_id, message_id)
+        return int(self._engine.read(lambda reader: reader.value(THROUGH, values)))
+
+    def _each_row(
+        self, reader: Reader, session_id: str, take: Callable[[MessageRow], object], after: int
+    ) -> None:
         if not self._has_copies:  # once there are copies, there always are
             self._has_copies = (
                 "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
             )
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
-        rows = list(map(MessageRow._make, reader.execute(sql, (session_id, after))))
-        rows.sort()  # by id; SQLite would carry all contents through a sorter of its own
-        return rows
+        taken: set[int] = set()
+        try:
+            for row in reader.execute(sql, (session_id, after)):
+                take(MessageRow._make(row))
+                taken.add(row[0])
+        except sqlite3.OperationalError as error:
+            if DECODING not in str(error):
+                raise
+            with _forgiving(reader):
+                for row in reader.execute(sql, (session_id, after)):
+                    if row[0] not in taken:
+                        take(MessageRow._make(row))
 
     def kept(self, session_id: str) -> bytes | None:
         """Facts that were taken of a session before its messages were removed."""
@@ -154,12 +196,11 @@ class StoreHistory:
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
         """Titles or first words, for showing where something was earned."""
-        if not self._engine.columns.has_own_tables:
-            return {}
+        sql = TITLES if self._engine.columns.has_own_tables else TITLES_FOREIGN
 
         def look_up(reader: Reader) -> dict[str, str]:
-            found = {one: reader.value(TITLES, (one,)) for one in session_ids}
-            return {one: title for one, title in found.items() if title}
+            found = {one: reader.value(sql, (one,)) for one in session_ids}
+            return {one: title for one, title in found.items() if isinstance(title, str) and title}
 
         return self._engine.read(look_up)
 
@@ -172,7 +213,7 @@ def _everything(reader: Reader) -> list[tuple[str, int]]:
     found = reader.rows(EVERYTHING if is_indexed else EVERYTHING_FOREIGN, (NO_SIZE,))
     if "hermes_kept" in reader.columns.tables:
         found += reader.rows(ONLY_KEPT)
-    return [(row[0], row[1]) for row in found]
+    return [(row[0], row[1]) for row in found if isinstance(row[0], str)]
 
 
 def _mark(reader: Reader) -> Mark:
@@ -185,7 +226,14 @@ def _mark(reader: Reader) -> Mark:
         row = reader.row(WITNESS, (newest * part // WITNESSES,))
         if row is not None:
             found[row[0]] = _witness(row)
-    return Mark(newest, change, tuple(found.items()))
+    return Mark(newest, change, tuple(found.items()), _name(reader))
+
+
+def _name(reader: Reader) -> str:
+    """The name that the history was given when it was first opened, if it was."""
+    if not reader.columns.has_own_tables:
+        return ""
+    return str(reader.value(HISTORY) or "")
 
 
 def _witness(row: Sequence[Any]) -> int:
@@ -193,12 +241,15 @@ def _witness(row: Sequence[Any]) -> int:
 
 
 def _is_same(reader: Reader, mark: Mark) -> bool:
-    """A witness that says otherwise decides; that some have been deleted does not."""
-    if not mark.witnesses:
-        return True
+    """Its name decides; without one, a witness that says otherwise does.
+
+    That witnesses are gone says nothing: messages can be deleted.
+    """
+    name = _name(reader)
+    if mark.history and name:
+        return mark.history == name
     rows = [(print_, reader.row(SAME, (row_id,))) for row_id, print_ in mark.witnesses]
-    present = [(print_, row) for print_, row in rows if row is not None]
-    return bool(present) and all(_witness(row) == print_ for print_, row in present)
+    return all(_witness(row) == print_ for print_, row in rows if row is not None)
 
 
 def _changed_since(reader: Reader, mark: Mark) -> list[Changed]:
@@ -210,33 +261,75 @@ def _changed_since(reader: Reader, mark: Mark) -> list[Changed]:
 
 
 def _session(reader: Reader, session_id: str) -> SessionRow | None:
-    row = reader.row(_session_sql(reader.columns), (session_id,))
-    if row is None:
+    rows = _lenient(reader, _session_sql(reader.columns), (session_id,))
+    if not rows:
         return None
+    row = rows[0]
     source, model, started, ended, reason, is_titled = row[:6]
-    origin = _origin(row[-1])
+    origin = _origin(row[12])
     if not is_titled and "hermes_trash" in reader.columns.tables:
         is_titled = reader.value(TRASHED_TITLE, (session_id,)) is not None
+    parent = row[11] if isinstance(row[11], str) else None
     return SessionRow(
         session_id,
-        _kind(reader, session_id, source, origin),
-        source or "",
-        model,
-        started or 0.0,
-        ended,
-        reason,
+        _kind(reader, session_id, _text(source), origin),
+        _text(source),
+        _text(model),
+        _number(started),
+        None if ended is None else _number(ended),
+        _text(reason),
         bool(is_titled),
-        row[6],
-        row[7],
-        row[8],
-        row[9],
-        row[10],
-        row[11] or origin,
+        int(_number(row[6])),
+        int(_number(row[7])),
+        int(_number(row[8])),
+        int(_number(row[9])),
+        _number(row[10]),
+        parent or origin,
     )
 
 
+def _text(value: Any) -> str:
+    """Text that can be stored again; what is no text is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float:
+    """A number that can be added up; what is none, or absurd, is 0."""
+    is_number = isinstance(value, int | float) and 0 <= value <= LARGEST
+    return value if is_number else 0
+
+
+def _lenient(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any]:
+    """Rows of *sql*; text that is no UTF-8 is read as well as it goes."""
+    try:
+        return reader.rows(sql, values)
+    except sqlite3.OperationalError as error:
+        if DECODING not in str(error):
+            raise
+    with _forgiving(reader):
+        return reader.rows(sql, values)
+
+
+@contextlib.contextmanager
+def _forgiving(reader: Reader) -> Iterator[None]:
+    """Read text that is no UTF-8, for a while."""
+    connection = reader.connection
+    strict = connection.text_factory
+    connection.text_factory = lambda data: data.decode(errors="replace")
+    try:
+        yield
+    finally:
+        connection.text_factory = strict
+
+
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> Kind:
-    kind, _ = lineage.kind_of(reader, session_id)
+    try:
+        kind, _ = lineage.kind_of(reader, session_id)
+    except sqlite3.OperationalError as error:
+        if DECODING not in str(error):
+            raise
+        with _forgiving(reader):
+            kind, _ = lineage.kind_of(reader, session_id)
     found = KINDS.get(kind, Kind.CONVERSATION)
     if found is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
         return Kind.SCHEDULED

@@ -189,26 +189,16 @@ def test_a_known_disguise_never_runs_unasked(command, mode, verdict):
     assert verdict(command, mode) in {"ask", "refuse"}
 
 
-def quoted(text, how):
-    """Another spelling of a word that means the same to the shell."""
-    if how == "single":
-        return f"'{text}'"
-    if how == "double":
-        return f'"{text}"'
-    if how == "backslash":
-        return f"\\{text[0]}{text[1:]}" if text[0].isalpha() else text
-    if how == "split":
-        return f"{text[:1]}''{text[1:]}"
-    if how == "ansi":
-        return "$'" + "".join(f"\\x{byte:02x}" for byte in text.encode()) + "'"
-    if how == "octal":
-        return "$'" + "".join(f"\\{byte:03o}" for byte in text.encode()) + "'"
-    if how == "continued":
-        return f"{text[:1]}\\\n{text[1:]}"
-    return text
-
-
-HOWS = ["plain", "single", "double", "backslash", "split", "ansi", "octal", "continued"]
+SPELLINGS = {
+    "plain": lambda text: text,
+    "single": lambda text: f"'{text}'",
+    "double": lambda text: f'"{text}"',
+    "backslash": lambda text: f"\\{text}" if text[0].isalpha() else text,
+    "split": lambda text: f"{text[:1]}''{text[1:]}",
+    "ansi": lambda text: "$'" + "".join(f"\\x{byte:02x}" for byte in text.encode()) + "'",
+    "octal": lambda text: "$'" + "".join(f"\\{byte:03o}" for byte in text.encode()) + "'",
+    "continued": lambda text: f"{text[:1]}\\\n{text[1:]}",
+}
 SPACES = [" ", "  ", "\t", " \\\n "]
 
 
@@ -216,7 +206,9 @@ SPACES = [" ", "  ", "\t", " \\\n "]
 def respelled(draw):
     words = draw(st.sampled_from(FLOOR)).split()
     made = [
-        word if {"~", "*"} & set(word) else quoted(word, draw(st.sampled_from(HOWS)))
+        word
+        if {"~", "*"} & set(word)
+        else SPELLINGS[draw(st.sampled_from(sorted(SPELLINGS)))](word)
         for word in words
     ]
     return draw(st.sampled_from(SPACES)).join(made)

@@ -1,0 +1,237 @@
+"""An answer covers what it was given for, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.approvals.deciding import Approvals, permitted
+from hermes_agent.approvals.grants import Grants
+from hermes_agent.approvals.verdicts import Allow, Ask, Refuse
+from hermes_agent.cancel import Cancel
+from hermes_agent.tools.base import ToolContext
+
+SRC = Path(__file__).resolve().parents[3] / "src"
+
+
+@pytest.fixture
+def answered(approvals, caller):
+    """Ask for a command, answer, and give the approvals back."""
+
+    def answer(command, word):
+        verdict = approvals.command(command, caller)
+        assert isinstance(verdict, Ask)
+        approvals.settle(verdict.request, word)
+
+    return answer
+
+
+def is_allowed(approvals, command, caller):
+    return isinstance(approvals.command(command, caller), Allow)
+
+
+def test_once_is_one_time_this_turn_this_command(approvals, caller, answered):
+    answered("rm -r build", "once")
+    assert not is_allowed(approvals, "rm -r dist", caller)
+    assert not is_allowed(approvals, "rm -r build", caller._replace(turn_id="t2"))
+    assert not is_allowed(approvals, "rm -r build", caller._replace(session_id="s2"))
+    assert is_allowed(approvals, "rm -r build", caller)
+    assert not is_allowed(approvals, "rm -r build", caller)
+
+
+def test_once_is_gone_when_the_next_turn_asks(approvals, caller, answered):
+    answered("rm -r build", "once")
+    later = caller._replace(turn_id="t2")
+    approvals.settle(approvals.command("git clean -fd", later).request, "once")
+    assert not is_allowed(approvals, "rm -r build", caller)
+
+
+def test_a_session_covers_the_same_kind_in_that_session_alone(approvals, caller, answered):
+    answered("rm -r build", "session")
+    assert is_allowed(approvals, "rm -r dist", caller._replace(turn_id="t9"))
+    assert not is_allowed(approvals, "rm -r dist", caller._replace(session_id="s2"))
+    assert not is_allowed(approvals, "git clean -fd", caller)
+    assert not is_allowed(approvals, "rm -r build; git clean -fd", caller)
+    assert not is_allowed(approvals, "rm -r /opt/tool", caller)
+    assert isinstance(approvals.command("rm -rf /", caller), Refuse)
+
+
+def test_where_the_kind_says_too_little_a_session_covers_the_very_command(
+    approvals, caller, answered
+):
+    answered("sudo ls", "session")
+    assert is_allowed(approvals, "sudo ls", caller)
+    assert not is_allowed(approvals, "sudo cat x", caller)
+    answered("touch /opt/a", "always")
+    assert is_allowed(approvals, "touch /opt/a", caller)
+    assert not is_allowed(approvals, "touch /opt/b", caller)
+    assert not is_allowed(approvals, "touch /opt/a", caller._replace(session_id="s2"))
+    assert approvals.grants.always() == []
+
+
+def test_the_same_words_in_another_folder_are_another_command(
+    approvals, caller, answered, workspace
+):
+    answered("sudo make install", "session")
+    assert is_allowed(approvals, "sudo make install", caller)
+    assert isinstance(approvals.command("sudo make install", caller, workspace / "src"), Ask)
+
+
+def test_always_is_kept_in_a_private_file_by_key(approvals, caller, answered, hermes_home):
+    answered("rm -r build", "always")
+    file = hermes_home / "approvals.json"
+    assert json.loads(file.read_text()) == {"always": ["rm-recursive"]}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    another = Approvals(own_pid=4242)
+    assert is_allowed(another, "rm -r dist", caller._replace(session_id="s2"))
+    assert not is_allowed(another, "git push --force", caller)
+    another.grants.revoke("rm-recursive")
+    assert not is_allowed(Approvals(), "rm -r dist", caller)
+
+
+def test_always_and_session_together_cover_a_command_of_both_kinds(approvals, caller, answered):
+    answered("rm -r build", "always")
+    answered("git clean -fd", "session")
+    assert is_allowed(approvals, "rm -r build && git clean -fd", caller)
+
+
+def test_no_is_remembered_for_the_turn(approvals, caller, answered):
+    answered("rm -r build", "deny")
+    assert isinstance(approvals.command("rm -r build", caller), Refuse)
+    assert isinstance(approvals.command("rm -r build", caller._replace(turn_id="t2")), Ask)
+
+
+@pytest.mark.parametrize("answer", ["", "yes", "ONCE", "deny", None])
+def test_what_is_no_yes_is_a_no(approvals, caller, answered, answer):
+    answered("rm -r build", answer)
+    assert isinstance(approvals.command("rm -r build", caller), Refuse)
+
+
+def test_the_end_of_a_session_ends_its_grants(approvals, caller, answered):
+    answered("rm -r build", "session")
+    approvals.grants.forget_session("s1")
+    assert not is_allowed(approvals, "rm -r build", caller)
+
+
+def test_a_damaged_file_grants_nothing_and_is_kept(approvals, caller, hermes_home):
+    (hermes_home / "approvals.json").write_text('{"always": ["rm-rec')
+    assert not is_allowed(approvals, "rm -r build", caller)
+    assert list(hermes_home.glob("approvals.json.damaged-*"))
+    (hermes_home / "approvals.json").write_text('{"always": "rm-recursive"}')
+    assert not is_allowed(approvals, "rm -r build", caller)
+
+
+def test_two_processes_keep_both_answers(hermes_home):
+    code = (
+        "import sys\nfrom hermes_agent.approvals.grants import Grants\nfrom pathlib import Path\n"
+        "from hermes_agent.tools.base import ApprovalRequest\n"
+        "grants = Grants(Path(sys.argv[1]))\n"
+        "for n in range(10):\n"
+        "    request = ApprovalRequest('s', 't', 'c', '', (f'{sys.argv[2]}-{n}',))\n"
+        "    grants.settle(request, 'always')\n"
+    )
+    path = hermes_home / "approvals.json"
+    environment = {**os.environ, "PYTHONPATH": str(SRC)}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), name], env=environment)
+        for name in ("a", "b", "c")
+    ]
+    assert [worker.wait(timeout=60) for worker in workers] == [0] * 3
+    assert len(Grants(path).always()) == 30
+
+
+class Person:
+    def __init__(self, reply):
+        self.reply, self.asked = reply, []
+
+    def approve(self, request):
+        self.asked.append(request)
+        return self.reply
+
+    def clarify(self, question, choices):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("reply", "kind"), [("once", Allow), ("session", Allow), ("deny", Refuse)])
+def test_a_person_has_the_last_word(approvals, caller, reply, kind):
+    person = Person(reply)
+    verdict = permitted(approvals, lambda: approvals.command("rm -r build", caller), person)
+    assert isinstance(verdict, kind)
+    request = person.asked[0]
+    assert request.pattern_keys == ("rm-recursive",)
+    assert request.description == "This deletes folders with all they hold."
+    assert request.may_always
+
+
+def test_nobody_is_asked_for_what_never_runs(approvals, caller):
+    person = Person("always")
+    verdict = permitted(approvals, lambda: approvals.command("rm -rf /", caller), person)
+    assert isinstance(verdict, Refuse)
+    assert person.asked == []
+
+
+@pytest.fixture
+def decide(caller):
+    def decide(tool, mode="workspace", **arguments):
+        context = ToolContext("s1", "t1", "c1", caller.workspace, Cancel(), Person(""), print)
+        return type(Approvals(mode).decide(tool, arguments, context)).__name__
+
+    return decide
+
+
+@pytest.mark.parametrize(
+    ("path", "in_workspace", "in_full", "in_read_only"),
+    [
+        ("a.txt", "Allow", "Allow", "Refuse"),
+        ("src/../b.txt", "Allow", "Allow", "Refuse"),
+        ("../b.txt", "Ask", "Allow", "Refuse"),
+        ("/opt/x", "Ask", "Allow", "Refuse"),
+        ("~/.bashrc", "Ask", "Allow", "Refuse"),
+        ("~/notes.txt", "Ask", "Allow", "Refuse"),
+        (".git/hooks/pre-commit", "Ask", "Allow", "Refuse"),
+        ("link/x", "Ask", "Allow", "Refuse"),
+        ("/etc/passwd", "Refuse", "Refuse", "Refuse"),
+        ("/dev/sda", "Refuse", "Refuse", "Refuse"),
+        ("HOME/approvals.json", "Refuse", "Refuse", "Refuse"),
+        ("HOME/config.yaml", "Ask", "Ask", "Refuse"),
+    ],
+)
+@pytest.mark.parametrize("tool", ["write_file", "patch"])
+def test_writing_files_is_decided_by_place(
+    decide, tool, path, in_workspace, in_full, in_read_only, workspace, tmp_path, hermes_home
+):
+    (workspace / "link").symlink_to(tmp_path)
+    path = path.replace("HOME", str(hermes_home))
+    said = [decide(tool, mode, path=path) for mode in ("workspace", "full", "read_only")]
+    assert said == [in_workspace, in_full, in_read_only]
+
+
+def test_other_tools_are_free(decide):
+    for tool in ("read_file", "search_files", "memory", "process", "clarify", "session_search"):
+        assert decide(tool, "read_only") == "Allow"
+
+
+def test_a_command_in_another_folder_is_judged_there(decide):
+    assert decide("terminal", command="touch x") == "Allow"
+    assert decide("terminal", command="touch x", cwd="/opt") == "Ask"
+    assert decide("terminal", command="rm -rf *", cwd="/") == "Refuse"
+    assert decide("terminal", command="rm -rf *", cwd="~") == "Refuse"
+
+
+def test_folders_can_be_set_free(caller, tmp_path):
+    assert is_allowed(
+        Approvals(free=(tmp_path / "scratch",)), f"touch {tmp_path}/scratch/x", caller
+    )
+
+
+def test_dotfiles_are_asked_for_even_when_home_is_the_working_folder(approvals, caller):
+    at_home = caller._replace(workspace=Path.home())
+    assert is_allowed(approvals, "touch notes.txt", at_home)
+    assert not is_allowed(approvals, "touch .bashrc", at_home)
+    assert isinstance(approvals.command("rm -rf .", at_home), Refuse)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from hermes_agent.cancel import Cancel
+from hermes_agent.tools.base import ToolContext
+from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.memory_files import MemoryFiles
+from hermes_agent.tools.toolset import standard_tools
+
+
+class Person:
+    """Somebody who answers as told."""
+
+    def __init__(self):
+        self.reply = ""
+        self.asked = []
+
+    def approve(self, request):
+        self.asked.append(request)
+        return self.reply
+
+    def clarify(self, question, choices):
+        self.asked.append((question, choices))
+        return self.reply
+
+
+class History:
+    """A history that holds what it is given."""
+
+    def __init__(self):
+        self.hits = []
+        self.asked = []
+
+    def search_messages(self, query, *, limit=20):
+        self.asked.append((query, limit))
+        return self.hits[:limit]
+
+    def get_session_title(self, session_id):
+        return {"s1": "Docker at home"}.get(session_id)
+
+
+class Bench:
+    """Every tool, and what it takes to call one."""
+
+    def __init__(self, cwd, jobs):
+        self.cwd, self.jobs = cwd, jobs
+        self.person, self.history = Person(), History()
+        self.tools = {one.name: one for one in standard_tools(jobs, MemoryFiles(), self.history)}
+        self.cancel = Cancel()
+        self.shown = []
+
+    def text(self, tool, **arguments):
+        context = ToolContext(
+            "s1", "t1", "c1", self.cwd, self.cancel, self.person, self.shown.append
+        )
+        return self.tools[tool].run(arguments, context)
+
+    def __call__(self, tool, **arguments):
+        return json.loads(self.text(tool, **arguments))
+
+
+@pytest.fixture
+def bench(tmp_path):
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+    with closing(Jobs()) as jobs:
+        yield Bench(cwd, jobs)

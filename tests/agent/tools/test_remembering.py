@@ -1,0 +1,110 @@
+"""Facts are kept in small files that several processes may change; history is found."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from hermes_agent.tools.memory_files import MemoryFiles
+from hermes_state import SessionDB
+
+SRC = Path(__file__).resolve().parents[3] / "src"
+
+
+def test_facts_are_added_replaced_removed_and_read(bench, hermes_home):
+    bench("memory", action="add", text="likes tea")
+    bench("memory", action="add", text="works on Hermes")
+    bench("memory", action="add", text="likes tea")
+    bench("memory", action="add", target="user", text="is called Ada")
+    file = hermes_home / "memories" / "MEMORY.md"
+    assert file.read_text() == "likes tea\n§\nworks on Hermes\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (hermes_home / "memories" / "USER.md").read_text() == "is called Ada\n"
+    bench("memory", action="replace", old="tea", text="likes coffee")
+    assert bench("memory", action="read")["entries"] == ["likes coffee", "works on Hermes"]
+    assert bench("memory", action="remove", old="Hermes")["entries"] == 1
+
+
+def test_a_full_memory_says_what_to_do(bench):
+    bench("memory", action="add", target="user", text="a" * 1000)
+    found = bench("memory", action="add", target="user", text="b" * 400)
+    assert "1,375" in found["error"]
+    assert "remove" in found["error"]
+    assert bench("memory", action="add", target="user", text="b" * 372)["error"] is None
+
+
+def test_a_file_that_is_too_long_may_become_shorter(bench, hermes_home):
+    (hermes_home / "memories").mkdir()
+    (hermes_home / "memories" / "USER.md").write_text("x" * 3000 + "\n§\nsmall\n")
+    assert bench("memory", action="remove", target="user", old="small")["error"] is None
+
+
+def test_an_entry_must_be_named_without_doubt(bench):
+    bench("memory", action="add", text="tea at five")
+    bench("memory", action="add", text="tea at six")
+    assert "2 entries" in bench("memory", action="remove", old="tea")["error"]
+    assert "No entry" in bench("memory", action="remove", old="coffee")["error"]
+    assert "parts entries" in bench("memory", action="add", text="a\n§\nb")["error"]
+    assert "empty" in bench("memory", action="add", text=" ")["error"]
+    assert "must be one of" in bench("memory", action="burn")["error"]
+    assert "Unicode" in bench("memory", action="add", text="\ud800")["error"]
+
+
+def test_several_processes_lose_nothing(hermes_home):
+    code = (
+        "import sys\nfrom hermes_agent.tools.memory_files import MemoryFiles\n"
+        "for n in range(10): MemoryFiles().add('memory', f'{sys.argv[1]}-{n}')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SRC)}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, f"w{number}"], env=environment)
+        for number in range(4)
+    ]
+    assert [worker.wait(timeout=60) for worker in workers] == [0] * 4
+    assert len(MemoryFiles().entries("memory")) == 40
+
+
+def test_history_is_found_with_titles_and_dates(bench):
+    bench.history.hits = [
+        {
+            "session_id": "s1",
+            "timestamp": 1_750_000_000.0,
+            "role": "user",
+            "snippet_text": "docker compose",
+        }
+    ]
+    assert bench("session_search", query="docker", limit=5)["results"] == [
+        {
+            "session": "s1",
+            "title": "Docker at home",
+            "date": "2025-06-15 15:06",
+            "role": "user",
+            "text": "docker compose",
+        }
+    ]
+    assert bench.history.asked == [("docker", 5)]
+
+
+def test_the_real_store_is_such_a_history(bench):
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", content="where is the blue teapot")
+        bench.history.search_messages = db.search_messages
+        bench.history.get_session_title = db.get_session_title
+        found = bench("session_search", query="teapot")
+    assert found["results"][0]["session"] == "s1"
+    assert "blue teapot" in found["results"][0]["text"]
+
+
+def test_a_question_is_asked_and_answered(bench):
+    bench.person.reply = "the red one"
+    assert bench("clarify", question="Which?", choices=["red", "blue"])["answer"] == "the red one"
+    assert bench.person.asked == [("Which?", ["red", "blue"])]
+
+
+def test_a_question_without_an_answer_says_so(bench):
+    assert "Nobody answered" in bench("clarify", question="Which?")["error"]
+    assert "list of texts" in bench("clarify", question="Which?", choices="red")["error"]

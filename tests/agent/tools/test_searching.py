@@ -1,0 +1,78 @@
+"""Searching files, with ripgrep and without."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+RG = shutil.which("rg")
+
+
+@pytest.fixture(params=["ripgrep", "python"])
+def tree(bench, request, monkeypatch):
+    if request.param == "ripgrep" and RG is None:
+        pytest.skip("no ripgrep here")
+    if request.param == "python":
+        monkeypatch.setenv("PATH", "/nowhere")
+    (bench.cwd / "src").mkdir()
+    (bench.cwd / "src" / "a.py").write_text("import os\n\ndef find_me():\n    pass\n")
+    (bench.cwd / "src" / "b.txt").write_text("find_me too\n")
+    (bench.cwd / ".hidden").write_text("find_me\n")
+    (bench.cwd / "bin.dat").write_bytes(b"\0find_me\n")
+    (bench.cwd / "caf\u00e9.txt").write_text("x" * 2000 + " find_long\n")
+    return bench
+
+
+def test_contents_are_found_with_file_and_line(tree):
+    found = tree("search_files", pattern=r"find_\w+me|find_me")
+    assert found["matches"] == ["src/a.py:3:def find_me():", "src/b.txt:1:find_me too"]
+    assert found["count"] == 2
+
+
+def test_a_glob_narrows_the_files(tree):
+    assert tree("search_files", pattern="find_me", glob="*.py")["count"] == 1
+
+
+def test_files_are_found_by_name(tree):
+    assert tree("search_files", pattern="*.py", mode="files")["matches"] == ["src/a.py"]
+
+
+def test_a_limit_holds_and_says_that_there_is_more(tree):
+    found = tree("search_files", pattern="find_me", limit=1)
+    assert (found["count"], found["more"]) == (1, True)
+
+
+def test_long_lines_are_cut(tree):
+    assert len(tree("search_files", pattern="x+ ?f?")["matches"][0]) < 320
+
+
+def test_nothing_found_is_no_error(tree):
+    assert tree("search_files", pattern="nowhere_to_be_seen") == {
+        "matches": [],
+        "count": 0,
+        "error": None,
+    }
+
+
+def test_a_single_file_can_be_searched(tree):
+    assert tree("search_files", pattern="import", path="src/a.py")["count"] == 1
+
+
+def test_bad_patterns_and_paths_are_answered(tree):
+    assert tree("search_files", pattern="(")["error"]
+    assert "There is no" in tree("search_files", pattern="x", path="none")["error"]
+
+
+def test_a_stop_ends_the_search(tree):
+    tree.cancel.request()
+    assert "stopped" in tree("search_files", pattern="find_me")["incomplete"]
+
+
+@pytest.mark.skipif(RG is None, reason="no ripgrep here")
+def test_ripgrep_leaves_out_what_git_ignores(bench):
+    (bench.cwd / ".git").mkdir()
+    (bench.cwd / ".gitignore").write_text("out/\n")
+    (bench.cwd / "out").mkdir()
+    (bench.cwd / "out" / "x").write_text("find_me\n")
+    assert bench("search_files", pattern="find_me")["count"] == 0

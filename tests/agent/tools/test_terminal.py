@@ -1,0 +1,200 @@
+"""Commands run, are shown, limited, stopped, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from acceptance.campaign import wait_until
+
+
+def is_alive(pid):
+    """Whether a process runs; one that is dead and not buried does not."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - of the kernel
+            return file.read().rpartition(b")")[2].split()[0] not in b"ZX"
+    except FileNotFoundError:
+        return False
+
+
+def number_in(path):
+    wait_until(lambda: path.exists() and path.read_text().strip() != "", f"{path}", 10)
+    return int(path.read_text())
+
+
+def test_a_command_gives_its_output_and_exit_code(bench):
+    found = bench("terminal", command="echo out; echo err >&2; exit 3")
+    assert found == {"output": "out\nerr\n", "exit_code": 3, "error": None}
+
+
+def test_output_is_shown_while_the_command_runs(bench):
+    seen = []
+    started = time.monotonic()
+    bench.shown = type(
+        "Shown", (), {"append": lambda _self, text: seen.append((text, time.monotonic()))}
+    )()
+    bench("terminal", command="echo one; sleep 0.5; echo two")
+    assert "".join(text for text, _at in seen) == "one\ntwo\n"
+    assert seen[0][1] - started < 0.4
+
+
+def test_a_front_end_that_fails_does_not_end_the_command(bench):
+    class Broken:
+        def append(self, _text):
+            raise RuntimeError("no screen")
+
+    bench.shown = Broken()
+    assert bench("terminal", command="echo fine")["output"] == "fine\n"
+
+
+def test_there_is_no_input_and_the_folder_is_the_given_one(bench):
+    (bench.cwd / "sub").mkdir()
+    found = bench("terminal", command="cat; pwd", cwd="sub")
+    assert found["output"].strip().endswith("/work/sub")
+    assert "There is no folder" in bench("terminal", command="ls", cwd="none")["error"]
+
+
+def test_long_output_keeps_its_head_and_tail(bench):
+    found = bench("terminal", command="echo first; seq 1 100000; echo last")
+    assert found["output"].startswith("first\n1\n2\n")
+    assert found["output"].endswith("100000\nlast\n")
+    assert "characters cut" in found["output"]
+    assert len(found["output"]) < 30_100
+
+
+def test_bytes_that_are_no_text_are_replaced(bench):
+    found = bench("terminal", command="printf 'a\\377b\\303\\251'")
+    assert found["output"] == "a\ufffdbé"
+
+
+def test_a_signal_counts_as_128_and_its_number(bench):
+    assert bench("terminal", command="kill -9 $$")["exit_code"] == 137
+
+
+def test_a_timeout_ends_the_whole_group(bench):
+    mark = bench.cwd / "pid"
+    found = bench(
+        "terminal", command=f"sleep 100 & echo $! > {mark}; echo started; wait", timeout=1
+    )
+    assert found["exit_code"] == 124
+    assert found["output"] == "started\n"
+    assert "1 s" in found["error"]
+    assert not is_alive(number_in(mark))
+
+
+def test_a_group_that_ignores_terminate_is_killed(bench):
+    started = time.monotonic()
+    found = bench(
+        "terminal", command="trap '' TERM; echo deaf; while :; do sleep 0.1; done", timeout=1
+    )
+    assert found["exit_code"] == 124
+    assert time.monotonic() - started < 6
+    assert bench("process", action="list")["jobs"] == []
+
+
+def test_a_stop_ends_the_command_at_once_and_keeps_what_was_printed(bench):
+    mark = bench.cwd / "pid"
+    timer = threading.Timer(0.4, bench.cancel.request)
+    timer.start()
+    started = time.monotonic()
+    found = bench("terminal", command=f"echo $$ > {mark}; echo before; sleep 100; echo after")
+    assert time.monotonic() - started < 2
+    assert found["exit_code"] == 130
+    assert found["output"] == "before\n"
+    assert not is_alive(number_in(mark))
+    timer.join()
+
+
+def test_nothing_starts_after_a_stop(bench):
+    bench.cancel.request()
+    assert bench("terminal", command=f"touch {bench.cwd}/x")["exit_code"] == 130
+    assert not (bench.cwd / "x").exists()
+
+
+def test_a_daemon_that_keeps_the_pipe_does_not_hold_us(bench):
+    started = time.monotonic()
+    found = bench("terminal", command="(while :; do echo tick; sleep 0.05; done) & echo up")
+    assert time.monotonic() - started < 3
+    assert found["exit_code"] == 0
+    assert "up\n" in found["output"]
+    job = found["still_running"]
+    time.sleep(0.3)
+    assert bench("process", action="output", job=job)["output"].count("tick") > 3
+    assert bench("process", action="kill", job=job)["running"] is False
+
+
+def test_a_daemon_of_its_own_session_does_not_hold_us(bench):
+    mark = bench.cwd / "pid"
+    started = time.monotonic()
+    found = bench("terminal", command=f"setsid sh -c 'echo $$ > {mark}; exec sleep 5' & echo up")
+    assert time.monotonic() - started < 3
+    assert "up" in found["output"]
+    os.kill(number_in(mark), 9)
+
+
+def test_a_command_that_closes_its_output_is_waited_for(bench):
+    found = bench("terminal", command="exec >&- 2>&-; sleep 0.4; exit 7")
+    assert found["exit_code"] == 7
+
+
+def test_a_background_job_is_listed_waited_for_and_read(bench):
+    found = bench("terminal", command="echo start; sleep 0.5; echo end; exit 4", background=True)
+    job = found["job"]
+    assert is_alive(found["pid"])
+    assert bench("process", action="list")["jobs"][0]["running"] is True
+    assert bench("process", action="wait", job=job, timeout=0)["exit_code"] is None
+    ended = bench("process", action="wait", job=job, timeout=10)
+    assert (ended["exit_code"], ended["running"], ended["output"]) == (4, False, "start\nend\n")
+
+
+def test_a_background_job_is_killed_with_all_it_started(bench):
+    mark = bench.cwd / "pid"
+    job = bench("terminal", command=f"sleep 100 & echo $! > {mark}; wait", background=True)["job"]
+    inner = number_in(mark)
+    assert bench("process", action="kill", job=job)["running"] is False
+    assert not is_alive(inner)
+
+
+def test_a_wait_ends_when_a_stop_is_asked_for(bench):
+    job = bench("terminal", command="sleep 100", background=True)["job"]
+    bench.cancel.request()
+    started = time.monotonic()
+    assert bench("process", action="wait", job=job, timeout=60)["running"] is True
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({}, "`command` is missing"),
+        ({"command": " "}, "empty"),
+        ({"command": 5}, "must be a text"),
+        ({"command": "a\0b"}, "NUL"),
+        ({"command": "ls", "timeout": "soon"}, "must be a number"),
+        ({"command": "x" * 300_000}, "too long"),
+    ],
+)
+def test_bad_arguments_are_answered(bench, arguments, complaint):
+    assert complaint in bench("terminal", **arguments)["error"]
+
+
+def test_an_unknown_job_is_answered_with_those_there_are(bench):
+    assert "there are: none" in bench("process", action="output", job="job9")["error"]
+    assert "must be one of" in bench("process", action="dance")["error"]
+
+
+def test_many_commands_at_once(bench):
+    results = []
+
+    def run(number):
+        results.append(bench("terminal", command=f"sleep 0.05; echo {number}")["output"])
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == sorted(f"{number}\n" for number in range(20))
