@@ -191,7 +191,6 @@ class Reading:
         self.rows = 0
         self.last_id = 0
         self.knows_copies = False
-        self._asked: dict[int, str] = {}
         self._late: list[MessageRow] = []
 
     @classmethod
@@ -199,8 +198,6 @@ class Reading:
         """A reading that goes on behind what *book* has."""
         reading = cls(session)
         reading.facts, reading.rows, reading.last_id = book.facts, book.rows, book.last_id
-        for fact in book.facts:
-            reading._remember_calls(fact)
         return reading
 
     def take(self, row: MessageRow) -> None:
@@ -212,23 +209,26 @@ class Reading:
         elif row.role == "tool" and not row.tool_name:
             self._late.append(row)  # its call may be yet to come
         else:
-            self._add(fact_of(row))
+            fact = fact_of(row)
+            if fact is not None:
+                self.facts.append(fact)
 
-    def _add(self, fact: Fact | None) -> None:
-        if fact is not None:
-            self.facts.append(fact)
-            self._remember_calls(fact)
-
-    def _remember_calls(self, fact: Fact) -> None:
-        if fact[ROLE] == ASSISTANT:
-            for call in fact[CALLS]:
-                self._asked[call[1]] = call[0]
+    def _asked(self) -> dict[int, str]:
+        """The tools that were called, by what joins them to their results."""
+        return {
+            call[1]: call[0]
+            for fact in self.facts
+            if fact[ROLE] == ASSISTANT
+            for call in fact[CALLS]
+        }
 
     def finish(self) -> list[Fact]:
         """All facts in the order of their rows, each at a moment that can be true."""
-        for row in self._late:
-            self._add(fact_of(row, self._asked.get(reference_of(row.call_id))))
-        self._late = []
+        if self._late:
+            asked = self._asked()
+            found = [fact_of(row, asked.get(reference_of(row.call_id))) for row in self._late]
+            self.facts += [fact for fact in found if fact is not None]
+            self._late = []
         self.facts.sort(key=itemgetter(ID))
         _mend_moments(self.facts, self.session.started_at)
         return self.facts
@@ -240,10 +240,11 @@ def _mend_moments(facts: list[Fact], started_at: float) -> None:
     if last is None:
         last = next((fact[AT] for fact in facts if is_plausible(fact[AT])), EARLIEST)
     for fact in facts:
-        if is_plausible(fact[AT]):
-            last = fact[AT]
+        at = fact[AT]
+        if type(at) is float and EARLIEST <= at < LATEST:
+            last = at
         else:
-            fact[AT] = last
+            fact[AT] = float(at) if is_plausible(at) else last
 
 
 def is_plausible(at: Any) -> bool:

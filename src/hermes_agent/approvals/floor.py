@@ -146,7 +146,13 @@ def _wipe(command: Command, _ground: Ground) -> Iterator[Finding]:
         yield Finding("write-disk", "would overwrite a disk", Level.FLOOR)
 
 
+def _disk_copy(command: Command, _ground: Ground) -> Iterator[Finding]:
+    if any(word.startswith("of=") and UNKNOWN in word for word in command.words):
+        yield Finding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
+
+
 RULES: dict[str, Rule] = {
+    "dd": _disk_copy,
     "rm": _remove,
     "find": _find,
     "mv": _move,

@@ -13,7 +13,7 @@ from hermes_agent.approvals.unwrapping import (
     inner_script,
 )
 from hermes_agent.approvals.verdicts import Finding, Level
-from hermes_agent.approvals.words import UNKNOWN
+from hermes_agent.approvals.words import UNKNOWN, word_set
 
 if TYPE_CHECKING:
     from hermes_agent.approvals.places import Ground
@@ -24,6 +24,10 @@ DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh
 TRANSPARENT = frozenset({"time", "timeout", "nice", "command"})
 ANYWHERE = frozenset({"delete-everything", "format-disk", "write-disk"})
 LOOKED_AT_WORDS = 60
+# Programs that give a whole line to a shell somewhere.
+PASSES_ON = word_set(
+    "ssh docker podman kubectl tmux screen vim nvim vi ex ed expect gdb lxc multipass vagrant make"
+)
 STAND_IN = '"$HERMES_UNKNOWN"'  # a variable that nothing sets
 
 
@@ -142,7 +146,10 @@ class _Work:
         if command.program in SHELLS or reading.only_reads(command):
             return []
         words = command.words[:LOOKED_AT_WORDS]
-        rests = (command._replace(words=words[place:]) for place in range(1, len(words)))
+        rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
+        if command.program in PASSES_ON:
+            texts = (word for word in words[1:] if " " in word and UNKNOWN not in word)
+            rests += [one for text in texts for one in self._parser.parse(text).commands]
         return [
             finding._replace(level=Level.DOUBT)
             for rest in rests

@@ -21,31 +21,32 @@ READERS = word_set(
     "pstree vmstat dmesg journalctl zcat zgrep bat column numfmt factor dig "
     "nslookup host ping"
 )
+# Variables by which a program that reads would load or run something else.
+LOADERS = re.compile(
+    r"(PATH|LD_\w+|BASH_ENV|ENV|IFS|PAGER|\w+_PAGER|EDITOR|GIT_\w+|\w*OPT(ION)?S|PROMPT_COMMAND)"
+)
 # Options by which a program that reads would write or run another.
 EXCEPT = {
     "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint|fprintf|fprint0|fls)"),
-    "fd": re.compile(r"-[xX]|--exec(-batch)?"),
-    "sort": re.compile(r"-o.*|--output.*|--compress-program.*|-T.*"),
+    "fd": re.compile(r"-\w*[xX].*|--exec.*"),
+    "ag": re.compile(r"--pager.*"),
+    "printf": re.compile(r"-v.*"),
+    "read": LOADERS,
+    "sort": re.compile(r"-\w*[oT].*|--(output|compress|temp).*"),
     "rg": re.compile(r"--pre.*|--hostname-bin.*"),
-    "tree": re.compile(r"-o|-R"),
-    "less": re.compile(r"-[oO].*|\+.*|--log-file.*"),
+    "tree": re.compile(r"-\w*[oR].*"),
+    "less": re.compile(r"-\w*[oO].*|\+.*|--log-file.*"),
     "more": re.compile(r"\+.*"),
     "man": re.compile(r"-[PHC].*|--pager.*|--html.*"),
-    "date": re.compile(r"-s.*|--set.*"),
+    "date": re.compile(r"-\w*s.*|--set.*"),
     "hostname": re.compile(r"[^-].*|-[bF].*"),
     "dmesg": re.compile(r"-[cCDEn].*|--(clear|read-clear|console).*"),
     "journalctl": re.compile(r"--(vacuum|rotate|flush|sync).*"),
     "yq": re.compile(r"-i|--inplace"),
     "bat": re.compile(r"--pager.*"),
     "file": re.compile(r"-C|--compile"),
-    "xxd": re.compile(r"-r.*"),
-    "uniq": re.compile(r"(?!)"),
 }
 PLAIN_SED = re.compile(r"(\d+|\$|/[^/;{}]*/)?(,(\d+|\$|/[^/;{}]*/))?[pdq=](;|$)")
-# Variables by which a program that reads would load or run something else.
-LOADERS = re.compile(
-    r"(PATH|LD_\w+|BASH_ENV|ENV|IFS|PAGER|\w+_PAGER|EDITOR|GIT_\w+|\w*OPT(ION)?S|PROMPT_COMMAND)"
-)
 
 
 def only_reads(command: Command) -> bool:
@@ -59,8 +60,8 @@ def only_reads(command: Command) -> bool:
         return git_risks.reads(command)
     if program in {"sed", "git"}:
         return program == "sed" and _sed_reads(words)
-    if program == "uniq":
-        return len([word for word in words if not word.startswith("-")]) < 2
+    if program in {"uniq", "xxd"}:  # the second file is written
+        return len([word for word in words if not word.startswith("-")]) < 2 and "-r" not in words
     exception = EXCEPT.get(program)
     if exception is not None and any(word.startswith(UNKNOWN) for word in words):
         return False  # it may be an option

@@ -68,6 +68,8 @@ INTERPRETERS = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|osascript|pwsh)[\d.]*"
 )
 RUNS_TEXT = {"eval": 0, "trap": 1}
+TEXT_READERS = frozenset({"sudo", "doas", "su", "runuser", "at", "batch"})  # without a command
+JOINERS = frozenset({"watch", "parallel"})  # their words are one script
 SCRIPT_OPTIONS = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -82,15 +84,24 @@ def inner_commands(command: Command) -> Iterator[Command]:
         yield from _of_find(command)
 
 
-def _unwrapped(command: Command, wrapper: Wrapper) -> Iterator[Command]:
+def inner_words(command: Command) -> list[str]:
+    """The words of a wrapper that are those of the command it runs."""
+    wrapper = WRAPPERS.get(command.program, Wrapper("ctfq"))
     words = list(command.words[1:])
     if wrapper.subcommand:
         if wrapper.subcommand not in words:
-            return
+            return []
         del words[: words.index(wrapper.subcommand) + 1]
     _skip_own(words, wrapper)
+    return [] if command.program in {"su", "runuser", "at", "batch"} else words
+
+
+def _unwrapped(command: Command, wrapper: Wrapper) -> Iterator[Command]:
+    words = inner_words(command)
     if command.program == "xargs" and words:
-        words += ["--", UNKNOWN]  # names of files, most often
+        places = [one for one in command.words if one in {"-I", "-i", "--replace"}]
+        mark = command.words[command.words.index("-I") + 1] if "-I" in places else "{}"
+        words = [word.replace(mark, UNKNOWN) for word in words] + ["--", UNKNOWN]
     if words:
         is_elevated = command.is_elevated or wrapper.is_elevated
         yield command._replace(words=tuple(words), is_elevated=is_elevated)
@@ -130,16 +141,26 @@ def _of_find(command: Command) -> Iterator[Command]:
 def inner_script(command: Command) -> str | None:
     """The text that this command runs as a script; UNKNOWN in it where it is not known."""
     program, words = command.program, command.words
-    if program in RUNS_TEXT:
-        texts = words[1:2] if RUNS_TEXT[program] else words[1:]
-        return " ".join(texts) if texts else None
-    if program in SCRIPT_OPTIONS:
-        return _after_option(words, SCRIPT_OPTIONS[program])
-    if program in {"source", "."}:
-        return UNKNOWN if len(words) > 1 and _is_no_file(words[1]) else None
+    option = SCRIPT_OPTIONS.get(program)
+    if option is not None and (text := _after_option(words, option)) is not None:
+        return text
     if program in SHELLS:
         return _of_shell(command)
-    return None
+    if program in TEXT_READERS and not inner_words(command):
+        return _read_by(command)
+    return _of_words(program, words, command)
+
+
+def _of_words(program: str, words: tuple[str, ...], command: Command) -> str | None:
+    """The script that the words of a command are."""
+    text = None
+    if program in RUNS_TEXT:
+        text = " ".join(words[1:2] if RUNS_TEXT[program] else words[1:])
+    if program in JOINERS:
+        text = " ".join(inner_words(command)).replace("{}", UNKNOWN)
+    if program in {"source", "."} and len(words) > 1 and _is_no_file(words[1]):
+        text = UNKNOWN
+    return text or None
 
 
 def _after_option(words: tuple[str, ...], option: str) -> str | None:
@@ -147,6 +168,8 @@ def _after_option(words: tuple[str, ...], option: str) -> str | None:
         is_bundle = re.fullmatch(r"-\w+", word) and option[1] in word
         if word == option or is_bundle:
             return " ".join(words[place + 1 : place + 2]) or None
+        if word.startswith((option, "--split-string=", "--command=")) and " " in word:
+            return word.removeprefix(option).rpartition("-string=")[2].rpartition("command=")[2]
     return None
 
 

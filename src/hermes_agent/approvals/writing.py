@@ -91,10 +91,15 @@ def _by_options(command: Command) -> Iterator[str]:
         name, equals, value = word.partition("=")
         if equals and name in names:
             yield value
-        elif word in names and place + 1 < len(words):
+        elif (word in names or _ends_with(word, names)) and place + 1 < len(words):
             yield words[place + 1]
         elif not word.startswith("--") and word[:2] in names and len(word) > 2:
             yield word[2:]
+
+
+def _ends_with(word: str, names: tuple[str, ...]) -> bool:
+    """Several options of one letter in one word, the last of which takes a value: `-sSLo`."""
+    return re.fullmatch(r"-[A-Za-z]{2,}", word) is not None and f"-{word[-1]}" in names
 
 
 def _disk_copy(found: Parts) -> list[str]:
