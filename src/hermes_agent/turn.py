@@ -25,6 +25,7 @@ from hermes_agent.events import (
     UsageReport,
 )
 from hermes_agent.messages import Request, Usage
+from hermes_agent.providers.base import interrupted
 from hermes_agent.repair import lost_result
 from hermes_agent.toolbox import Surroundings
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.patient import Patient
     from hermes_agent.toolbox import Toolbox
     from hermes_agent.tools.base import Asks
+    from hermes_state.drafts import Draft
     from hermes_state.leases import Lease
 
 MOST_REQUESTS: Final = 90
@@ -137,20 +139,11 @@ class Turn:
         means.hearing.asked({**facts, "request": None})
         began = time.monotonic()
         draft = means.keeping.draft(self._lease)
-        last: Reply | Failed | None = None
-        for event in means.patient.stream(request, means.cancel):
-            if isinstance(event, TextDelta):
-                draft.write(event.text)
-                yield event
-            elif isinstance(event, ReasoningDelta):
-                draft.write(event.text, "reasoning")
-                yield event
-            elif isinstance(event, Retrying):
-                yield event
-            else:
-                last = event
-        if last is None:
-            last = Failed(FailureKind.BROKEN, "The provider ended without a word.")
+        try:
+            last = yield from self._stream(request, draft)
+        except BaseException:  # nobody listens any more: what was shown stays
+            self._keep_partial(draft, interrupted())
+            raise
         model = means.patient.current.model
         self._usage += last.usage
         if any(last.usage):
@@ -177,7 +170,22 @@ class Turn:
         yield UsageReport(last.usage, self._usage, model)
         return last
 
-    def _keep_partial(self, draft: Any, failed: Failed) -> int:
+    def _stream(self, request: Request, draft: Draft) -> Generator[Event, None, Reply | Failed]:
+        """What the model says, into the draft before it is shown; its last word."""
+        for event in self._means.patient.stream(request, self._means.cancel):
+            if isinstance(event, TextDelta):
+                draft.write(event.text)
+                yield event
+            elif isinstance(event, ReasoningDelta):
+                draft.write(event.text, "reasoning")
+                yield event
+            elif isinstance(event, Retrying):
+                yield event
+            else:
+                return event
+        return Failed(FailureKind.BROKEN, "The provider ended without a word.")
+
+    def _keep_partial(self, draft: Draft, failed: Failed) -> int:
         """What was shown stays, marked for what it is."""
         text = draft.text()
         if not text and not draft.text("reasoning"):

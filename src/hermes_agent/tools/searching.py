@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,6 +118,8 @@ def _by_ripgrep(program: str, wish: Wish) -> Iterator[str]:
         errors="surrogateescape",
     )
     forget = wish.cancel.on_request(process.kill)
+    timer = threading.Timer(max(0.0, wish.deadline - time.monotonic()), process.kill)
+    timer.start()
     with process:
         try:
             yield from (line.rstrip("\r\n") for line in process.stdout or ())
@@ -125,6 +128,7 @@ def _by_ripgrep(program: str, wish: Wish) -> Iterator[str]:
                 raise ToolError(complaint.strip()[:500])
         finally:
             forget()
+            timer.cancel()
             process.kill()
 
 

@@ -59,7 +59,9 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
         speaker = Speaker(desk, out, as_json=wishes.json)
         try:
             if question is not None:
-                return speaker.say(question)
+                with ending.turn():
+                    code = speaker.say(question)
+                return ending.code or code
             return converse(desk, speaker, ending, out)
         finally:
             ending.finish(out, is_told=question is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -37,8 +38,8 @@ def converse(desk: Desk, speaker: Speaker, ending: Ending, out: Output) -> int:
         if not line.strip():
             continue
         if not line.startswith("/"):
-            ending.turn_begins()
-            speaker.say(line)
+            with ending.turn():
+                speaker.say(line)
             continue
         try:
             outcome = slash.run(desk, line.strip())
@@ -50,7 +51,7 @@ def converse(desk: Desk, speaker: Speaker, ending: Ending, out: Output) -> int:
         if outcome.leave:
             break
         pending = outcome.say
-    return 0
+    return ending.code
 
 
 def _lines(desk: Desk) -> Any:
@@ -87,7 +88,9 @@ class Ending:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._leave = threading.Event()
+        self._is_busy = False
         self._interrupted_at = 0.0
+        self.code = 0  # what a signal that ends the process makes of the exit code
         self._before = dict(self._install())
 
     @property
@@ -95,9 +98,15 @@ class Ending:
         """Whether the process was told to end."""
         return self._leave.is_set()
 
-    def turn_begins(self) -> None:
-        """An interrupt of the last turn is forgotten."""
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """While a turn runs, a request to end is obeyed when it has stored what it showed."""
         self._interrupted_at = 0.0
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
 
     def is_second_interrupt(self) -> bool:
         """Whether Ctrl-C came twice in a moment."""
@@ -120,8 +129,10 @@ class Ending:
 
     def _end(self, number: int, _frame: object) -> None:
         self._leave.set()
+        self.code = 128 + number
         self._desk.agent.interrupt(signal.Signals(number).name)
-        raise SystemExit(128 + number)
+        if not self._is_busy:
+            raise SystemExit(self.code)
 
     def finish(self, out: Output, *, is_told: bool) -> None:
         """Stop what runs, end the conversation's row, tell plugins."""

@@ -1,0 +1,221 @@
+"""`hermes chat` as people and programs use it: a real process, a real connection, a real store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_state import SessionDB
+from support.command_line import command
+from support.plugin_folders import make_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+LISTENER = """
+def register(ctx):
+    for name in ("on_session_start", "on_session_end", "on_session_finalize"):
+        def note(name=name, **facts):
+            with open({path!r}, "a") as file:
+                file.write(name + " " + str(facts.get("completed")) + chr(10))
+        ctx.register_hook(name, note)
+"""
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    servers: list[ScriptServer] = []
+
+    def start(steps: str) -> ScriptServer:
+        server = ScriptServer(Script.parse(f"steps: {steps}"))
+        server.__enter__()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+def rows(session_id: str | None = None) -> list[dict[str, Any]]:
+    with SessionDB(is_recovering=False) as db:
+        wanted = session_id or db.list_sessions_rich(limit=1, order_by_last_active=True)[0]["id"]
+        return db.get_messages(wanted)
+
+
+def session() -> dict[str, Any]:
+    with SessionDB(is_recovering=False) as db:
+        found = db.get_session(db.list_sessions_rich(limit=1)[0]["id"])
+        assert found is not None
+        return found
+
+
+def model(server: ScriptServer) -> str:
+    return f"{server.base_url}#scripted"
+
+
+def test_a_question_is_answered_and_both_are_kept(hermes: Hermes, serve: Any) -> None:
+    done = hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello there.}]")))
+    assert (done.code, done.out) == (0, "Hello there.\n")
+    assert [(row["role"], row["content"]) for row in rows()] == [
+        ("user", "hi"),
+        ("assistant", "Hello there."),
+    ]
+    assert session()["end_reason"] == "cli_close"
+
+
+def test_the_agent_acts_in_the_folder_it_is_called_from(
+    hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = '{name: write_file, arguments: {path: note.txt, content: "42"}}'
+    server = serve(f"[{{calls: [{call}]}}, {{say: Written.}}]")
+    done = hermes("chat", "-q", "write", "--model", model(server))
+    assert done.out == "Written.\n"
+    assert (tmp_path / "note.txt").read_text() == "42"
+    assert "write_file" in done.err
+
+
+def test_piped_text_goes_with_the_question(serve: Any) -> None:
+    server = serve("[{say: Read.}]")
+    words = command("chat", "-q", "what is this?", "--model", model(server), "-")
+    subprocess.run(words, input=b"some text", check=True, capture_output=True, timeout=60)
+    assert rows()[0]["content"] == "what is this?\n\nsome text"
+
+
+def test_events_for_programs(hermes: Hermes, serve: Any) -> None:
+    done = hermes("chat", "-q", "hi", "--json", "--model", model(serve("[{say: Hello there.}]")))
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert found[0]["event"] == "TurnStarted"
+    assert "".join(one["text"] for one in found if one["event"] == "TextDelta") == "Hello there."
+    assert found[-1]["event"] == "TurnFinished"
+    assert found[-1]["end"] == "complete"
+    assert found[-1]["usage"]["output"] > 0
+
+
+def test_the_latest_conversation_of_the_folder_goes_on(
+    hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve("[{say: One.}, {say: Elsewhere.}, {say: Two.}]")
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        hermes("chat", "-q", f"first in {folder.name}", "--model", model(server))
+    monkeypatch.chdir(here)
+    done = hermes("chat", "-c", "-q", "second", "--model", model(server))
+    assert done.out == "Two.\n"
+    sent = [one["content"] for one in server.requests[-1]["messages"]][1:]
+    assert sent == ["first in here", "One.", "second"]
+
+
+def test_a_failure_ends_with_1_and_says_what_to_do(hermes: Hermes, serve: Any) -> None:
+    done = hermes("chat", "-q", "hi", "--model", model(serve("[{fail: {status: 401}}]")))
+    assert done.code == 1
+    assert done.out == ""
+    assert "hermes setup" in done.err
+
+
+def test_without_a_model_it_says_how_to_get_one(hermes: Hermes) -> None:
+    done = hermes("chat", "-q", "hi")
+    assert done.code == 2
+    assert "hermes setup" in done.err
+
+
+def running(server: ScriptServer, *more: str) -> subprocess.Popen[bytes]:
+    words = command("chat", "-q", "go", "--model", model(server), *more)
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+
+
+def shown_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
+    assert process.stdout is not None
+    shown = b""
+    while word not in shown:
+        piece = os.read(process.stdout.fileno(), 100)
+        assert piece, "it ended too soon"
+        shown += piece
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+)
+def test_what_was_shown_before_a_signal_is_kept(serve: Any, number: int, code: int) -> None:
+    server = serve(f"[{{say: {SLOW}, pause: 0.1}}]")
+    process = running(server)
+    shown = shown_until(process, b"four")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=30)
+    shown += out
+    assert process.returncode == code
+    last = rows()[-1]
+    assert last["content"].strip() == shown.decode().strip()
+    assert last["finish_reason"] == "interrupted"
+    assert session()["end_reason"] == "cli_close"
+
+
+def test_what_was_shown_before_a_kill_is_kept_but_for_the_last_moment(serve: Any) -> None:
+    server = serve(f"[{{say: {SLOW}, pause: 0.1}}]")
+    process = running(server)
+    shown_until(process, b"five")
+    time.sleep(0.3)
+    process.kill()
+    process.communicate()
+    SessionDB().close()  # the next start settles what the dead process left
+    last = rows()[-1]
+    assert "four" in last["content"]
+    assert last["finish_reason"] == "interrupted"
+    assert session()["end_reason"] == "crashed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_command_outlives_the_conversation(serve: Any, tmp_path: Path, number: int) -> None:
+    mark = tmp_path / "pid"
+    shell = f"echo $$ > {mark}; sleep 300"
+    call = json.dumps({"name": "terminal", "arguments": {"command": shell}})
+    process = running(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
+    deadline = time.monotonic() + 30
+    while not (mark.exists() and mark.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    pid = int(mark.read_text())
+    while is_running(pid):
+        assert time.monotonic() < deadline + 30, "the command is still there"
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_plugins_hear_of_every_end_once(hermes: Hermes, serve: Any, hermes_home: Path) -> None:
+    heard = hermes_home / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
+    hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello.}]")))
+    assert heard.read_text().splitlines() == [
+        "on_session_start None",
+        "on_session_end True",
+        "on_session_finalize None",
+    ]
