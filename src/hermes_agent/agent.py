@@ -14,6 +14,7 @@ from hermes_agent.events import Notice, TextDelta, TurnEnd, TurnFinished
 from hermes_agent.hearing import Hearing, Who, nobody
 from hermes_agent.keeping import Keeping
 from hermes_agent.messages import Usage
+from hermes_agent.toolbox import no_guard
 from hermes_agent.turn import Means, Turn
 from hermes_core.ids import new_session_id
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hermes_agent.hearing import Announces
     from hermes_agent.messages import Message
     from hermes_agent.providers.patient import Patient
-    from hermes_agent.toolbox import Toolbox
+    from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import ApprovalRequest
     from hermes_state import SessionDB
 
@@ -59,6 +60,7 @@ class AIAgent:
         system_prompt: str = "",
         asks: Any = None,
         announce: Announces = nobody,
+        guard: Guard = no_guard,
         on_finalize: Callable[[list[Message]], object] | None = None,
         **facts: Any,
     ) -> None:
@@ -71,6 +73,7 @@ class AIAgent:
         self._toolbox = toolbox
         self._prompt = system_prompt
         self._announce = announce
+        self._guard = guard
         self._on_finalize = on_finalize
         self._session_messages: list[Message] | None = None
         self._cancel = Cancel()
@@ -148,6 +151,7 @@ class AIAgent:
             self._toolbox,
             hearing,
             self.asks,
+            self._guard,
             self.cwd,
             self._prompt,
             self._cancel,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hermes_agent.messages import ToolCall
     from hermes_agent.tools.base import Asks, Tool
 
+    # Why a call may not be made; None when it may.
+    Guard = Callable[[str, dict[str, Any], ToolContext], str | None]
+
 INTERRUPTED = "Interrupted before it could finish."
 
 
@@ -31,6 +34,13 @@ class Surroundings(NamedTuple):
     cwd: Path
     cancel: Cancel
     asks: Asks
+    guard: Guard
+
+
+def no_guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
+    """Everything may be done."""
+    del tool, arguments, context
+    return None
 
 
 class Watch(NamedTuple):
@@ -139,6 +149,9 @@ class Toolbox:
             around.asks,
             show,
         )
+        refused = around.guard(call.name, arguments, context)
+        if refused is not None:
+            return failure(refused)
         began = time.monotonic()
         result = tool.run(arguments, context)
         return watch.after(call, arguments, result, time.monotonic() - began)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hermes_agent.keeping import Keeping
     from hermes_agent.messages import Message
     from hermes_agent.providers.patient import Patient
-    from hermes_agent.toolbox import Toolbox
+    from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks
     from hermes_state.drafts import Draft
     from hermes_state.leases import Lease
@@ -60,6 +60,7 @@ class Means(NamedTuple):
     toolbox: Toolbox
     hearing: Hearing
     asks: Asks
+    guard: Guard
     cwd: Path
     system_prompt: str
     cancel: Cancel
@@ -211,7 +212,12 @@ class Turn:
     def _carry_out(self, reply: Reply, request_id: str) -> Iterator[Event]:
         means = self._means
         around = Surroundings(
-            means.keeping.session_id, self._turn_id, means.cwd, means.cancel, means.asks
+            means.keeping.session_id,
+            self._turn_id,
+            means.cwd,
+            means.cancel,
+            means.asks,
+            means.guard,
         )
         watch = means.hearing.watch(request_id)
         answered: set[str] = set()

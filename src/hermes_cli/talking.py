@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.agent import AIAgent
+from hermes_agent.approvals.deciding import MODES, Approvals
+from hermes_agent.guarding import Guarding
 from hermes_agent.prompt import system_prompt
 from hermes_agent.providers import choosing
 from hermes_agent.providers.patient import Patient
@@ -17,8 +20,10 @@ from hermes_agent.tools.toolset import standard_tools
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.mentions import is_mentioned
+from hermes_core.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from hermes_agent.approvals.deciding import Mode
     from hermes_agent.providers.choosing import Choice
     from hermes_agent.tools.base import Asks
     from hermes_core.config_file import Settings
@@ -57,7 +62,7 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     settings = ConfigFile.of_home().settings()
     cwd = (wish.cwd or Path.cwd()).resolve()
     row = db.get_session(wish.session_id) if wish.session_id else None
-    jobs, memory = Jobs(), MemoryFiles()
+    jobs, memory = Jobs(environment=_without_secrets()), MemoryFiles()
     agent = AIAgent(
         db,
         Patient([choice.provider() for choice in chain(settings, wish.model)]),
@@ -69,8 +74,20 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory),
         asks=asks,
         announce=announce,
+        guard=Guarding(Approvals(_mode(settings)), announce, wish.platform),
     )
     return Talk(agent, jobs)
+
+
+def _without_secrets() -> dict[str, str]:
+    """The environment of commands: what is secret is the agent's, not theirs."""
+    secret = {setting.variable for setting in SETTINGS if setting.secret}
+    return {name: value for name, value in os.environ.items() if name not in secret}
+
+
+def _mode(settings: Settings) -> Mode:
+    chosen = settings.get_str("agent.approvals")
+    return next(mode for mode in MODES if mode == chosen)
 
 
 def chain(settings: Settings, name: str = "") -> list[Choice]:

@@ -12,7 +12,7 @@ import pytest
 from agent.conftest import of_kind
 from hermes_agent import events
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, answer, failure
 from hermes_core.errors import LeaseTakenError
 
 if TYPE_CHECKING:
@@ -317,6 +317,17 @@ def test_a_plugin_can_block_a_tool_and_change_a_result(scene: Scene) -> None:
                if isinstance(event, ToolFinished)}  # fmt: skip
     assert "not today" in results['{"text": "no"}']
     assert results['{"text": "yes"}'] == "changed"
+
+
+def test_a_guard_stands_before_every_call(scene: Scene) -> None:
+    def guard(tool: str, arguments: dict[str, Any], _context: Any) -> str | None:
+        return f"{tool} may not" if arguments.get("text") == "no" else None
+
+    calls = "{name: echo, arguments: {text: no}}, {name: echo, arguments: {text: yes}}"
+    steps = f"steps: [{{calls: [{calls}]}}, {{say: Done.}}]"
+    agent = scene.agent(steps, echo(), guard=guard)
+    found = [event.result for event in agent.turn("go") if isinstance(event, ToolFinished)]
+    assert sorted(found) == sorted([failure("echo may not"), answer(output="yes")])
 
 
 def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:

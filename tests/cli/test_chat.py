@@ -184,9 +184,12 @@ def test_what_was_shown_before_a_kill_is_kept_but_for_the_last_moment(serve: Any
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_command_outlives_the_conversation(serve: Any, tmp_path: Path, number: int) -> None:
+def test_no_command_outlives_the_conversation(
+    serve: Any, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     mark = tmp_path / "pid"
-    shell = f"echo $$ > {mark}; sleep 300"
+    shell = "echo $$ > pid; sleep 300"
     call = json.dumps({"name": "terminal", "arguments": {"command": shell}})
     process = running(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
     deadline = time.monotonic() + 30
@@ -207,6 +210,19 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_what_is_risky_is_not_done_when_nobody_can_be_asked(
+    hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    (folder / "precious").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    call = "{name: terminal, arguments: {command: rm -rf precious}}"
+    server = serve(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
+    hermes("chat", "-q", "clean up", "--model", model(server))
+    assert (folder / "precious").exists()
+    assert json.loads(rows()[2]["content"])["error"]
 
 
 def test_plugins_hear_of_every_end_once(hermes: Hermes, serve: Any, hermes_home: Path) -> None:

@@ -24,11 +24,13 @@ NOT_WORDS = frozenset(
 ARGUMENTS = word_set(
     "word string raw_string concatenation simple_expansion expansion number ansi_c_string"
 )
+WHOLE = word_set("variable_assignment concatenation command_name simple_expansion")
 ASSIGNERS = frozenset(
     {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
 )
 KEYWORDS = frozenset({"{", "}", "do", "done", "then", "fi", "esac", "coproc", "in", "else"})
 BOUNDARIES = frozenset(" \t\n;&|()")
+BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
 
@@ -133,11 +135,11 @@ def _is_sound(root: Node, text: str) -> bool:
         if not _is_sound_node(node, data, text):
             return False
         if node.child_count == 0 or node.type in {"string", "heredoc_body"}:
-            skipped = data[end : node.start_byte].replace(b"\\\n", b"").strip()
+            skipped = data[end : node.start_byte].replace(b"\\\n", b"").strip(BLANKS)
             if skipped and not (skipped == b"-" and node.type.startswith("<<")):
                 return False  # but for `python3 - <<EOF`, whose `-` the parser drops
             end = max(end, node.end_byte)
-    return not data[end:].replace(b"\\\n", b"").strip()
+    return not data[end:].replace(b"\\\n", b"").strip(BLANKS)
 
 
 def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
@@ -145,7 +147,17 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return _is_comment(node, data)
     if node.type == "heredoc_redirect":
         return documents.is_sound(node, text)
+    if node.type in WHOLE and _is_torn(node, data):
+        return False
     return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
+
+
+def _is_torn(node: Node, data: bytes) -> bool:
+    """Whether there is a blank within what must be one word."""
+    ends = [child.end_byte for child in node.children[:-1]]
+    starts = [child.start_byte for child in node.children[1:]]
+    gaps = (data[end:start] for end, start in zip(ends, starts, strict=True))
+    return any(gap.replace(b"\\\n", b"") for gap in gaps)
 
 
 def _is_comment(node: Node, data: bytes) -> bool:

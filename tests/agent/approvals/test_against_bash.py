@@ -29,7 +29,8 @@ WORDS = """
 PIECES = [
     *WORDS.split(), " ", " ", " ", "\n", "\n", "\\\n", "{ ", "; }", " #", "<<E\n", "<<'E'\n",
     "<<-E\n",
-    "\nE\n", "\n\tE\n", "< <(", " >x ", "for X in", "case x in x)", "f() ", "\t", "\r", "unset X",
+    "\nE\n", "\n\tE\n", "< <(", " >x ", "for X in", "case x in x)", "f() ", "\t", "\r",
+    "\v", "\f", "\xa0", "unset X",
 ]  # fmt: skip
 
 
@@ -93,6 +94,8 @@ def scripts(draw):
 )
 @given(pieces=scripts())
 @example(pieces=["cat", " ", "<<'E'\n", "x", "\\\n", "E", "\n", "boom", "\nE\n"])
+@example(pieces=["evalX=", "\r", "exec..time", " ", "boom"])
+@example(pieces=["E+=", "$", "\n", "b\\\noom"])
 @example(pieces=["true", " #", "\\\n", "bo", "\\\n", "om"])
 def test_what_bash_runs_has_been_seen(pieces, room):
     script = "".join(pieces)
