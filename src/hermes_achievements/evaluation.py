@@ -15,6 +15,7 @@ UNLOCKED: Final = "unlocked"
 DISCOVERED: Final = "discovered"
 SECRET: Final = "secret"  # noqa: S105 - not that kind of secret
 STATES: Final = (UNLOCKED, DISCOVERED, SECRET)
+EVIDENCE: Final = ("at", "session_id", "message_id")
 
 
 class Standing(NamedTuple):
@@ -132,7 +133,7 @@ def _unveiled(one: Achievement, where: Standing, unlock: Unlock | None) -> dict[
 def _history(one: Achievement, unlock: Unlock) -> list[dict[str, Any]]:
     tiers = unlock.get("tiers", {})
     return [
-        {"tier": tier, "value": threshold, **tiers[tier]}
+        {"tier": tier, "value": threshold, **{key: tiers[tier].get(key) for key in EVIDENCE}}
         for tier, threshold in one.thresholds
         if tier in tiers
     ]

@@ -32,7 +32,10 @@ class History(Protocol):
         """Where the history stands now."""
 
     def version(self) -> int:
-        """A number that stays the same as long as nobody has written anything."""
+        """A number that stays the same as long as nobody has written anything.
+
+        It is negative once another history lies in the place of this one.
+        """
 
     def is_same(self, mark: Mark) -> bool:
         """Whether *mark* was made of this history, not of another one in its place."""

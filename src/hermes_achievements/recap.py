@@ -181,7 +181,11 @@ def recap(
         streak=_streak(within),
         comebacks=Comebacks(*(_sum(within, name) for name in Comebacks._fields)),
         failures=_failures(tally.days, within, first_day, last_day),
-        tier_ups=tuple(one for one in timeline if first_day <= calendar.day(one["at"]) <= last_day),
+        tier_ups=tuple(
+            {**one, "day": day}
+            for one in timeline
+            if first_day <= (day := calendar.day(one["at"])) <= last_day
+        ),
     )
 
 

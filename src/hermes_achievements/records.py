@@ -1,16 +1,19 @@
 """What has been earned, on disk: unlocks with their dates, and the last snapshot.
 
 Both are JSON, written whole and readable by their owner alone. An unlock is never taken
-back. Files that the original program left are read once; what they say is kept apart,
-because its badges are not ours.
+back. Neither file names a conversation: titles are looked up when something is shown, so
+that what is purged from the history is gone from here, too. Files that the original program
+left are read once; what they say is kept apart, because its badges are not ours.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from hermes_achievements.stored import readable_snapshot, readable_state, without_titles
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.json_files import read_json
 
@@ -20,60 +23,98 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
 
+    Tiers = dict[str, dict[str, Any]]
+
+log = logging.getLogger(__name__)
+
 VERSION: Final = 2
 STATE: Final = "state.json"
 SNAPSHOT: Final = "scan_snapshot.json"
 
 
 class Records:
-    """The files of one user's achievements."""
+    """The files of one user's achievements.
+
+    *folder* need not exist before something is written. `problem` says why the last thing
+    could not be written; it is None when all is well.
+    """
 
     def __init__(self, folder: Callable[[], Path], clock: Clock) -> None:
+        self.problem: str | None = None
         self._folder = folder
         self._clock = clock
 
     def state(self) -> dict[str, Any]:
         """The unlocks; those of the original program are under `inherited`."""
-        return _upgraded(self._read(STATE) or self._left_behind())
+        return readable_state(self._read(STATE) or self._left_behind())
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Replace the unlocks."""
         self._write(STATE, {**state, "version": VERSION})
 
-    def record(self, new: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """Add tiers to the unlocks; what another process recorded meanwhile stays."""
-        with folder_locked(self._folder()):
-            state = self.state()
-            for achievement_id, tiers in new.items():
-                unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
-                unlock["tiers"] = {**tiers, **unlock["tiers"]}
-                first = min(unlock["tiers"].values(), key=lambda one: one["at"])
-                unlock["unlocked_at"] = first["at"]
-            if new:
+    def record(self, new: dict[str, Tiers]) -> dict[str, Any]:
+        """Add tiers to the unlocks; what another process recorded meanwhile stays.
+
+        Where nothing can be written, the unlocks are as if it had been, and `problem` says so.
+        """
+        try:
+            with folder_locked(self._folder()):
+                state = added(self.state(), new)
                 self.save_state(state)
+        except OSError as error:
+            self._complain(error)
+            return added(self.state(), new)
+        self.problem = None
         return state
+
+    def zone(self) -> str:
+        """The time zone by which days were told first; empty when there is none on record."""
+        found = self.state().get("zone")
+        return found if isinstance(found, str) else ""
+
+    def remember_zone(self, name: str) -> None:
+        """Tell days by this zone from now on, unless there is one on record."""
+        if not name or self.zone():
+            return
+        try:
+            with folder_locked(self._folder()):
+                state = self.state()
+                self.save_state({**state, "zone": state.get("zone") or name})
+        except OSError as error:
+            self._complain(error)
 
     def snapshot(self) -> dict[str, Any] | None:
         """The last complete snapshot; None when there is none of use."""
         found = self._read(SNAPSHOT)
-        is_ours = found.get("version") == VERSION  # the original's has the same name
-        if not is_ours or not isinstance(found.get("achievements"), list):
+        if found.get("version") != VERSION:  # the original's has the same name
             return None
-        return found
+        return readable_snapshot(found)
 
     def save_snapshot(self, snapshot: dict[str, Any]) -> None:
-        """Replace the snapshot."""
-        self._write(SNAPSHOT, {**snapshot, "version": VERSION})
+        """Replace the snapshot; where nothing can be written, `problem` says so."""
+        try:
+            self._write(SNAPSHOT, {**snapshot, "version": VERSION})
+        except OSError as error:
+            self._complain(error)
 
     def reset(self) -> None:
         """Forget every unlock and the snapshot; the next scan finds them again."""
         with folder_locked(self._folder()):
-            inherited = self.state().get("inherited", {})
-            self.save_state({"unlocks": {}, "inherited": inherited})
+            self.save_state({**self.state(), "unlocks": {}})
             (self._folder() / SNAPSHOT).unlink(missing_ok=True)
 
+    def _complain(self, error: OSError) -> None:
+        if self.problem is None:
+            log.warning("what was earned cannot be kept: %s", error)
+        self.problem = str(error)
+
     def _read(self, name: str) -> dict[str, Any]:
-        found = read_json(self._folder() / name, {}, self._clock).value
+        path = self._folder() / name
+        try:
+            found = read_json(path, {}, self._clock).value
+        except OSError as error:  # damaged or unreadable, and it cannot be put aside either
+            log.warning("%s cannot be read: %s", path, error)
+            return {}
         return found if isinstance(found, dict) else {}
 
     def _left_behind(self) -> dict[str, Any]:
@@ -85,18 +126,20 @@ class Records:
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
-        write_atomically(self._folder() / name, orjson.dumps(value, default=list, option=options))
+        content = orjson.dumps(without_titles(value), default=list, option=options)
+        write_atomically(self._folder() / name, content)
 
 
-def _upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    unlocks = state.get("unlocks")
-    unlocks = unlocks if isinstance(unlocks, dict) else {}
-    inherited = state.get("inherited")
-    inherited = dict(inherited) if isinstance(inherited, dict) else {}
-    ours: dict[str, Any] = {}
-    for name, unlock in unlocks.items():
-        if isinstance(unlock, dict) and isinstance(unlock.get("tiers"), dict):
-            ours[name] = unlock
-        else:
-            inherited.setdefault(name, unlock)
-    return {**state, "unlocks": ours, "inherited": inherited}
+def added(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
+    """*state* with these tiers; one that is there stays, unless nobody knew what earned it."""
+    for achievement_id, tiers in new.items():
+        unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
+        held = {tier: one for tier, one in unlock["tiers"].items() if is_dated(one)}
+        unlock["tiers"] = {**unlock["tiers"], **tiers, **held}
+        unlock["unlocked_at"] = min(one["at"] for one in unlock["tiers"].values())
+    return state
+
+
+def is_dated(tier: dict[str, Any]) -> bool:
+    """Whether a tier on record names the message that earned it."""
+    return tier.get("session_id") is not None

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_achievements.survey import Report
     from hermes_core.clock import Clock
+
+FIRST_PAUSE_SECONDS: Final = 30.0  # after a failure; each further one doubles it
+LONGEST_PAUSE_SECONDS: Final = 600.0
+BUSY_PAUSE_SECONDS: Final = 2.0
 
 
 class ScanStatus:
@@ -20,6 +24,8 @@ class ScanStatus:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._failures = 0
+        self._rests_until = float("-inf")
         self._facts: dict[str, Any] = {
             "state": "idle",
             "started_at": None,
@@ -30,6 +36,7 @@ class ScanStatus:
             "run_count": 0,
             "progress": None,
             "waiting_for": None,
+            "next_try_at": None,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -41,6 +48,11 @@ class ScanStatus:
     def is_running(self) -> bool:
         """Whether a scan is going on in this process."""
         return bool(self._facts["state"] == "running")
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it is too early for another scan that nobody has asked for."""
+        return self._clock.monotonic() < self._rests_until
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -79,15 +91,25 @@ class ScanStatus:
 
     def succeeded(self) -> None:
         """The scan is through."""
+        self._failures = 0
+        self._rest(0.0)
         self._set(state="idle", last_success_at=self._clock.now(), last_error=None)
 
     def busy(self, reason: str) -> None:
         """Another process is scanning."""
+        self._failures = 0
+        self._rest(BUSY_PAUSE_SECONDS)
         self._set(state="idle", last_error=None, waiting_for=reason)
 
     def failed(self, reason: str) -> None:
-        """The scan has failed; what was known stays."""
+        """The scan has failed; what was known stays, and the next scan is not begun at once."""
+        self._rest(min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 8)))
+        self._failures += 1
         self._set(state="failed", last_error=reason)
+
+    def _rest(self, seconds: float) -> None:
+        self._rests_until = self._clock.monotonic() + seconds
+        self._set(next_try_at=self._clock.now() + seconds if seconds else None)
 
     def _set(self, **facts: Any) -> None:
         with self._lock:

@@ -2,7 +2,8 @@
 
 Whoever asks gets the last good snapshot at once. A scan runs in the background, one at a
 time; while the first one runs, partial snapshots show what it has found so far. They are
-never recorded, and never take the place of a complete snapshot.
+never recorded, and never take the place of a complete snapshot. A scan that fails leaves
+what was known, says why, and is tried again after a pause.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
-from zlib import crc32
 
-from hermes_achievements import catalogue as catalogue_module
-from hermes_achievements.dating import Line
-from hermes_achievements.evaluation import counts, evaluate, reached
+from hermes_achievements.chosen_catalogue import ChosenCatalogue
+from hermes_achievements.evaluation import counts, evaluate
+from hermes_achievements.recording import Recording
 from hermes_achievements.records import Records
+from hermes_achievements.scan_process import ScanProcess
 from hermes_achievements.scan_status import ScanStatus
 from hermes_achievements.survey import Order, survey, survey_elsewhere
 from hermes_core.clock import SystemClock
-from hermes_core.errors import HermesError, ScanBusyError
+from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -38,15 +38,24 @@ if TYPE_CHECKING:
 
 SNAPSHOT_TTL_SECONDS: Final = 120
 LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
+PENDING: Final = "pending"
+IN_PROGRESS: Final = "in_progress"
+FAILED: Final = "failed"
+INCOMPLETE: Final = frozenset({PENDING, IN_PROGRESS, FAILED})
 
 
 class Source(NamedTuple):
-    """Where the history comes from; `can_travel` when another process can open it."""
+    """Where the history comes from; `can_travel` when another process can open it.
+
+    The zone `is_remembered` when it is the machine's own: other processes of the same user
+    may live in another zone, and days must not depend on who scans.
+    """
 
     open_history: Callable[[], History]
     open_ledger: Callable[[], Ledger]
     zone: str = ""
     can_travel: bool = False
+    is_remembered: bool = False
 
 
 class Compute(Protocol):
@@ -72,27 +81,21 @@ class Service:
         self.status = ScanStatus(self._clock)
         self.thread: threading.Thread | None = None
         self.cache: Snapshot | None = None
-        self._announce = announce
-        self._added = added
-        self._hidden = hidden
+        self._recording = Recording(self.records, self._clock, announce)
+        self._chosen = ChosenCatalogue(added, hidden)
+        self._process = ScanProcess()
         self._lock = threading.Lock()
         self._scanning = threading.Lock()
         self._watched: History | None = None
         self._version: int | None = None
+        self._resets = 0
         self._looked_at = 0.0
+        self._has_moved = False
 
-    @cached_property
+    @property
     def catalogue(self) -> Catalogue:
         """Our achievements and those of plugins, without those the user hides."""
-        hidden = frozenset(self._hidden())
-        everything = catalogue_module.load().with_added(self._added())
-        kept = tuple(one for one in everything if one.id not in hidden)
-        return catalogue_module.Catalogue(everything.tiers, everything.categories, kept)
-
-    @cached_property
-    def catalogue_id(self) -> int:
-        """What tells this catalogue from another one."""
-        return crc32(repr(self.catalogue.achievements).encode())
+        return self._chosen.current()
 
     # Answering
 
@@ -102,15 +105,20 @@ class Service:
         """What is known now; with *force*, after looking at everything new."""
         if force:
             run()
-            return self.current() or self.pending()
+            return self._served(self.current(), is_stale=False)
         snapshot = self.current()
+        is_stale = snapshot is None or self.is_stale(snapshot)
+        served = self._served(snapshot, is_stale=is_stale)
+        if is_stale:
+            start()
+        return served
+
+    def _served(self, snapshot: Snapshot | None, *, is_stale: bool) -> Snapshot:
+        error = self.status.facts()["last_error"]
         if snapshot is None:
-            start()
-            return self.pending()
-        if self.is_stale(snapshot):
-            start()
-            return {**snapshot, "is_stale": True}
-        return {**snapshot, "is_stale": False}
+            return self._failed(error) if error else self.pending()
+        is_partial = _mode(snapshot) in INCOMPLETE
+        return {**snapshot, "error": error, "is_stale": is_stale or is_partial or bool(error)}
 
     def current(self) -> Snapshot | None:
         """The last snapshot, from memory or from disk."""
@@ -121,31 +129,41 @@ class Service:
 
     def is_stale(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot is partial, old, or older than the history."""
-        if snapshot.get("scan_meta", {}).get("mode") == "in_progress":
+        if _mode(snapshot) in INCOMPLETE:
             return True
-        if snapshot.get("catalogue_id") != self.catalogue_id:
+        if snapshot.get("catalogue_id") != self._chosen.id():
             return True  # achievements were added, changed or hidden
         age = self._clock.now() - float(snapshot.get("generated_at") or 0)
         return age > SNAPSHOT_TTL_SECONDS or age < 0 or self._has_history_moved()
 
     def _has_history_moved(self) -> bool:
         now = time.monotonic()
-        if self._watched is None or now - self._looked_at < LOOK_SECONDS:
-            return False
-        self._looked_at = now
-        return self._watched.version() != self._version
+        watched = self._watched
+        if watched is not None and now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            try:
+                self._has_moved = watched.version() != self._version
+            except HermesError:  # it is gone, or cannot be read: the scan says so
+                self._has_moved = True
+        return self._has_moved
 
     def pending(self) -> Snapshot:
         """What is shown before anything is known: the catalogue, with nothing earned."""
         shown = evaluate(self.catalogue, {}, {})
-        return self._snapshot(shown, {"mode": "pending", "sessions_total": 0}, {})
+        return self._snapshot(shown, {"mode": PENDING, "sessions_total": 0}, {})
+
+    def _failed(self, reason: str) -> Snapshot:
+        """What is shown when nothing is known because the scan has failed."""
+        empty = self.pending()
+        meta = {**empty["scan_meta"], "mode": FAILED}
+        return {**empty, "scan_meta": meta, "error": reason, "is_stale": True}
 
     # Scanning
 
     def start(self, run: Callable[[], object]) -> None:
-        """Scan in the background, unless that is going on already."""
+        """Scan in the background, unless that is going on or has just failed."""
         with self._lock:
-            if self.thread is not None and self.thread.is_alive():
+            if self.status.is_resting or (self.thread is not None and self.thread.is_alive()):
                 return
             self.thread = threading.Thread(
                 target=lambda: attempt(Step("scan for achievements", run)),
@@ -162,48 +180,78 @@ class Service:
         When another process is scanning, or the scan fails, the last good snapshot stays.
         """
         with self._scanning, self.status.running():
-            version = self._watch(source)
-            if not full and version is not None and version == self._version:
-                self.status.succeeded()
-                return self._confirmed()
+            self._chosen.look()
             try:
-                found = self._survey(source, compute, publish=publish, full=full)
+                version = self._watch(source)
+                if not full and self._is_known(version):
+                    self.status.succeeded()
+                    return self._confirmed()
+                found = self._found(source, compute, publish=publish, full=full)
             except ScanBusyError as error:
                 self.status.busy(str(error))
                 self._reload()
                 return None
             except HermesError as error:
-                self.status.failed(str(error))
+                self._give_up(str(error))
                 return None
             snapshot = compute(scan_of(found))
             self.records.save_snapshot(snapshot)
             with self._lock:
                 self.cache = snapshot
                 self._version = version
+                self._has_moved = False
             self.status.succeeded()
             return snapshot
+
+    def _is_known(self, version: int | None) -> bool:
+        """Whether everything is known of a history that has come to *version*."""
+        snapshot = self.cache
+        return (
+            version is not None
+            and version >= 0
+            and version == self._version
+            and snapshot is not None
+            and _mode(snapshot) not in INCOMPLETE
+            and snapshot.get("catalogue_id") == self._chosen.id()
+        )
 
     def _confirmed(self) -> Snapshot | None:
         """Nothing was written since the last scan: its snapshot is as good as new."""
         with self._lock:
+            self._has_moved = False
             if self.cache is not None:
                 self.cache = {**self.cache, "generated_at": self._clock.now()}
             return self.cache
 
+    def _give_up(self, reason: str) -> None:
+        """What is complete stays; what the scan had found so far does not."""
+        with self._lock:
+            if self.cache is not None and _mode(self.cache) in INCOMPLETE:
+                self.cache = None
+        self.status.failed(reason)
+
+    def _found(self, source: Source, compute: Compute, *, publish: bool, full: bool) -> Survey:
+        """A survey that began after the unlocks were last forgotten."""
+        if source.is_remembered:
+            self.records.remember_zone(source.zone)
+        while True:
+            if self._process.is_exiting:
+                raise ScanError("this program is about to end")
+            resets = self._resets
+            found = self._survey(source, compute, publish=publish, full=full)
+            if resets == self._resets:
+                return found
+
     def _survey(self, source: Source, compute: Compute, *, publish: bool, full: bool) -> Survey:
-        recorded = {
-            one: list(unlock["tiers"]) for one, unlock in self.records.state()["unlocks"].items()
-        }
         order = Order(
             source.open_history,
             source.open_ledger,
             source.zone,
             self.catalogue.achievements,
-            recorded,
+            self._recording.settled(full=full),
             full=full,
             processes=None if source.can_travel else 0,
         )
-        is_long = source.can_travel and (full or self.current() is None)
         partials = _Partials(self, compute) if publish else None
 
         def on_report(report: Report) -> None:
@@ -211,14 +259,31 @@ class Service:
             if partials is not None:
                 partials.publish(report)
 
-        return (survey_elsewhere if is_long else survey)(order, on_report)
+        if source.can_travel and (full or self.current() is None):
+            return survey_elsewhere(order, on_report, self._process.started)
+        return _expected(lambda: survey(order, on_report))
 
     def _watch(self, source: Source) -> int | None:
+        """The version of the history; of the file that is there now, if it was replaced."""
         if not source.can_travel:
             return None
-        if self._watched is None:
+        try:
+            if self._watched is not None:
+                version = self._watched.version()
+                if version >= 0:
+                    return version
+                self._unwatch()
             self._watched = source.open_history()
-        return self._watched.version()
+            return self._watched.version()
+        except HermesError:
+            self._unwatch()
+            raise
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
+        self._version = None
 
     def _reload(self) -> None:
         """Another process may have written a newer snapshot."""
@@ -232,60 +297,19 @@ class Service:
         """Show what a first scan has found so far, unless something complete is there."""
         with self._lock:
             held = self.cache or self.records.snapshot()
-            if held is None or held.get("scan_meta", {}).get("mode") in ("in_progress", "pending"):
+            if held is None or _mode(held) in INCOMPLETE:
                 self.cache = snapshot
 
     def compute(self, scan: Scan, *, is_partial: bool = False) -> Snapshot:
         """The snapshot of a scan; tiers that are new are recorded, unless it is partial."""
         values = {name: int(amount) for name, amount in scan.get("aggregate", {}).items()}
-        if is_partial:
-            unlocks: dict[str, Any] = {}
-        else:
-            unlocks = self._record(values, scan)["unlocks"]
-        shown = evaluate(self.catalogue, values, unlocks, with_dates=not is_partial)
+        catalogue = self.catalogue
         meta = dict(scan.get("scan_meta", {}))
         if is_partial:
-            meta["mode"] = "in_progress"
-        return self._snapshot(shown, meta, values)
-
-    def _record(self, values: dict[str, int], scan: Scan) -> dict[str, Any]:
-        before = self.records.state()
-        moments, titles = scan.get("moments", {}), scan.get("titles", {})
-        new: dict[str, dict[str, Any]] = {}
-        for one in self.catalogue:
-            held = before["unlocks"].get(one.id, {}).get("tiers", {})
-            for tier, threshold in reached(one, values.get(one.value, 0)):
-                if tier not in held:
-                    moment = moments.get(Line(one.value, threshold))
-                    new.setdefault(one.id, {})[tier] = self._evidence(moment, titles)
-        if not new:
-            return before
-        state = self.records.record(new)
-        self._tell(new, is_first=not before["unlocks"])
-        return state
-
-    def _evidence(self, moment: Any, titles: dict[str, str]) -> dict[str, Any]:
-        if moment is None:
-            return {"at": self._clock.now(), "session_id": None, "message_id": None}
-        at, session_id, message_id = moment
-        title = titles.get(session_id)
-        return {"at": at, "session_id": session_id, "message_id": message_id, "title": title}
-
-    def _tell(self, new: dict[str, dict[str, Any]], *, is_first: bool) -> None:
-        if self._announce is None:
-            return
-        unlocks = [
-            {"id": one.id, "name": one.name, "icon": one.icon, "tier": tier, **new[one.id][tier]}
-            for one in self.catalogue
-            if one.id in new
-            for tier in list(new[one.id])[-1:]
-        ]
-        announcement = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
-        attempt(Step("announce achievements", lambda: self._announce_now(announcement)))
-
-    def _announce_now(self, announcement: dict[str, Any]) -> None:
-        if self._announce is not None:
-            self._announce(announcement)
+            shown = evaluate(catalogue, values, {}, with_dates=False)
+            return self._snapshot(shown, {**meta, "mode": IN_PROGRESS}, values)
+        unlocks = self._recording.record(catalogue, values, scan)["unlocks"]
+        return self._snapshot(evaluate(catalogue, values, unlocks), meta, values)
 
     def _snapshot(
         self, shown: list[dict[str, Any]], meta: dict[str, Any], values: dict[str, int]
@@ -295,10 +319,10 @@ class Service:
             **counts(shown),
             "aggregate": values,
             "scan_meta": meta,
-            "catalogue_id": self.catalogue_id,
+            "catalogue_id": self._chosen.id(),
             "scan_id": uuid.uuid4().hex,
             "error": None,
-            "is_stale": meta.get("mode") in ("pending", "in_progress"),
+            "is_stale": meta.get("mode") in INCOMPLETE,
             "generated_at": self._clock.now(),
         }
 
@@ -306,13 +330,39 @@ class Service:
         """Forget every unlock; the next scan finds and dates them again."""
         self.records.reset()
         with self._lock:
+            self._resets += 1
             self.cache = None
+            self._version = None
 
     def close(self) -> None:
-        """Let go of the history."""
-        if self._watched is not None:
-            self._watched.close()
-            self._watched = None
+        """Let go of the history, and of a process that reads it."""
+        self._process.close()
+        self._unwatch()
+
+
+def _mode(snapshot: Snapshot) -> str | None:
+    mode: str | None = snapshot.get("scan_meta", {}).get("mode")
+    return mode
+
+
+def _expected(work: Callable[[], Survey]) -> Survey:
+    """The result of *work*; whatever goes wrong with it is an error that a scan may have."""
+    found: list[Survey] = []
+    expected: list[HermesError] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except HermesError as error:
+            expected.append(error)
+
+    failure = attempt(Step("survey the history", run))
+    if failure is not None:
+        kind = type(failure.error).__name__
+        raise ScanError(f"{kind}: {failure.error}") from failure.error
+    if expected:
+        raise expected[0]
+    return found[0]
 
 
 class _Partials:
@@ -327,7 +377,7 @@ class _Partials:
         for name, value in report.values.items():
             self._best[name] = max(value, self._best.get(name, 0))
         meta = {
-            "mode": "in_progress",
+            "mode": IN_PROGRESS,
             "sessions_total": report.total,
             "sessions_scanned_so_far": report.sessions,
             "sessions_expected_total": report.total,

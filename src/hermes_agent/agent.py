@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.cancel import Cancel
-from hermes_agent.events import Notice, TextDelta, TurnEnd, TurnFinished
+from hermes_agent.compaction import compact, is_due
+from hermes_agent.events import Failed, Notice, TextDelta, TurnEnd, TurnFinished, UsageReport
 from hermes_agent.hearing import Hearing, Who, nobody
 from hermes_agent.keeping import Keeping
 from hermes_agent.messages import Usage
@@ -21,6 +22,7 @@ from hermes_core.ids import new_session_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes_agent.compaction import Compacted
     from hermes_agent.events import Event
     from hermes_agent.hearing import Announces
     from hermes_agent.messages import Message
@@ -111,6 +113,7 @@ class AIAgent:
             hearing.session_starts()
         lease = self.keeping.take_turn(f"{self.platform}, {self.model}")
         finished: TurnFinished | None = None
+        last_usage = Usage()
         try:
             turn = Turn(turn_id, self._means(hearing), lease)
             for event in turn.run(content, is_first=is_new, **fields):
@@ -118,7 +121,11 @@ class AIAgent:
                     finished = event
                     self._session_messages = list(turn.messages)
                 else:
+                    if isinstance(event, UsageReport):
+                        last_usage = event.request
                     yield event
+            if finished is not None and finished.end is TurnEnd.COMPLETE:
+                yield from self._make_room(last_usage)
         finally:
             self.keeping.give_turn_back(lease)
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
@@ -126,6 +133,23 @@ class AIAgent:
             hearing.turn_ends(completed=is_complete, interrupted=is_stopped)
         if finished is not None:
             yield finished
+
+    def compress(self, focus: str = "") -> Compacted | Failed:
+        """Sum up what was said before, so that there is room to go on."""
+        result = compact(self.keeping, self._patient, self._prompt, self._cancel, focus)
+        if any(result.usage):
+            self.keeping.spend(result.usage, self.model)
+        return result
+
+    def _make_room(self, usage: Usage) -> Iterator[Event]:
+        """Compact when the last request was close to what the model can read."""
+        if not is_due(usage.context, self.window):
+            return
+        result = self.compress()
+        if isinstance(result, Failed):
+            yield Notice(f"The conversation is long, and could not be summed up: {result}")
+        elif result.summary:
+            yield Notice("Older messages were summed up to make room; the history keeps them all.")
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """Stop the running turn; what was shown is kept."""

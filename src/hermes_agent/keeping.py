@@ -80,6 +80,10 @@ class Keeping:
             lease=lease,
         )
 
+    def go_on_with(self, messages: list[Message]) -> int:
+        """Let the model read these from now on; the rest stays in the history."""
+        return self._store.archive_and_compact(self.session_id, messages)
+
     def spend(self, usage: Usage, model: str, **billing: Any) -> None:
         """Count the tokens of a request, also of one that failed."""
         self._store.update_token_counts(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hermes_agent.events import Failed
 from hermes_cli import talking
 from hermes_core.errors import UsageError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.agent import AIAgent
+    from hermes_agent.compaction import Compacted
     from hermes_agent.events import Event
     from hermes_agent.tools.base import Asks
     from hermes_cli.talking import Talk, Wish
@@ -113,11 +115,20 @@ class Desk:
     def take_back_last(self) -> str:
         """Take back the last exchange, to ask again; what was asked."""
         self._require()
-        rows = self.db.list_recent_user_messages(self.session_id, 1)
-        if not rows:
+        rows = self.db.get_messages(self.session_id)
+        asked = next((row["content"] for row in reversed(rows) if row["role"] == "user"), None)
+        if asked is None:
             raise UsageError(NOTHING_SAID)
         self.db.undo(self.session_id, 1)
-        return str(rows[0]["content"])
+        return str(asked)
+
+    def compress(self, focus: str = "") -> Compacted:
+        """Sum up what was said before, so that there is room to go on."""
+        self._require()
+        result = self.agent.compress(focus)
+        if isinstance(result, Failed):
+            raise UsageError(str(result))
+        return result
 
     def title(self, text: str) -> str:
         """Give the conversation a title; with no text, the one it has."""

@@ -34,6 +34,14 @@ class LogFile(logging.Handler):
 
 
 def _open() -> logging.Handler:
+    """The file; where nothing can be written, a command is not stopped by its log."""
+    try:
+        return _open_file()
+    except OSError:
+        return logging.NullHandler()
+
+
+def _open_file() -> logging.Handler:
     from logging.handlers import RotatingFileHandler  # noqa: PLC0415 - most commands log nothing
 
     path = paths.private_folder(paths.logs_path()) / "hermes.log"

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from hermes_cli.output import Output
-from hermes_core.errors import HermesError
+from hermes_core.errors import HermesError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,18 +28,28 @@ def main(arguments: Sequence[str]) -> int:
         code = run_reporting(arguments, out)
         out.flush()
     except BrokenPipeError:
-        # Python flushes stdout once more on exit; that must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return READER_LEFT
+    except OutputError as error:
+        _forget_output()
+        out.note(f"hermes: {error}")
+        return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _forget_output() -> None:
+    """Python flushes stdout once more on exit; that must not complain, too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run_reporting(arguments: Sequence[str], out: Output) -> int:
     """Run *arguments*; errors made on purpose become a line for the reader."""
     try:
         return run(arguments, out)
+    except OutputError:
+        raise
     except HermesError as error:
         if os.environ.get("HERMES_DEBUG"):
             import traceback  # noqa: PLC0415 - rarely wanted

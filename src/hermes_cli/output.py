@@ -7,14 +7,16 @@ Every text passes through `display.clean` on its way out.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_cli.display import clean, fit, one_line, pad, width
+from hermes_core.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 GAP = "  "
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -58,15 +60,15 @@ class Output:
 
     def text(self, text: str = "", style: str = "") -> None:
         """Lines for the reader."""
-        print(self.paint(clean(text), style))
+        _print(self.paint(clean(text), style))
 
     def stream(self, text: str) -> None:
         """A piece of text that more will follow, shown at once."""
-        print(clean(text), end="", flush=True)
+        _print(clean(text), end="", flush=True)
 
     def styled(self, *pieces: tuple[str, str]) -> None:
         """One line made of (text, style) pieces."""
-        print("".join(self.paint(clean(text), style) for text, style in pieces))
+        _print("".join(self.paint(clean(text), style) for text, style in pieces))
 
     def note(self, text: str) -> None:
         """A remark beside the result: goes to stderr."""
@@ -85,44 +87,45 @@ class Output:
 
     def json(self, value: object) -> None:
         """*value* as one JSON document."""
-        print(to_json(value, indent=2))
+        _print(to_json(value, indent=2))
 
     def json_line(self, value: object) -> None:
         """*value* as JSON on one line."""
-        print(to_json(value))
+        _print(to_json(value))
 
     def json_stream(self, head: Mapping[str, object], key: str, items: Iterable[object]) -> None:
         """*head* as a JSON object with the list *items* under *key*, written as it comes."""
-        print(to_json(head)[:-1] + (", " if head else "") + f"{to_json(key)}: [")
+        _print(to_json(head)[:-1] + (", " if head else "") + f"{to_json(key)}: [")
         separator = ""
         for item in items:
-            print(separator + to_json(item), end="")
+            _print(separator + to_json(item), end="")
             separator = ",\n"
-        print("\n]}")
+        _print("\n]}")
 
     def raw(self, data: bytes) -> None:
         """A file's bytes: as they are into a pipe, made harmless on a terminal."""
         if self.is_terminal:
-            print(clean(data.decode("utf-8", "replace")), end="")
+            _print(clean(data.decode("utf-8", "replace")), end="")
             return
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        with _writing():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their titles, one line each."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         shown, widths = _layout(columns, cells, self.columns)
         titles = [column.title for column in columns]
-        print(self._row(columns, titles, shown, widths, style="bold"))
+        _print(self._row(columns, titles, shown, widths, style="bold"))
         for row in cells:
-            print(self._row(columns, row, shown, widths))
+            _print(self._row(columns, row, shown, widths))
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Names and values, aligned."""
         lines = [(one_line(name), one_line(value)) for name, value in pairs]
         indent = max((width(name) for name, _ in lines), default=0)
         for name, value in lines:
-            print(self.paint(pad(name, indent), "dim") + GAP + value)
+            _print(self.paint(pad(name, indent), "dim") + GAP + value)
 
     def paint(self, text: str, style: str) -> str:
         """*text* in *style*, where colours are wanted; *text* must be clean already.
@@ -137,8 +140,9 @@ class Output:
         return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
     def flush(self) -> None:
-        """Hand over what is buffered; a reader who left is noticed here."""
-        sys.stdout.flush()
+        """Hand over what is buffered; a reader who left or a full disk is noticed here."""
+        with _writing():
+            sys.stdout.flush()
 
     def _decide_color(self) -> bool:
         """NO_COLOR, then the setting, then whether a terminal is there to show it."""
@@ -167,6 +171,22 @@ class Output:
                 text = pad(text, widths[index], right=column.right)
             pieces.append(self.paint(text, style or column.style))
         return GAP.join(pieces)
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """A full disk is something to report; a reader who left is none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror or error}.") from error
+
+
+def _print(text: str, end: str = "\n", *, flush: bool = False) -> None:
+    with _writing():
+        print(text, end=end, flush=flush)
 
 
 def _layout(

@@ -8,13 +8,15 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_cli import achievements
+from hermes_achievements.naming import Names, named
+from hermes_cli import achievements, moments
 from hermes_core.errors import ScanBusyError, ScanError
 
 if TYPE_CHECKING:
     from hermes_achievements.history import Ledger
+    from hermes_achievements.scanner import Progress, Scanner
     from hermes_achievements.service import Service, Source
     from hermes_achievements.tally import Tally
     from hermes_cli.output import Output
@@ -24,18 +26,54 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 0.1
 PATIENCE_SECONDS: Final = 60.0  # for another process that is scanning
 BAR: Final = 16
+BUSY: Final = "another process is scanning the history"
+LATER: Final = "try again in a minute."
+CANNOT_KEEP: Final = "Nothing can be written to HERMES_HOME, so nothing can be kept"
 
 
-def scanned(out: Output, *, full: bool = False) -> tuple[Service, Snapshot]:
+class Scanned(NamedTuple):
+    """What is known after a scan, and where it comes from.
+
+    It `is_earlier` when it was not read now: another process is scanning, or nothing can be
+    kept here.
+    """
+
+    service: Service
+    snapshot: Snapshot
+    source: Source
+    is_earlier: bool = False
+
+
+def scanned(out: Output, *, full: bool = False, is_known_enough: bool = True) -> Scanned:
     """The user's achievements, after a look at everything new; with *full*, at everything.
 
-    Ctrl-C is safe: what was read is kept, and the next scan goes on from there.
+    Ctrl-C is safe: what was read is kept, and the next scan goes on from there. Where
+    nothing can be kept, what is known is enough, unless the caller needs a scan.
     """
-    service = achievements.service()
-    # The scan has a thread of its own, so that this one can show how far it is.
+    service, source = achievements.service(), achievements.source()
+    known = None if achievements.is_writable() else service.current()
+    if known is not None and is_known_enough and not full:
+        out.note(f"{CANNOT_KEEP}; this is as of {moments.local(known['generated_at'])}.")
+        return Scanned(service, _named(known, source), source, is_earlier=True)
+    snapshot, is_earlier = _watched_run(service, source, out, full=full)
+    if is_earlier:
+        out.note("Another process is scanning the history; this is what was known before.")
+    elif service.records.problem is not None or not source.can_travel:
+        out.note(f"{CANNOT_KEEP}; the next look reads everything again.")
+    return Scanned(service, _named(snapshot, source), source, is_earlier)
+
+
+def _named(snapshot: Snapshot, source: Source) -> Snapshot:
+    return named(snapshot, Names(source.open_history))
+
+
+def _watched_run(
+    service: Service, source: Source, out: Output, *, full: bool
+) -> tuple[Snapshot, bool]:
+    """Scan in a thread of its own, so that this one can show how far it is."""
     executor = ThreadPoolExecutor(1, initializer=_leave_interrupts_to_others)
     stopping = threading.Event()
-    running = executor.submit(_run, service, achievements.source(), stopping, full=full)
+    running = executor.submit(_run, service, source, stopping, full=full)
     try:
         while not wait([running], LOOK_SECONDS).done:
             _show(service.status.facts()["progress"], out)
@@ -47,10 +85,7 @@ def scanned(out: Output, *, full: bool = False) -> tuple[Service, Snapshot]:
     finally:
         out.progress("")
         executor.shutdown(wait=False, cancel_futures=True)
-    snapshot, is_earlier = running.result()
-    if is_earlier:
-        out.note("Another process is scanning the history; this is what was known before.")
-    return service, snapshot
+    return running.result()
 
 
 def _leave_interrupts_to_others() -> None:
@@ -78,7 +113,7 @@ def _run(
         if earlier is not None:
             return earlier, True
         if stopping.wait(LOOK_SECONDS) or time.monotonic() > until:
-            raise ScanBusyError("another process is scanning the history; try again in a minute.")
+            raise ScanBusyError(f"{BUSY}; {LATER}")
 
 
 def _is_taken(source: Source) -> bool:
@@ -105,14 +140,29 @@ def scanning(done: int, total: int, seconds_left: float | None) -> str:
 
 def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
     """What the history amounts to; without a scan before, everything new is looked at."""
-    from hermes_achievements.scanner import Scanner  # noqa: PLC0415 - `--help` does without
-
-    scanner = Scanner(source.open_history, ledger, source.zone)
-    found = scanner.current() if is_scanned else None
+    found = known_tally(source, ledger) if is_scanned else None
     if found is not None:
-        return found[0]
-    scan = scanner.refresh(
-        on_progress=lambda one: out.progress(scanning(one.sessions, one.total, one.seconds_left))
-    )
+        return found
+    try:
+        scan = _scanner(source, ledger).refresh(on_progress=lambda one: _show_scan(one, out))
+    except ScanBusyError as error:
+        raise ScanBusyError(f"{BUSY}, and nothing complete is known yet; {LATER}") from error
     out.progress("")
     return scan.tally
+
+
+def known_tally(source: Source, ledger: Ledger) -> Tally | None:
+    """What the history amounted to when it was last read to its end; None if it never was."""
+    found = _scanner(source, ledger).current()
+    return None if found is None else found[0]
+
+
+def _scanner(source: Source, ledger: Ledger) -> Scanner:
+    from hermes_achievements.scanner import Scanner  # noqa: PLC0415 - `--help` does without
+
+    processes = None if source.can_travel else 0
+    return Scanner(source.open_history, ledger, source.zone, processes=processes)
+
+
+def _show_scan(progress: Progress, out: Output) -> None:
+    out.progress(scanning(progress.sessions, progress.total, progress.seconds_left))

@@ -91,6 +91,16 @@ def _branch(desk: Desk, words: str) -> Outcome:
     return Outcome(f"Going on in a branch: {desk.branch(words)}")
 
 
+def _compress(desk: Desk, words: str) -> Outcome:
+    result = desk.compress(words)
+    if not result.summary:
+        return Outcome("There is nothing to sum up yet.")
+    return Outcome(
+        f"{result.before} messages are now {result.after} for the model; "
+        "the history keeps them all."
+    )
+
+
 def _usage(desk: Desk, _words: str) -> Outcome:
     row = desk.row()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
@@ -145,6 +155,7 @@ COMMANDS: Final = (
     SlashCommand("redo", "bring back what /undo took", _redo),
     SlashCommand("retry", "ask the last question again", _retry),
     SlashCommand("branch", "go on in a second conversation", _branch, "[title]", ("fork",)),
+    SlashCommand("compress", "sum up what was said, to make room", _compress, "[focus]"),
     SlashCommand("usage", "tokens of this conversation", _usage),
     SlashCommand("status", "what is going on", _status),
     SlashCommand("model", "show or change the model", _model, "[name]"),

@@ -7,6 +7,7 @@
         AmbiguousSessionError    more than one session fits
         TitleError               a text cannot be the title of a session
         PortableFileError        a file is no export or backup of ours, or not whole
+      OutputError                what was printed could not be written
       KeyFormatError             a session key cannot be read
       IdFormatError              a message or event id cannot be read
       PluginError                a plugin cannot be used
@@ -64,6 +65,10 @@ class TitleError(UsageError, ValueError):
 
 class PortableFileError(UsageError):
     """A file is no export or backup of ours, or not whole."""
+
+
+class OutputError(HermesError):
+    """What was printed could not be written: a full disk, say."""
 
 
 class KeyFormatError(HermesError, ValueError):

@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
+REPLACED: Final = -1
 
 
 class Engine:
@@ -64,6 +65,7 @@ class Engine:
         self.busy_seconds = settings.busy_seconds
         driver.check_version()
         self.columns = self._open()
+        self._opened = _file_at(path)
         self._readers = ReaderPool(path, self.columns, self.busy_seconds)
         self._writer: Writer | None = None
         self._writer_lock = threading.RLock()
@@ -84,7 +86,15 @@ class Engine:
             raise explain(error, self.path) from error
 
     def version(self) -> int:
-        """A number that stays the same as long as nobody has written to the file."""
+        """A number that stays the same as long as nobody has written to the file.
+
+        It is negative once another file lies in its place: what is read here is the old one.
+        """
+        there = _file_at(self.path)
+        if there is None:
+            raise StoreUnavailableError(f"the history at {self.path} is gone")
+        if there != self._opened:
+            return REPLACED
         try:
             with self._watching_lock:
                 if self._watching is None:
@@ -268,6 +278,15 @@ class Engines:
 
 # One per process by nature: SQLite allows one writing connection to be shared, not two.
 ENGINES: Final = Engines()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> str:

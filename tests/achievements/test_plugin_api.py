@@ -17,7 +17,10 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from hermes_achievements import service as service_module
 from hermes_cli import achievements
+from hermes_core.errors import ScanError
+from hermes_state.ledger.file import LedgerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +126,7 @@ def test_achievements_can_be_chosen_and_sorted(client: httpx.Client) -> None:
         ("sort", "luck", "unlocked_at"),
         ("order", "sideways", "desc"),
         ("limit", "0", "1 or more"),
+        ("limit", "many", "1 or more"),
     ],
 )
 def test_a_bad_parameter_is_answered_with_what_is_accepted(
@@ -133,8 +137,18 @@ def test_a_bad_parameter_is_answered_with_what_is_accepted(
     assert accepted in answer.json()["detail"]
 
 
-def test_a_number_that_is_none_is_refused(client: httpx.Client) -> None:
-    assert client.get(f"{PREFIX}/achievements", params={"limit": "many"}).status_code == 422
+def test_every_request_says_what_it_accepts(client: httpx.Client) -> None:
+    for limit in ("0", "x", "501"):
+        answer = client.get(f"{PREFIX}/recent-unlocks", params={"limit": limit})
+        assert answer.status_code == 400
+        assert limit in answer.json()["detail"]
+        assert "500" in answer.json()["detail"]
+    answer = client.post(f"{PREFIX}/rescan", params={"full": "perhaps"})
+    assert answer.status_code == 400
+    assert "true or false" in answer.json()["detail"]
+    answer = client.post(f"{PREFIX}/reset-state", json={"confirm": [1]})
+    assert answer.status_code == 400
+    assert "token" in answer.json()["detail"]
 
 
 def test_the_status_says_what_is_going_on(client: httpx.Client) -> None:
@@ -306,3 +320,121 @@ def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
     assert two.evaluate_all()["unlocked_count"] == one.evaluate_all()["unlocked_count"] > 0
     for module in (one, two):
         module._SERVICE.close()
+
+
+def test_after_forgetting_everything_is_found_again(client: httpx.Client) -> None:
+    before = client.post(f"{PREFIX}/rescan").json()
+    token = client.post(f"{PREFIX}/reset-state").json()["confirm"]
+    assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).json() == {"ok": True}
+    after = client.post(f"{PREFIX}/rescan")
+    assert after.status_code == 200
+    assert after.json()["unlocked_count"] == before["unlocked_count"]
+    assert settled(client)["unlocked_count"] == before["unlocked_count"]
+
+
+def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = service_module.survey_elsewhere
+
+    def fail(*_: object) -> None:
+        raise ScanError("the disk is on fire")
+
+    monkeypatch.setattr(service_module, "survey_elsewhere", fail)
+    answer = client.post(f"{PREFIX}/rescan")
+    assert (answer.status_code, answer.json()) == (503, {"detail": "the disk is on fire"})
+    runs = client.get(f"{PREFIX}/scan-status").json()["run_count"]
+    for _ in range(3):
+        body = client.get(f"{PREFIX}/achievements").json()
+        assert (body["scan_meta"]["mode"], body["error"]) == ("failed", "the disk is on fire")
+        time.sleep(0.1)
+    status = client.get(f"{PREFIX}/scan-status").json()
+    assert status["run_count"] == runs
+    assert 20 < status["next_try_at"] - time.time() <= 30
+    monkeypatch.setattr(service_module, "survey_elsewhere", real)
+    assert client.post(f"{PREFIX}/rescan").json()["ok"]
+
+
+def test_many_rescans_are_one_and_take_no_thread_of_the_server(
+    plugin: ModuleType, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled(client)
+    leave, runs = threading.Event(), []
+    run = plugin._run_scan_and_update_cache
+
+    def slowly(**options: Any) -> None:
+        runs.append(options)
+        assert leave.wait(30)
+        run(**options)
+
+    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", slowly)
+    address = f"{client.base_url}{PREFIX}".replace("//api", "/api")
+    answers: list[int] = []
+
+    def post() -> None:
+        answers.append(httpx.post(f"{address}/rescan", timeout=60).status_code)
+
+    waiting = [threading.Thread(target=post) for _ in range(60)]
+    for thread in waiting:
+        thread.start()
+    while not runs:
+        time.sleep(0.01)
+    time.sleep(1)
+    began = time.monotonic()
+    assert client.get(f"{PREFIX}/achievements").json()["unlocked_count"] > 5
+    assert time.monotonic() - began < 1
+    leave.set()
+    for thread in waiting:
+        thread.join(30)
+    assert answers == [200] * 60
+    assert len(runs) <= 2
+
+
+def test_a_rescan_while_another_process_scans_says_so(
+    client: httpx.Client, hermes_home: Path, life: Life
+) -> None:
+    settled(client)
+    life.say("something new")
+    ledger = LedgerFile(hermes_home / "state.db")
+    with ledger.alone() as is_alone:
+        assert is_alone
+        body = client.post(f"{PREFIX}/rescan").json()
+    ledger.close()
+    assert "another process" in body["waiting_for"]
+    assert body["is_stale"]
+
+
+def test_a_purged_conversation_is_named_nowhere(
+    plugin: ModuleType, client: httpx.Client, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin._NAMES, "_kept_seconds", 0.0)
+    settled(client)
+    paths = ("achievements", "timeline", "recent-unlocks", "sessions/s1/badges")
+
+    def texts() -> list[str]:
+        found = [client.get(f"{PREFIX}/{path}").text for path in paths]
+        return [*found, client.post(f"{PREFIX}/rescan").text]
+
+    assert all('"title":"hello"' in text for text in texts())
+    life.db.delete_session("s1")
+    life.db.purge_session("s1")
+    for text in texts():
+        assert '"title":"hello"' not in text
+        assert '"is_gone":true' in text
+
+
+def test_what_is_hidden_by_another_process_is_hidden_here(
+    client: httpx.Client, hermes_home: Path
+) -> None:
+    before = settled(client)["total_count"]
+    (hermes_home / "config.yaml").write_text("achievements:\n  hidden: [first-words]\n")
+    client.post(f"{PREFIX}/rescan")
+    body = client.get(f"{PREFIX}/achievements").json()
+    assert body["total_count"] == before - 1
+    assert "first-words" not in {one["id"] for one in body["achievements"]}
+
+
+def test_computing_everything_puts_nothing_on_record(life: Life, plugin: ModuleType) -> None:
+    life.say()
+    assert plugin.compute_all()["unlocked_count"] > 0
+    assert plugin.load_state()["unlocks"] == {}

@@ -131,6 +131,7 @@ def test_tier_ups_are_those_of_the_period(september: Path) -> None:
     ]
     found = look_back(september, "2026-09-01", "2026-09-30", timeline=steps)
     assert [one["id"] for one in found.tier_ups] == ["timely"]
+    assert "2026-09-01" <= found.tier_ups[0]["day"] <= "2026-09-30"
 
 
 def test_a_period_without_anything_is_empty(september: Path) -> None:

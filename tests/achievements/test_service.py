@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from achievements.life import Life
+from hermes_achievements import service as service_module
 from hermes_achievements.catalogue import achievement_from, load
 from hermes_achievements.evaluation import evaluate, standing
 from hermes_achievements.service import Service
 from hermes_cli import achievements
+from hermes_core.clock import ManualClock
+from hermes_core.errors import ScanError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from achievements.life import Life
+    from pathlib import Path
 
 ADDED = {
     "id": "very-own",
@@ -179,3 +186,214 @@ def test_the_heaviest_user_is_not_finished() -> None:
     left = [one for one in evaluate(load(), heavy, {}) if one["next_tier"]]
     assert any(one["id"] == "turn-of-the-crank" for one in left)
     assert len(left) >= 10
+
+
+def test_after_a_reset_everything_is_found_again(life: Life, service: Service) -> None:
+    life.say()
+    source = achievements.source()
+    before = shown(service.run(source, service.compute))
+    service.reset()
+    assert service.current() is None
+    assert shown(service.run(source, service.compute)) == before
+
+
+def test_a_reset_during_a_scan_costs_no_dates(
+    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life.say()
+    before = shown(service.run(achievements.source(), service.compute))
+    life.say()
+    real, times = service_module.survey, []
+
+    def interrupted(order: Any, on_report: Any) -> Any:
+        found = real(order, on_report)
+        if not times:
+            service.reset()
+        times.append(1)
+        return found
+
+    monkeypatch.setattr(service_module, "survey", interrupted)
+    after = shown(service.run(achievements.source(), service.compute))
+    assert after["first-words"]["evidence"] == before["first-words"]["evidence"]
+
+
+def answer(service: Service) -> tuple[dict[str, Any], list[int]]:
+    """What somebody is told who does not want to wait, and whether a scan is started."""
+    started: list[int] = []
+    served = service.evaluate(
+        force=False,
+        run=lambda: None,
+        start=lambda: service.start(lambda: started.append(1)),
+    )
+    if service.thread is not None:
+        service.thread.join(10)
+    return served, started
+
+
+def fail(*_: object, **__: object) -> None:
+    raise ScanError("the disk is on fire")
+
+
+def test_a_failed_scan_is_said_and_not_repeated_at_once(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    made = Service(achievements.folder, clock=clock)
+    life.say()
+    survey_elsewhere = service_module.survey_elsewhere
+    monkeypatch.setattr(service_module, "survey_elsewhere", fail)
+    assert answer(made)[0]["scan_meta"]["mode"] == "pending"
+    pauses = []
+    for _ in range(7):
+        assert made.run(achievements.source(), made.compute) is None
+        served, started = answer(made)
+        assert served["scan_meta"]["mode"] == "failed"
+        assert served["error"] == "the disk is on fire"
+        assert served["is_stale"]
+        assert started == []
+        seconds = 0
+        while not answer(made)[1]:
+            clock.advance(10)
+            seconds += 10
+        pauses.append(seconds)
+    assert pauses == [30, 60, 120, 240, 480, 600, 600]
+    monkeypatch.setattr(service_module, "survey_elsewhere", survey_elsewhere)
+    assert made.run(achievements.source(), made.compute) is not None
+    assert answer(made)[0]["error"] is None
+    made.close()
+
+
+def test_what_is_known_is_served_with_the_reason_why_it_is_old(
+    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life.say()
+    known = shown(service.run(achievements.source(), service.compute))
+    life.say()
+    monkeypatch.setattr(service_module, "survey", fail)
+    service.run(achievements.source(), service.compute)
+    served, _ = answer(service)
+    assert shown(served) == known
+    assert (served["error"], served["is_stale"]) == ("the disk is on fire", True)
+
+
+def test_a_scan_that_fails_leaves_nothing_partial(
+    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life.say()
+    service.show_partial(service.compute({"scan_meta": {}}, is_partial=True))
+    monkeypatch.setattr(service_module, "survey", fail)
+    service.run(achievements.source(), service.compute)
+    assert answer(service)[0]["scan_meta"]["mode"] == "failed"
+
+
+def test_an_error_that_nobody_expected_is_a_failed_scan(
+    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(*_: object) -> None:
+        raise KeyError("x")
+
+    life.say()
+    service.run(achievements.source(), service.compute)
+    life.say()
+    monkeypatch.setattr(service_module, "survey", stumble)
+    assert service.run(achievements.source(), service.compute) is None
+    assert "KeyError" in service.status.facts()["last_error"]
+
+
+def test_hiding_is_seen_by_a_service_that_runs(life: Life) -> None:
+    life.say()
+    hidden: list[str] = []
+    made = Service(achievements.folder, hidden=lambda: hidden)
+    assert "first-words" in shown(made.run(achievements.source(), made.compute))
+    hidden.append("first-words")
+    assert "first-words" not in shown(made.run(achievements.source(), made.compute))
+    hidden.clear()
+    assert "first-words" in shown(made.run(achievements.source(), made.compute))
+    made.close()
+
+
+REPLACE = """
+import os, sys
+from hermes_state import driver
+driver.install()
+from pathlib import Path
+from achievements.life import Life
+path = Path(sys.argv[1])
+other = path.with_name("other.db")
+life = Life(other)
+for number in range(7):
+    life.begin(f"other{number}").say()
+life.close()
+os.replace(other, path)
+for tail in ("-wal", "-shm"):
+    path.with_name(path.name + tail).unlink(missing_ok=True)
+"""
+
+
+def elsewhere(program: str, path: Path) -> None:
+    """Run *program* in another process, as whoever restores a backup does."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, env=environment)
+
+
+def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    life = Life(path)
+    life.begin("s1").say()
+    life.close()
+    made = Service(achievements.folder)
+    snapshot = made.run(achievements.source(), made.compute)
+    assert snapshot is not None
+    elsewhere(REPLACE, path)
+    made._looked_at = 0.0
+    assert made.is_stale(snapshot)
+    snapshot = made.run(achievements.source(), made.compute)
+    assert snapshot is not None
+    assert snapshot["scan_meta"]["sessions_total"] == 7
+    elsewhere("import sys, os; os.unlink(sys.argv[1])", path)
+    made._looked_at = 0.0
+    assert made.is_stale(snapshot)
+    assert made.run(achievements.source(), made.compute) is None
+    assert str(path) in made.status.facts()["last_error"]
+    assert answer(made)[0]["error"]
+    made.close()
+
+
+SLOW = """
+import multiprocessing, sys, time
+from pathlib import Path
+from hermes_achievements.memory_ledger import MemoryLedger
+from hermes_achievements.service import Service, Source
+
+class Nothing:
+    def version(self): return 0
+    def close(self): pass
+
+def open_history():
+    if multiprocessing.parent_process() is not None:
+        time.sleep(60)
+    return Nothing()
+
+if __name__ == "__main__":
+    service = Service(lambda: Path(sys.argv[1]))
+    source = Source(open_history, MemoryLedger, "UTC", can_travel=True)
+    service.start(lambda: service.run(source, service.compute))
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    time.sleep(0.5)
+    if sys.argv[2] == "close":
+        service.close()
+        service.thread.join(20)
+        assert not service.thread.is_alive()
+"""
+
+
+@pytest.mark.parametrize("way", ["close", "exit"])
+def test_a_program_that_ends_does_not_wait_for_its_scan(tmp_path: Path, way: str) -> None:
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    began = time.monotonic()
+    command = [sys.executable, str(program), str(tmp_path / "kept"), way]
+    subprocess.run(command, check=True, timeout=50, env=environment)
+    assert time.monotonic() - began < 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import subprocess
 import time
@@ -285,14 +286,136 @@ def test_while_another_process_scans_the_last_snapshot_is_used(
     assert json.loads(done.out)["generated_at"] == before["generated_at"]
 
 
+def in_the_middle_of_a_scan(home: Path) -> None:
+    """As a ledger of an older release is while it is filled: with no complete sum in it."""
+    ledger = LedgerFile(home / "state.db")
+    ledger.save((), dict.fromkeys(ledger.notes(), None), 1)
+    ledger.close()
+
+
+@pytest.mark.usefixtures("life")
+def test_while_another_process_reads_everything_the_streak_is_left_out(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    as_json(hermes)
+    in_the_middle_of_a_scan(hermes_home)
+    ledger = LedgerFile(hermes_home / "state.db")
+    with ledger.alone():
+        assert as_json(hermes)["streaks"]["current_days"] is None
+        text = achievements(hermes).out
+        recap = hermes("recap")
+    ledger.close()
+    assert "Streak  1 day at its longest" in text
+    assert recap.code == 1
+    assert "another process is scanning the history" in recap.err
+    assert "try again" in recap.err
+
+
+def test_a_rescan_while_another_process_scans_claims_nothing(
+    hermes: Hermes, hermes_home: Path, life: Life
+) -> None:
+    known = as_json(hermes, "rescan")
+    life.begin("more").say("something new")
+    ledger = LedgerFile(hermes_home / "state.db")
+    with ledger.alone():
+        done = achievements(hermes, "rescan")
+        report = as_json(hermes, "rescan")
+    ledger.close()
+    assert "Another process is scanning" in done.err
+    assert "read in" not in done.out
+    assert f"{known['unlocked_count']} of {known['total_count']} earned" in done.out
+    assert (report["mode"], report["sessions_rescanned"]) == ("busy", 0)
+    assert report["unlocked_count"] == known["unlocked_count"]
+
+
+def test_a_conversation_that_is_gone_is_not_named(hermes: Hermes, life: Life) -> None:
+    assert TITLE in achievements(hermes, "timeline").out
+    for session_id in ("later", "roof"):
+        life.db.delete_session(session_id)
+        life.db.purge_session(session_id)
+    for words in ([], ["timeline"], ["timeline", "--json"], ["list", "--json"]):
+        assert TITLE not in achievements(hermes, *words).out
+    page = achievements(hermes, "show", "first-words").out
+    assert "hermes sessions show" not in page
+    assert "hello" not in page
+    assert "(a conversation that is gone)" in page
+
+
+READ_ONLY = "mount --bind {home} {home} && mount -o remount,ro,bind {home} && exec {command}"
+
+
+def read_only(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `hermes` where its home cannot be written."""
+    script = READ_ONLY.format(home=shlex.quote(str(home)), command=shlex.join(command(*words)))
+    found = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    if "unshare" in found.stderr or "mount:" in found.stderr:
+        pytest.skip(f"no file system can be made read-only here: {found.stderr.strip()}")
+    return found
+
+
+@pytest.mark.usefixtures("life")  # it has the history open, so that others can read it
+def test_where_nothing_can_be_written_it_is_read(hermes: Hermes, hermes_home: Path) -> None:
+    fresh = read_only(hermes_home, "achievements", "--json")
+    assert fresh.returncode == 0, fresh.stderr
+    assert "nothing can be kept" in fresh.stderr
+    assert json.loads(fresh.stdout)["unlocked_count"] > 5
+    assert json.loads(fresh.stdout)["streaks"]["current_days"] == 0
+    assert not (hermes_home / "plugins").exists()
+    assert read_only(hermes_home, "recap", "--year", "2026").returncode == 0
+    known = as_json(hermes)
+    later = read_only(hermes_home, "achievements", "--json")
+    assert (later.returncode, "this is as of" in later.stderr) == (0, True)
+    assert json.loads(later.stdout)["generated_at"] == known["generated_at"]
+    hidden = read_only(hermes_home, "achievements", "hide", "first-words")
+    assert hidden.returncode == 2
+    for done in (fresh, later, hidden):
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("achievements", "export", "/etc/passwd/x.json"),
+        ("achievements", "export", "/proc/x/y.json"),
+        ("recap", "--html", "/etc/passwd/x.html"),
+        ("recap", "--html", "/proc/x/"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused(hermes: Hermes, words: tuple[str, ...]) -> None:
+    done = hermes(*words)
+    assert done.code == 2
+    assert done.err.startswith("hermes: /")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.usefixtures("life")
+@pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("export",)])
+def test_a_full_disk_is_said(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - no file of ours
+        done = subprocess.run(
+            command("achievements", *words), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"hermes: the output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.usefixtures("life")
+def test_two_zones_do_not_make_two_histories(hermes: Hermes) -> None:
+    assert as_json(hermes, "rescan")["mode"] == "full"
+    for zone in ("Pacific/Kiritimati", "UTC"):
+        done = achievements(hermes, "rescan", "--json", TZ=zone)
+        assert json.loads(done.out)["mode"] == "incremental"
+
+
 @pytest.mark.usefixtures("life")
 def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
     ledger = LedgerFile(hermes_home / "state.db")
     with Tmux(tmp_path, 80, 24) as terminal, ledger.alone():
         terminal.run(command("achievements", "rescan"))
-        while not (hermes_home / "plugins" / "hermes-achievements").exists():
-            time.sleep(0.05)
-        time.sleep(1)
+        time.sleep(2.5)  # until it waits for the ledger
         terminal.press("C-c")
         seen = terminal.wait_for_end(code=130)
         assert "What was read is kept" in seen

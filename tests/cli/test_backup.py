@@ -267,3 +267,37 @@ def test_replies_that_waited_are_marked_not_blindly_sent(
         assert db.claim_reply()["was_ambiguous"]
     with SessionDB() as db:
         assert not db.claim_reply()["was_ambiguous"]
+
+
+def test_what_was_earned_is_in_a_backup_and_comes_back(
+    hermes: Hermes, history: Path, there: Path
+) -> None:
+    assert hermes("achievements", "rescan").code == 0
+    name = "plugins/hermes-achievements/state.json"
+    earned = (history / name).read_text()
+    assert '"first-words"' in earned
+    facts = json.loads(hermes("backup", "b.zip", "--json").out)
+    assert name in facts["files"]
+    assert hermes("restore", "b.zip", "--to", "new").code == 0
+    assert (there / "new" / name).read_text() == earned
+    assert stat.S_IMODE((there / "new" / name).stat().st_mode) == 0o600
+    (history / name).write_text("{}")
+    assert hermes("restore", "b.zip", "--yes").code == 0
+    assert (history / name).read_text() == earned
+    aside = next(history.glob("before-restore-*"))
+    assert (aside / name).read_text() == "{}"
+    assert not (history / "plugins/hermes-achievements/scan_snapshot.json").exists()
+
+
+def test_a_backup_from_before_there_were_achievements_is_restored(
+    hermes: Hermes, history: Path, there: Path
+) -> None:
+    assert hermes("backup", "b.zip").code == 0
+    with zipfile.ZipFile("b.zip") as archive:
+        assert set(archive.namelist()) == {"state.db", "manifest.json"}
+    state = history / "plugins" / "hermes-achievements" / "state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text('{"unlocks": {}}')
+    assert hermes("restore", "b.zip", "--yes").code == 0
+    assert state.read_text() == '{"unlocks": {}}'
+    assert there.is_dir()

@@ -10,12 +10,10 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.calendar import Calendar
 from hermes_achievements.periods import WEEKDAYS, short, spoken
 from hermes_achievements.pictures import heat
 from hermes_achievements.pictures.drawing import FALLBACK_ICON, drawings, escaped
 from hermes_achievements.recap_words import figures, highlights, plural, summary
-from hermes_core.zones import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,13 +229,12 @@ def _sentences(recap: Recap) -> str:
 
 def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> str:
     names = {tier.id: tier.name for tier in catalogue.tiers}
-    calendar = Calendar(find_zone(""))
     drawn = drawings()
     items = "".join(
         f'<li><svg class="tier-{one["tier"]}" viewBox="0 0 24 24" aria-hidden="true">'
         f"{drawn.get(one['icon']) or drawn[FALLBACK_ICON]}</svg>"
         f"<span><b>{escaped(one['name'])}</b><small>{names[one['tier']]} · "
-        f"{short(calendar.day(one['at']))}</small></span></li>"
+        f"{short(one['day'])}</small></span></li>"
         for one in reversed(found)
         if one["tier"] in names
     )

@@ -40,7 +40,7 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
     path = Path(arguments.file)
     if written_files.is_folder(arguments.file):
         path = written_files.unused(path, made.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    written_files.make_folder(path.parent)
     size = written_files.write(path, [made.content], is_replacing=arguments.force)
     if arguments.json:
         out.json({"file": str(path), "format": form, "bytes": size})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.service import Service
+    from hermes_achievements.service import Service, Source
     from hermes_cli.output import Output
 
     Snapshot = dict[str, Any]
@@ -27,6 +27,9 @@ FIELDS: Final = (
     "tiers", "progress", "progress_pct", "next_tier", "next_threshold", "criteria", "unit",
     "metric", "unlocked_at", "tier_history",
 )  # fmt: skip
+STEP_FIELDS: Final = ("tier", "value", "at", "session_id", "message_id", "title")
+UNLOCK_FIELDS: Final = ("id", "name", "icon", *STEP_FIELDS)
+GONE: Final = "(a conversation that is gone)"
 
 
 class Look(NamedTuple):
@@ -35,7 +38,13 @@ class Look(NamedTuple):
     service: Service
     snapshot: Snapshot
     news: dict[str, Any]
-    has_history: bool
+    source: Source | None = None  # None where there is no history
+    is_earlier: bool = False  # not read now, because another process is at it
+
+    @property
+    def has_history(self) -> bool:
+        """Whether there is anything to read."""
+        return self.source is not None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -51,14 +60,15 @@ def looking(out: Output, *, full: bool = False) -> Iterator[Look]:
     service = achievements.service()
     if not history.exists():
         snapshot = service.pending()
-        yield Look(service, snapshot, news({}, snapshot), has_history=False)
+        yield Look(service, snapshot, news({}, snapshot))
         return
     from hermes_cli.scanning import scanned  # noqa: PLC0415 - `--help` does without
 
     before = service.records.state()["unlocks"]
-    service, snapshot = scanned(out, full=full)
-    with contextlib.closing(service):
-        yield Look(service, snapshot, news(before, snapshot), has_history=True)
+    found = scanned(out, full=full)
+    with contextlib.closing(found.service):
+        new = news(before, found.snapshot)
+        yield Look(found.service, found.snapshot, new, found.source, found.is_earlier)
 
 
 def news(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[str, Any]:
@@ -82,7 +92,17 @@ def held_in(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
 
 def public(one: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an achievement that programs may rely on; secrets have them all, too."""
-    return {key: one.get(key) for key in FIELDS}
+    found = {key: one.get(key) for key in FIELDS}
+    if found["tier_history"] is not None:
+        found["tier_history"] = [
+            {key: step.get(key) for key in STEP_FIELDS} for step in found["tier_history"]
+        ]
+    return found
+
+
+def unlock_as_dict(unlock: Mapping[str, Any]) -> dict[str, Any]:
+    """Something new, for programs."""
+    return {key: unlock.get(key) for key in UNLOCK_FIELDS}
 
 
 def wants_notices() -> bool:
@@ -92,4 +112,6 @@ def wants_notices() -> bool:
 
 def conversation(step: Mapping[str, Any]) -> str:
     """The conversation in which something was earned: its title, or its id."""
+    if step.get("is_gone"):
+        return GONE
     return str(step.get("title") or step.get("session_id") or "")

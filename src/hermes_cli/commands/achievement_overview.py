@@ -24,6 +24,7 @@ from hermes_cli.commands.achievement_drawing import (
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_achievements.service import Source
     from hermes_achievements.tally import Days
     from hermes_cli.commands.achievement_look import Look
     from hermes_cli.output import Output
@@ -49,7 +50,7 @@ class Chapter(NamedTuple):
 class Streaks(NamedTuple):
     """Active days in a row, now and ever; one missed day in any seven is forgiven."""
 
-    current_days: int
+    current_days: int | None  # None while another process is reading everything
     longest_days: int
     active_days: int
 
@@ -64,7 +65,7 @@ def overview(arguments: argparse.Namespace, out: Output) -> int:
         return 0
     with achievement_look.looking(out) as look:
         if arguments.json:
-            out.json(_as_dict(look, out))
+            out.json(_as_dict(look))
         elif not look.has_history:
             out.text(history.no_history())
             waiting = moments.plural(look.snapshot["total_count"], "achievement")
@@ -79,7 +80,7 @@ def step_as_dict(step: Shown) -> Shown:
     return {key: step.get(key) for key in STEP_FIELDS}
 
 
-def _as_dict(look: Look, out: Output) -> Shown:
+def _as_dict(look: Look) -> Shown:
     snapshot = look.snapshot
     names = ("unlocked_count", "discovered_count", "secret_count", "total_count", "generated_at")
     return {
@@ -87,7 +88,7 @@ def _as_dict(look: Look, out: Output) -> Shown:
         **{name: snapshot[name] for name in names},
         "tiers": views.by_tier(snapshot, look.catalogue),
         "categories": [one._asdict() for one in _chapters(look)],
-        "streaks": _streaks(look, out)._asdict(),
+        "streaks": _streaks(look)._asdict(),
         "recent": [step_as_dict(step) for step in views.recent(snapshot, SHOWN)],
         "within_reach": [achievement_look.public(o) for o in views.within_reach(snapshot, SHOWN)],
     }
@@ -116,13 +117,18 @@ def _print_head(look: Look, tiers: Tiers, out: Output) -> None:
     held = views.by_tier(look.snapshot, look.catalogue)
     medals = [(f"{FULL} {held[tier]} {tiers.name(tier)}", tiers.style(tier)) for tier in tiers.ids]
     packed(out, medals, "   ")
-    streaks = _streaks(look, out)
+    streaks = _streaks(look)
     if streaks.active_days:
-        current = streaks.current_days
-        said = f"{moments.plural(current, 'day')} now" if current else "none now"
         longest = moments.plural(streaks.longest_days, "day")
-        line(out, ("Streak ", "bold"), (f" {said}, {longest} at its longest", ""),
+        line(out, ("Streak ", "bold"), (f" {_now(streaks)}{longest} at its longest", ""),
              (f"  {moments.plural(streaks.active_days, 'active day')} in all", "dim"))  # fmt: skip
+
+
+def _now(streaks: Streaks) -> str:
+    current = streaks.current_days
+    if current is None:
+        return ""
+    return f"{moments.plural(current, 'day')} now, " if current else "none now, "
 
 
 def _print_chapters(chapters: list[Chapter], out: Output) -> None:
@@ -180,19 +186,22 @@ def _chapters(look: Look) -> list[Chapter]:
     return found
 
 
-def _streaks(look: Look, out: Output) -> Streaks:
+def _streaks(look: Look) -> Streaks:
     values = look.snapshot["aggregate"]
-    current = _current_streak(out) if look.has_history else 0
+    current = _current_streak(look.source) if look.source is not None else 0
     return Streaks(current, values.get("longest_streak", 0), values.get("active_days", 0))
 
 
-def _current_streak(out: Output) -> int:
-    from hermes_cli.scanning import tallied  # noqa: PLC0415 - `--help` does without
+def _current_streak(source: Source) -> int | None:
+    """The streak of today; None while the days are not known."""
+    from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - `--help` does without
+    from hermes_cli.scanning import known_tally  # noqa: PLC0415 - as above
+    from hermes_core.zones import find_zone  # noqa: PLC0415 - as above
 
-    source = achievements.source()
     with contextlib.closing(source.open_ledger()) as ledger:
-        days = tallied(out, source, ledger, is_scanned=True).days
-    return streak_on(days, time.strftime("%Y-%m-%d"))
+        tally = known_tally(source, ledger)
+    today = Calendar(find_zone(source.zone)).day(time.time())
+    return None if tally is None else streak_on(tally.days, today)
 
 
 def streak_on(days: Days, today: str) -> int:

@@ -120,6 +120,8 @@ def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: 
     indent = " " * (tiers.widest + 4)
     message = "" if step.get("message_id") is None else f"  message {step['message_id']}"
     line(out, (f"{indent}{achievement_look.conversation(step)}", ""))
+    if step.get("is_gone"):
+        return
     command = f"hermes sessions show {shlex.quote(one_line(step['session_id']))}"
     line(out, (indent, ""), (command, "cyan"), (message, "dim"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hermes_achievements.naming import Names, named
 from hermes_cli import achievements, moments, notices
 from hermes_cli.commands import achievement_look, history
 from hermes_cli.commands.achievement_look import held_in, looking, news
@@ -53,8 +54,9 @@ def _wait_for_a_history(interval: float, out: Output) -> None:
 
 def _refreshed(service: Service) -> dict[str, Any] | None:
     """What is known after a look; when another process is scanning, what that one found."""
-    found = service.run(achievements.source(), service.compute, publish=False)
-    return found if found is not None else service.current()
+    source = achievements.source()
+    found = service.run(source, service.compute, publish=False) or service.current()
+    return None if found is None else named(found, Names(source.open_history))
 
 
 def _say_problem(service: Service, before: str, out: Output) -> str:
@@ -77,7 +79,7 @@ def _print(found: dict[str, Any], arguments: argparse.Namespace, out: Output) ->
     unlocks = sorted(found["unlocks"], key=lambda unlock: float(unlock["at"]))
     if arguments.json:
         for unlock in unlocks:
-            out.json_line(unlock)
+            out.json_line(achievement_look.unlock_as_dict(unlock))
         return
     if found["is_first_scan"] and found["count"]:
         out.text(notices.notice_of(found), "yellow")

@@ -41,6 +41,8 @@ They are measured from your history on this computer; nothing is sent anywhere.
 """
 HIDDEN = "achievements.hidden"
 META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
+BUSY = "busy"  # another process is scanning
+READ_ONLY = "read_only"  # nothing can be kept here
 KEPT = "Stopped. What was read is kept; the next scan goes on from there."
 COLUMNS = (
     Column("id", style="cyan"),
@@ -199,20 +201,37 @@ def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Outp
     if arguments.json:
         names = ("unlocked_count", "discovered_count", "secret_count", "total_count")
         counts = {name: snapshot[name] for name in names}
-        facts = {"seconds": round(seconds, 3), **counts, "new": look.news["unlocks"]}
-        out.json({**{name: meta.get(name) for name in META}, **facts})
+        facts = {"seconds": round(seconds, 3), **counts, "new": _unlocks(look)}
+        out.json({**_what_was_read(look), **facts})
         return
     if not look.has_history:
         out.text(history.no_history())
         return
+    earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
+    if look.is_earlier:
+        then = moments.local(snapshot["generated_at"])
+        out.text(f"Nothing was read here. What is known of {then}: {earned}.")
+        return
     read = moments.number(meta.get("sessions_rescanned", 0))
     sessions = moments.plural(meta["sessions_total"], "session")
-    earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
     out.text(f"{sessions}, {read} of them read in {seconds:.1f} s; {earned}.")
     if not look.news["count"]:
         out.text("Nothing new.")
     elif achievement_look.wants_notices():
         out.text(notices.notice_of(look.news), "yellow")
+
+
+def _what_was_read(look: Look) -> Shown:
+    """How the scan went; where another process is at it, this one has read nothing."""
+    found = {name: look.snapshot["scan_meta"].get(name) for name in META}
+    if look.is_earlier:
+        mode = BUSY if look.source and look.source.can_travel else READ_ONLY
+        found |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
+    return found
+
+
+def _unlocks(look: Look) -> list[Shown]:
+    return [achievement_look.unlock_as_dict(one) for one in look.news["unlocks"]]
 
 
 def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
@@ -286,7 +305,10 @@ def unhide(arguments: argparse.Namespace, out: Output) -> int:
 
 def _set_hidden(ids: list[str]) -> None:
     config = ConfigFile.of_home()
-    config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
+    try:
+        config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
+    except OSError as error:
+        raise UsageError(f"the settings cannot be written: {error}.") from error
 
 
 def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:

@@ -101,15 +101,14 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     from hermes_core.zones import find_zone  # noqa: PLC0415 - as above
 
     kind, named = asked
-    source = achievements.source()
-    calendar = Calendar(find_zone(source.zone))
+    service, source = achievements.service(), achievements.source()
     timeline: list[dict[str, Any]] = []
     is_rewarded = achievements.is_enabled()
     if is_rewarded:
-        service, snapshot = scanning.scanned(out)
-        timeline = views.timeline(snapshot)
-    else:
-        service = achievements.service()
+        found_now = scanning.scanned(out, is_known_enough=False)
+        service, source = found_now.service, found_now.source
+        timeline = views.timeline(found_now.snapshot)
+    calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
         tally = scanning.tallied(out, source, ledger, is_scanned=is_rewarded)
         days = _days_with_something(tally)
@@ -171,7 +170,7 @@ def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path
             continue
         path = Path(name).expanduser()
         if written_files.is_folder(name):
-            path.mkdir(parents=True, exist_ok=True)
+            written_files.make_folder(path)
             path = written_files.unused(path, f"hermes-recap-{shown.period.id}.{kind}")
         content = _page(shown) if kind == "html" else _picture(shown)
         written.append((path, written_files.write(path, [content], is_replacing=arguments.force)))

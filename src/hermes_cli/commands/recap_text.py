@@ -5,13 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.calendar import Calendar
 from hermes_achievements.periods import WEEKDAYS, spoken
 from hermes_achievements.pictures import heat
 from hermes_achievements.recap_words import figures, highlights, plural, summary
 from hermes_cli.display import fit, one_line, pad, width
 from hermes_cli.output import Column
-from hermes_core.zones import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,14 +174,10 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Out
         return
     _title(f"{plural(len(found), 'tier')} reached", out)
     names = {tier.id: tier.name for tier in catalogue.tiers}
-    calendar = Calendar(find_zone(""))
     newest = list(reversed(found))[:MOST_TIERS]
     out.table(
         (Column("tier"), Column("achievement", flexible=True), Column("reached", optional=True)),
-        [
-            (names.get(one["tier"], one["tier"]), one["name"], spoken(calendar.day(one["at"])))
-            for one in newest
-        ],
+        [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
     )
     if len(found) > len(newest):
         out.text(f"… and {len(found) - len(newest):,} more", "dim")

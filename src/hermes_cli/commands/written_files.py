@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -39,6 +40,14 @@ def unused(folder: Path, name: str) -> Path:
     return path
 
 
+def make_folder(folder: Path) -> None:
+    """Make *folder* and what is missing above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror or error}.") from error
+
+
 def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     """Write a file that appears when it is whole, readable by its owner; its size."""
     if path.exists() and not is_replacing:
@@ -56,7 +65,8 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a path through something that is no folder
+            temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
     return size
 

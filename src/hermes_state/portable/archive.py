@@ -31,6 +31,7 @@ STORE: Final = "state.db"
 SETTINGS: Final = "config.yaml"
 SECRETS: Final = ".env"
 SPOOL: Final = "spool/"
+UNLOCKS: Final = "plugins/hermes-achievements/state.json"
 CHUNK_BYTES: Final = 1 << 20
 LARGEST_MANIFEST: Final = 16 << 20
 ABANDONED_SECONDS: Final = 86_400
@@ -181,7 +182,8 @@ def _check_names(manifest: Manifest) -> None:
         if not isinstance(facts, dict):
             raise TypeError(f"{name} has no facts")
         is_spool = name.startswith(SPOOL) and "/" not in name.removeprefix(SPOOL)
-        if name not in {STORE, SETTINGS, SECRETS} and not (is_spool and name.endswith(".jsonl")):
+        is_known = name in {STORE, SETTINGS, SECRETS, UNLOCKS}
+        if not is_known and not (is_spool and name.endswith(".jsonl")):
             raise ValueError(f"{name} does not belong into a backup")
     if STORE not in manifest.files:
         raise ValueError("there is no history in it")

@@ -22,6 +22,7 @@ from hermes_state.portable.archive import (
     SETTINGS,
     SPOOL,
     STORE,
+    UNLOCKS,
     Manifest,
     remove_abandoned,
     write_archive,
@@ -122,8 +123,8 @@ def _value(connection: sqlite3.Connection, sql: str) -> Any:
 
 
 def _others(home: Path, work: Path, store: Path, *, with_secrets: bool) -> dict[str, Path]:
-    """The settings and what waits in the journal, copied aside so that they hold still."""
-    wanted = {SETTINGS: home / SETTINGS}
+    """Settings, unlocks and what waits in the journal, copied aside so that they hold still."""
+    wanted = {name: home / name for name in (SETTINGS, UNLOCKS)}
     if with_secrets:
         wanted[SECRETS] = home / SECRETS
     for spool in sorted((home / "spool").glob(f"{store.name}-*.jsonl")):

@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".restore-"
 PROBE_SECONDS: Final = 0.5
-# Everything of the present home that belongs to the history that is being replaced.
-HISTORY: Final = tuple(name + tail for name in (STORE, "search.db") for tail in COMPANIONS)
+SNAPSHOT: Final = "plugins/hermes-achievements/scan_snapshot.json"
+# Everything of the present home that belongs to the history that is being replaced. What was
+# earned by it stays where the backup knows of nothing earned.
+HISTORY: Final = (
+    *(name + tail for name in (STORE, "search.db") for tail in COMPANIONS),
+    SNAPSHOT,
+)
 UNSENT = """
     UPDATE hermes_outbox SET state = 'ambiguous', process_id = NULL
     WHERE state IN ('waiting', 'sending')

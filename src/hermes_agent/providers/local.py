@@ -1,0 +1,215 @@
+"""The built-in model, run inside this process: no key, no server, no network.
+
+It is tiny. Its prompt is one line whatever the conversation's prompt is, and it is offered
+no tools: asked to choose among them it calls them at random, while plain talk works.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import queue
+import secrets
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
+from hermes_agent.local import built_in
+from hermes_agent.messages import Usage
+from hermes_agent.providers.base import interrupted
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.local.built_in import BuiltIn
+    from hermes_agent.messages import Message, Request
+
+PROMPT: Final = "You are Hermes, a friendly assistant. Answer briefly, in plain sentences."
+WINDOW: Final = 8192
+MOST_TOKENS: Final = 512  # left alone, a model this small may never stop
+SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
+SPOKEN: Final = ("user", "assistant")
+FETCH: Final = "Fetch it with `hermes models get smollm2`."
+FETCH_ANEW: Final = "Fetch it anew with `hermes models get smollm2 --again`."
+
+
+class LocalModel:
+    """The small model on this machine's processor."""
+
+    api_mode = "local"
+    name = "local"
+    base_url = "local:"
+    model = built_in.NAME
+
+    def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW) -> None:
+        self.window = min(window, WINDOW)
+        self._home = home or built_in.BuiltIn.of_home()
+        self._engine: Any = None
+        self._lock = threading.Lock()
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Ask; deltas as they come, then exactly one Reply or Failed.
+
+        The engine has a thread of its own: a stop is obeyed at once, also while the model
+        still reads the question.
+        """
+        if cancel.is_requested:
+            yield interrupted()
+            return
+        answer = _Answer(cancel)
+        forget = cancel.on_request(lambda: answer.events.put(interrupted()))
+        work = Step("run the built-in model", lambda: self._answer(request, answer))
+        threading.Thread(
+            target=_run, args=(work, answer), name="hermes-local-model", daemon=True
+        ).start()
+        try:
+            while True:
+                event = answer.events.get()
+                if isinstance(event, Failed):
+                    event = event._replace(usage=answer.usage)
+                yield event
+                if isinstance(event, Reply | Failed):
+                    return
+        finally:
+            forget()
+            answer.is_unwanted = True
+
+    def close(self) -> None:
+        """Let go of the weights; a request that still runs keeps them until it ends."""
+        self._engine = None
+
+    def _answer(self, request: Request, answer: _Answer) -> None:
+        if not self._home.is_here:
+            answer.events.put(
+                Failed(FailureKind.MODEL, "The built-in model is not on this machine.", FETCH)
+            )
+            return
+        body = {
+            "messages": spoken(request.messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": min(request.max_tokens or MOST_TOKENS, MOST_TOKENS),
+            **SAMPLING,
+        }
+        with self._lock:
+            engine = self._engine = self._engine or load(self._home, self.window)
+            engine.handle_chat_completions(body, answer.take)
+        answer.end()
+
+
+def _run(work: Step, answer: _Answer) -> None:
+    failure = attempt(work)
+    if failure is not None:
+        reason = f"The built-in model cannot run here ({failure.error})."
+        answer.events.put(Failed(FailureKind.BROKEN, reason, FETCH_ANEW))
+
+
+def load(home: BuiltIn, window: int) -> Any:
+    """The engine with the weights in it."""
+    engine = _engine(home)
+    wanted = engine.CommonParams()
+    wanted.model.path = str(home.weights())
+    wanted.n_ctx = window
+    wanted.n_gpu_layers = 0
+    wanted.warmup = False
+    wanted.verbosity = -1
+    wanted.cache_ram_mib = 0
+    threads = free_cores()
+    wanted.cpuparams.n_threads = threads
+    wanted.cpuparams_batch.n_threads = threads
+    # The engine also listens on a port of the loopback; only who knows this word gets in.
+    wanted.api_keys = [secrets.token_hex(32)]
+    wanted.ui = False
+    wanted.endpoint_slots = False
+    return engine.Server(wanted)
+
+
+def _engine(home: BuiltIn) -> ModuleType:
+    """The engine's module; its folder is on the import path for this import only."""
+    # Threads of OpenMP that wait would otherwise spin, and take the cores from everybody.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    sys.path.insert(0, str(home.folder))
+    try:
+        return importlib.import_module("xllamacpp")
+    finally:
+        sys.path.remove(str(home.folder))
+
+
+def free_cores() -> int:
+    """How many cores have nothing to do just now; at least one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    busy = os.getloadavg()[0]
+    return max(1, round((cores or 1) - busy))
+
+
+def spoken(messages: list[Message]) -> list[Message]:
+    """What people and models said to each other, without tools and the long prompt."""
+    said = [(str(one.get("role")), _text(one.get("content"))) for one in messages]
+    kept = [{"role": role, "content": text} for role, text in said if role in SPOKEN and text]
+    return [{"role": "system", "content": PROMPT}, *kept]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+class _Answer:
+    """One answer, put together from the engine's chunks in the engine's thread."""
+
+    def __init__(self, cancel: Cancel) -> None:
+        self.events: queue.SimpleQueue[ProviderEvent] = queue.SimpleQueue()
+        self.usage = Usage()
+        self.is_unwanted = False
+        self._cancel = cancel
+        self._text: list[str] = []
+        self._finish = "stop"
+        self._failure: Failed | None = None
+
+    def take(self, chunk: dict[str, Any]) -> bool:
+        """A chunk; the engine stops when the answer is true."""
+        if chunk.get("error"):
+            self._failure = _refusal(chunk["error"])
+        if isinstance(chunk.get("usage"), dict):
+            self.usage = _usage(chunk["usage"])
+        for choice in chunk.get("choices") or ():
+            text = (choice.get("delta") or {}).get("content")
+            self._finish = choice.get("finish_reason") or self._finish
+            if text and not self._cancel.is_requested:
+                self._text.append(text)
+                self.events.put(TextDelta(text))
+        return self._cancel.is_requested or self.is_unwanted
+
+    def end(self) -> None:
+        """The engine has nothing more to say."""
+        if self._cancel.is_requested:
+            self.events.put(interrupted())
+        elif self._failure is not None:
+            self.events.put(self._failure)
+        else:
+            text = "".join(self._text)
+            self.events.put(Reply(text, "", (), self._finish, self.usage))
+
+
+def _usage(found: dict[str, Any]) -> Usage:
+    cached = int((found.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+    read, written = int(found.get("prompt_tokens") or 0), int(found.get("completion_tokens") or 0)
+    return Usage(input=max(0, read - cached), output=written, cache_read=cached)
+
+
+def _refusal(error: Any) -> Failed:
+    found = error if isinstance(error, dict) else {"message": error}
+    if found.get("type") == "exceed_context_size_error":
+        return Failed(
+            FailureKind.CONTEXT,
+            f"The conversation is longer than the built-in model can read ({WINDOW:,} tokens).",
+            "Begin another one, or choose another model with `hermes setup`.",
+        )
+    return Failed(FailureKind.BROKEN, f"The built-in model: {found.get('message')}")

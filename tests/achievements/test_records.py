@@ -1,0 +1,187 @@
+"""What is kept on disk: whatever anybody writes into it, and without a word of anybody's."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_achievements.naming import Names, named
+from hermes_achievements.service import Service
+from hermes_cli import achievements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from achievements.life import Life
+
+SAID = "my lawyer is called Saul"
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    made = Service(achievements.folder)
+    yield made
+    made.close()
+
+
+def scan(service: Service, **options: Any) -> dict[str, dict[str, Any]]:
+    snapshot = service.run(achievements.source(), service.compute, **options)
+    assert snapshot is not None
+    return {one["id"]: one for one in snapshot["achievements"]}
+
+
+def stored(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((achievements.folder() / name).read_text())
+    return found
+
+
+def store(name: str, value: Any) -> None:
+    (achievements.folder() / name).write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "tiers",
+    [
+        {"clay": None},
+        {"clay": {}},
+        {"clay": {"at": "soon"}},
+        {"clay": {"at": True}},
+        {"clay": 7, "bronze": [1]},
+    ],
+)
+def test_odd_values_in_the_state_are_left_out(
+    life: Life, service: Service, tiers: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    life.say()
+    store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": tiers}}})
+    found = scan(service)["first-words"]
+    assert found["evidence"]["session_id"] == "s1"
+    assert "first-words" in caplog.text
+
+
+def test_what_is_good_beside_odd_values_stays(life: Life, service: Service) -> None:
+    life.say()
+    good = {"at": 5.0, "session_id": "old", "message_id": 3}
+    tiers = {"clay": good, "bronze": {"at": float("inf")}}
+    store("state.json", {"version": 2, "unlocks": {"well-spoken": {"tiers": tiers}}})
+    assert [step["at"] for step in scan(service)["well-spoken"]["tier_history"]] == [5.0]
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        {"achievements": []},
+        {"achievements": [{}], "generated_at": "x"},
+        {"achievements": [1], "generated_at": 1, "scan_meta": None},
+    ],
+)
+def test_odd_values_in_the_snapshot_are_not_served(
+    service: Service, snapshot: dict[str, Any]
+) -> None:
+    store("scan_snapshot.json", {"version": 2, **snapshot})
+    assert service.current() is None
+
+
+def test_no_conversation_is_named_on_disk(life: Life, service: Service) -> None:
+    life.say(SAID)
+    scan(service)
+    for name in ("state.json", "scan_snapshot.json"):
+        assert "Saul" not in (achievements.folder() / name).read_text()
+
+
+def test_names_that_an_older_release_kept_are_taken_out(life: Life, service: Service) -> None:
+    life.say()
+    old = {"at": 5.0, "session_id": "gone", "message_id": 3, "title": SAID}
+    theirs = {"unlocked_at": 1, "evidence": {"session_id": "gone", "title": SAID}}
+    unlocks = {"well-spoken": {"tiers": {"clay": old}}, "some_badge": theirs}
+    store("state.json", {"version": 2, "unlocks": unlocks})
+    assert "Saul" not in json.dumps(service.records.state())
+    scan(service)
+    assert "Saul" not in (achievements.folder() / "state.json").read_text()
+    assert stored("state.json")["inherited"]["some_badge"]["unlocked_at"] == 1
+
+
+def test_names_are_looked_up_and_what_is_gone_has_none(life: Life, service: Service) -> None:
+    life.say(SAID)
+    scan(service)
+    names = Names(achievements.source().open_history, kept_seconds=0)
+
+    def first_words() -> dict[str, Any]:
+        shown = named(service.current() or {}, names)["achievements"]
+        found: dict[str, Any] = {one["id"]: one for one in shown}["first-words"]["evidence"]
+        return found
+
+    assert (first_words()["title"], first_words()["is_gone"]) == (SAID, False)
+    life.db.delete_session("s1")
+    life.db.purge_session("s1")
+    assert (first_words()["title"], first_words()["is_gone"]) == (None, True)
+    assert first_words()["session_id"] == "s1"
+
+
+def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
+    life: Life, service: Service
+) -> None:
+    row = life.say()
+    scanned = {"aggregate": {"total_messages_sent": 1}, "scan_meta": {"mode": "full"}}
+    shown = {one["id"]: one for one in service.compute(scanned)["achievements"]}
+    assert shown["first-words"]["unlocked"]
+    assert service.records.state()["unlocks"] == {}
+    assert scan(service)["first-words"]["evidence"]["message_id"] == row
+
+
+def test_an_unlock_without_evidence_is_dated_by_the_next_scan(life: Life, service: Service) -> None:
+    row = life.say()
+    undated = {"at": 9e9, "session_id": None, "message_id": None}
+    store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": {"clay": undated}}}})
+    found = scan(service)["first-words"]
+    assert found["evidence"]["message_id"] == row
+    assert found["unlocked_at"] == life.at
+    kept = stored("state.json")["unlocks"]["first-words"]
+    assert (kept["unlocked_at"], kept["tiers"]["clay"]["session_id"]) == (life.at, "s1")
+
+
+def test_the_first_zone_is_remembered(
+    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
+) -> None:
+    life.say()
+    monkeypatch.setenv("TZ", "Pacific/Niue")
+    scan(service)
+    assert stored("state.json")["zone"] == "Pacific/Niue"
+    monkeypatch.setenv("TZ", "UTC")
+    assert achievements.source().zone == "Pacific/Niue"
+    life.say()
+    service.run(achievements.source(), service.compute)
+    assert (service.current() or {})["scan_meta"]["mode"] == "incremental"
+    (hermes_home / "config.yaml").write_text("display:\n  timezone: Europe/Berlin\n")
+    assert achievements.source().zone == "Europe/Berlin"
+    scan(service)
+    assert stored("state.json")["zone"] == "Pacific/Niue"
+    service.reset()
+    assert stored("state.json")["zone"] == "Pacific/Niue"
+
+
+def test_reading_makes_no_folder(hermes_home: Path) -> None:
+    made = achievements.service()
+    assert made.current() is None
+    assert made.records.state()["unlocks"] == {}
+    assert not (hermes_home / "plugins").exists()
+
+
+def test_where_nothing_can_be_written_everything_is_shown_and_nothing_announced(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("hermes_achievements.records.folder_locked", refuse)
+    monkeypatch.setattr("hermes_achievements.records.write_atomically", refuse)
+    life.say()
+    told: list[dict[str, Any]] = []
+    made = Service(achievements.folder_path, announce=told.append)
+    assert scan(made)["first-words"]["evidence"]["session_id"] == "s1"
+    assert "Read-only" in (made.records.problem or "")
+    assert told == []
+    made.close()

@@ -1,0 +1,179 @@
+"""Talking at length on a real terminal, and the commands inside a conversation."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_cli import slash
+from hermes_cli.desk import Desk
+from hermes_cli.talking import Wish
+from hermes_core.errors import UsageError
+from hermes_state import SessionDB
+from support.command_line import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STEPS = "steps: [{say: First answer.}, {say: Second answer.}, {say: Third answer.}]"
+PROMPT = "> "
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptServer]:
+    with ScriptServer(Script.parse(STEPS)) as found:
+        yield found
+
+
+def model(server: ScriptServer) -> str:
+    return f"{server.base_url}#scripted"
+
+
+def talk(server: ScriptServer, *more: str) -> pexpect.spawn[str]:
+    words = command("chat", "--model", model(server), *more)
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    child = pexpect.spawn(
+        words[0], words[1:], encoding="utf-8", timeout=90, dimensions=(40, 100), env=environment
+    )
+    child.expect("/help lists commands")
+    return child
+
+
+def said() -> list[tuple[str, str]]:
+    with SessionDB(is_recovering=False) as db:
+        row = db.list_sessions_rich(limit=1, order_by_last_active=True)[0]
+        return [(one["role"], one["content"]) for one in db.get_messages(row["id"])]
+
+
+def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
+    child = talk(server)
+    child.sendline("hello")
+    child.expect("First answer.")
+    child.sendline("and?")
+    child.expect("Second answer.")
+    child.sendline("/quit")
+    child.expect("hermes chat -r ")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert [text for _, text in said()] == ["hello", "First answer.", "and?", "Second answer."]
+
+
+def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
+    child = talk(server)
+    child.sendline("/titel")
+    child.expect("did you mean /title")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_the_prompt_ends_the_conversation_properly(
+    server: ScriptServer, number: int
+) -> None:
+    child = talk(server)
+    child.sendline("hello")
+    child.expect("First answer.")
+    child.kill(number)
+    child.expect(pexpect.EOF)
+    child.close()
+    with SessionDB(is_recovering=False) as db:
+        row = db.list_sessions_rich(limit=1)[0]
+        assert row["end_reason"] == "cli_close"
+
+
+@pytest.fixture
+def desk(server: ScriptServer, tmp_path: Path) -> Iterator[Desk]:
+    with SessionDB() as db:
+        made = Desk(db, None, Wish(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
+        yield made
+        made.leave("cli_close")
+
+
+def say(desk: Desk, text: str) -> None:
+    list(desk.say(text))
+
+
+def run(desk: Desk, line: str) -> Any:
+    return slash.run(desk, line)
+
+
+def texts(desk: Desk) -> list[str]:
+    return [row["content"] for row in desk.db.get_messages(desk.session_id)]
+
+
+def test_undo_and_redo(desk: Desk) -> None:
+    say(desk, "one")
+    say(desk, "two")
+    assert "2 messages taken back" in run(desk, "/undo").text
+    assert texts(desk) == ["one", "First answer."]
+    assert "2 messages back" in run(desk, "/redo").text
+    assert texts(desk)[-1] == "Second answer."
+
+
+def test_retry_asks_the_last_question_again(desk: Desk, server: ScriptServer) -> None:
+    say(desk, "one")
+    outcome = run(desk, "/retry")
+    assert outcome.say == "one"
+    say(desk, outcome.say)
+    assert texts(desk) == ["one", "Second answer."]
+    assert [one["content"] for one in server.requests[-1]["messages"]][1:] == ["one"]
+
+
+def test_new_ends_one_conversation_and_begins_another(desk: Desk) -> None:
+    say(desk, "one")
+    first = desk.session_id
+    run(desk, "/new")
+    assert desk.session_id != first
+    row = desk.db.get_session(first)
+    assert row is not None
+    assert row["end_reason"] == "new_session"
+
+
+def test_resume_by_title(desk: Desk) -> None:
+    say(desk, "one")
+    first = desk.session_id
+    run(desk, "/title my plan")
+    run(desk, "/new")
+    say(desk, "two")
+    assert "my plan" in run(desk, "/resume my plan").text
+    assert desk.session_id == first
+    say(desk, "three")
+    assert texts(desk)[-2:] == ["three", "Third answer."]
+
+
+def test_a_branch_leaves_the_first_conversation_as_it_is(desk: Desk) -> None:
+    say(desk, "one")
+    first = desk.session_id
+    run(desk, "/branch")
+    say(desk, "two")
+    assert len(desk.db.get_messages(first)) == 2
+    assert texts(desk) == ["one", "First answer.", "two", "Second answer."]
+
+
+def test_status_usage_sessions_and_search(desk: Desk) -> None:
+    say(desk, "find the needle")
+    assert desk.session_id in run(desk, "/status").text
+    assert "output tokens" in run(desk, "/usage").text
+    assert desk.session_id in run(desk, "/sessions").text
+    assert "needle" in run(desk, "/search needle").text
+    assert run(desk, "/model").text == "scripted"
+
+
+def test_help_lists_every_command(desk: Desk) -> None:
+    text = run(desk, "/help").text
+    assert all(f"/{one.name}" in text for one in slash.COMMANDS)
+
+
+@pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/title"])
+def test_bad_input_gets_a_clear_error(desk: Desk, line: str) -> None:
+    with pytest.raises(UsageError):
+        run(desk, line)
