@@ -45,6 +45,8 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("chat", "hermes_cli.commands.chat", "talk to the agent"),
+    Command("setup", "hermes_cli.commands.setup", "choose a model, in a minute"),
+    Command("models", "hermes_cli.commands.models", "list, fetch, choose and test models"),
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
     Command("achievements", "hermes_cli.commands.achievements", "what your history has earned"),
     Command("recap", "hermes_cli.commands.recap", "look back on a year, a month or a week"),

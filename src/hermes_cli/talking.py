@@ -35,6 +35,10 @@ NO_MODEL: Final = (
 )
 
 
+class NoModelError(ConfigError):
+    """Nothing was chosen, and nothing on this machine can answer."""
+
+
 class Wish(NamedTuple):
     """What the user asked for besides the settings."""
 
@@ -97,7 +101,7 @@ def chain(settings: Settings, name: str = "") -> list[Choice]:
         choice = choosing.named(settings, name, choice)
     choice = choice or choosing.found_here()
     if choice is None:
-        raise ConfigError(NO_MODEL)
+        raise NoModelError(NO_MODEL)
     fallbacks = settings.get_list("llm.fallbacks")
     return [choice, *(choosing.named(settings, one, choice) for one in fallbacks)]
 

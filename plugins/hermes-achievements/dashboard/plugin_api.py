@@ -6,26 +6,42 @@ their names in this module, so that whoever replaces one is heard.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from fastapi import APIRouter, Body, Depends, HTTPException, Query, Response
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 
 from hermes_achievements import export, views
 from hermes_achievements.memory_ledger import MemoryLedger
+from hermes_achievements.naming import Names, named, steps_named
 from hermes_achievements.plain_history import PlainHistory
 from hermes_achievements.service import SNAPSHOT_TTL_SECONDS, Source
 from hermes_achievements.sessions_scan import scan_plain
+from hermes_achievements.shared_runs import SharedRuns
 from hermes_cli import achievements
 from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 __all__ = ["SNAPSHOT_TTL_SECONDS", "compute_all", "evaluate_all", "router", "scan_sessions"]
 
 UNLIMITED: Final = -1
 PROGRESS_EVERY: Final = 250
 CONFIRM_SECONDS: Final = 60.0
+MOST_RECENT: Final = 500
+ACCEPTED: Final = {
+    "limit": f"a whole number of 1 or more, for recent unlocks up to {MOST_RECENT}",
+    "full": "true or false",
+    "confirm": "the token that the first call has given",
+}
 
 
 def _require_enabled() -> None:
@@ -33,8 +49,31 @@ def _require_enabled() -> None:
         raise HTTPException(403, "achievements are switched off (setting achievements.enabled)")
 
 
-router = APIRouter(dependencies=[Depends(_require_enabled)])
+class _PlainRoute(APIRoute):
+    """Says what is accepted where a parameter is not, in the words of the other answers."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def handle_plainly(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                raise HTTPException(400, _complaint(error)) from error
+
+        return handle_plainly
+
+
+def _complaint(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    return f"{name} is {first.get('input')!r}; accepted: {ACCEPTED.get(name, first['msg'])}"
+
+
+router = APIRouter(dependencies=[Depends(_require_enabled)], route_class=_PlainRoute)
 _SERVICE: Final = achievements.service()
+_NAMES: Final = Names(lambda: _source().open_history())
+_RESCANS: Final[SharedRuns[bool, tuple[int, bytes]]] = SharedRuns("hermes-achievements-rescan")
 _CONFIRMATIONS: Final[dict[str, float]] = {}
 
 
@@ -128,7 +167,8 @@ def save_snapshot(snapshot: dict[str, Any]) -> None:
     _SERVICE.records.save_snapshot(snapshot)
 
 
-# HTTP: plain functions, which the server runs in threads of their own
+# HTTP: plain functions, which the server runs in threads of its own. There are not many of
+# those, so nothing that takes long is done in them.
 
 
 @router.get("/achievements")
@@ -154,11 +194,10 @@ def get_achievements(
         )
     except UsageError as error:
         raise HTTPException(400, str(error)) from error
-    hidden = ("achievements", "aggregate", "scan_meta")
+    hidden = ("aggregate", "scan_meta")
     body = {key: value for key, value in snapshot.items() if key not in hidden}
-    return _json(
-        {**body, "achievements": found, "filtered_count": len(found), "scan_meta": with_meta}
-    )
+    chosen = named({**body, "achievements": found}, _NAMES)
+    return _json({**chosen, "filtered_count": len(found), "scan_meta": with_meta})
 
 
 @router.get("/scan-status")
@@ -179,34 +218,50 @@ def _scan_status(snapshot: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/recent-unlocks")
-def get_recent_unlocks(limit: int = Query(20, ge=1, le=500)) -> Response:
+def get_recent_unlocks(limit: int = Query(20, ge=1, le=MOST_RECENT)) -> Response:
     """The newest unlocks and tier-ups."""
-    return _json(views.recent(evaluate_all(), limit))
+    return _json(steps_named(views.recent(evaluate_all(), limit), _NAMES))
 
 
 @router.get("/timeline")
 def get_timeline() -> Response:
     """Every unlock and tier-up, the earliest first; what older programs recorded apart."""
-    return _json({"steps": views.timeline(evaluate_all()), "inherited": load_state()["inherited"]})
+    steps = steps_named(views.timeline(evaluate_all()), _NAMES)
+    return _json({"steps": steps, "inherited": load_state()["inherited"]})
 
 
 @router.get("/sessions/{session_id}/badges")
 def get_session_badges(session_id: str) -> Response:
     """What was earned by messages of one session."""
-    return _json({"session_id": session_id, "badges": views.badges_of(evaluate_all(), session_id)})
+    badges = steps_named(views.badges_of(evaluate_all(), session_id), _NAMES)
+    return _json({"session_id": session_id, "badges": badges})
 
 
 @router.post("/rescan")
-def post_rescan(full: bool = Query(False)) -> Response:
-    """Look at everything new, and answer when that is done; with *full*, read all again."""
+async def post_rescan(full: bool = Query(False)) -> Response:
+    """Look at everything new, and answer when that is done; with *full*, read all again.
+
+    Whoever asks for the same at the same time gets the same answer. The wait takes no thread
+    of the server.
+    """
+    run = _RESCANS.join(full, lambda: _rescanned(full=full))
+    # Somebody who leaves must not take the run from the others.
+    status, body = await asyncio.shield(asyncio.wrap_future(run))
+    return Response(body, status, media_type="application/json")
+
+
+def _rescanned(*, full: bool) -> tuple[int, bytes]:
     _run_scan_and_update_cache(publish_partial_snapshots=False, full=full)
     status = _SERVICE.status.facts()
     snapshot = _SERVICE.current()
     if snapshot is None or status["last_error"]:
-        raise HTTPException(503, status["last_error"] or "the history could not be read")
+        reason = status["last_error"] or status["waiting_for"] or "the history could not be read"
+        return 503, orjson.dumps({"detail": reason})
     hidden = ("aggregate", "sessions", "moments")
     body = {key: value for key, value in snapshot.items() if key not in hidden}
-    return _json({"ok": True, **body})
+    waiting_for = status["waiting_for"]  # then these are the numbers of an earlier scan
+    known = {"ok": True, **named(body, _NAMES), "waiting_for": waiting_for}
+    return 200, orjson.dumps({**known, "is_stale": waiting_for is not None})
 
 
 @router.post("/reset-state")

@@ -6,13 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.events import Notice
+from hermes_agent.local import built_in
 from hermes_cli.commands import history
 from hermes_cli.commands.conversing import Ending, converse
+from hermes_cli.confirmation import confirm
 from hermes_cli.desk import Desk
 from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
-from hermes_cli.speaking import Person, Speaker
-from hermes_cli.talking import Wish
+from hermes_cli.speaking import Person, Speaker, as_json
+from hermes_cli.talking import NoModelError, Wish
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 
@@ -28,6 +31,7 @@ examples:
   git diff | hermes chat -q "review this" -
   hermes chat -c                         go on with the latest conversation of this folder
   hermes chat -r 20260105_1200 -q "and?"  go on with that one
+  hermes chat --model smollm2            talk to the small built-in model
   hermes chat -q "hello" --json          events for programs
 """
 
@@ -54,7 +58,9 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     question = _question(wishes)
     with SessionDB(keeper=keep_facts) as db:
         person = Person(out, is_there=sys.stdin.isatty() and not wishes.json)
-        desk = Desk(db, person, Wish(_session(db, wishes), wishes.model, wishes.source))
+        wish = Wish(_session(db, wishes), wishes.model, wishes.source)
+        desk = _desk(db, person, wish, out)
+        _warn_of_toy(desk, out, is_json=wishes.json)
         ending = Ending(desk)
         speaker = Speaker(desk, out, as_json=wishes.json)
         try:
@@ -65,6 +71,34 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
             return converse(desk, speaker, ending, out)
         finally:
             ending.finish(out, is_told=question is None)
+
+
+def _desk(db: SessionDB, person: Person, wish: Wish, out: Output) -> Desk:
+    """The desk; with no model at all, whoever sits at the terminal is offered the small one."""
+    try:
+        return Desk(db, person, wish)
+    except NoModelError:
+        if not (sys.stdin.isatty() and out.is_watched):
+            raise
+        from hermes_cli.commands import models  # noqa: PLC0415 - once in a lifetime
+
+        out.note("No model is set up yet; `hermes setup` chooses one, with a key or without.")
+        size = f"{built_in.DOWNLOAD_MB} MB"
+        question = f"Fetch the small built-in one now ({size}, a toy, but it talks)?"
+        if not confirm(question, out, is_sure=False):
+            raise
+        models.fetch(out)
+    return Desk(db, person, wish)
+
+
+def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
+    """Say once in a conversation that the built-in model is no real one."""
+    if desk.agent.model != built_in.NAME or desk.exists:
+        return
+    if is_json:
+        out.json_line(as_json(Notice(built_in.TOY)))
+    else:
+        out.note(built_in.TOY)
 
 
 def _question(wishes: argparse.Namespace) -> str | None:
