@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.local.built_in import NAME as BUILT_IN
+from hermes_agent.local.built_in import BuiltIn
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,8 +28,9 @@ class LocalServer(NamedTuple):
     base_url: str
 
 
+OLLAMA_PORT: Final = 11434
 LOCAL_SERVERS: Final = (
-    LocalServer("Ollama", "http://127.0.0.1:11434/v1"),
+    LocalServer("Ollama", f"http://127.0.0.1:{OLLAMA_PORT}/v1"),
     LocalServer("llama-server", "http://127.0.0.1:8080/v1"),
     LocalServer("LM Studio", "http://127.0.0.1:1234/v1"),
 )
@@ -59,6 +63,10 @@ class Choice(NamedTuple):
             )
 
             return ScriptedProvider(Script.load(Path(self.model)), window=self.window or WINDOW)
+        if self.api == "local":
+            from hermes_agent.providers import local  # noqa: PLC0415 - one of several
+
+            return local.LocalModel(window=self.window or local.WINDOW)
         from hermes_agent.providers.openai_compatible import (  # noqa: PLC0415 - one of several
             OpenAICompatible,
         )
@@ -89,17 +97,27 @@ def key_for(settings: Settings, api: str, base_url: str) -> str:
     own = settings.get_secret("llm.key")
     if own:
         return own
+    name = key_name(api, base_url)
+    return (settings.get_secret(name) if name else None) or ""
+
+
+def key_name(api: str, base_url: str) -> str:
+    """The setting that keeps the key for an address; empty where none is needed."""
+    if api in {"local", "script"}:
+        return ""
     if api == "anthropic":
-        return settings.get_secret("keys.anthropic") or ""
+        return "keys.anthropic"
     if "openrouter.ai" in base_url:
-        return settings.get_secret("keys.openrouter") or ""
+        return "keys.openrouter"
     if not base_url or "api.openai.com" in base_url:
-        return settings.get_secret("keys.openai") or ""
-    return ""
+        return "keys.openai"
+    return "llm.key"
 
 
 def named(settings: Settings, name: str, current: Choice | None) -> Choice:
-    """Another model by name: `anthropic:NAME`, `openrouter:NAME`, `URL#NAME`, or plain."""
+    """Another model by name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or plain."""
+    if name == BUILT_IN:
+        return Choice("local", BUILT_IN)
     prefix, separator, rest = name.partition(":")
     if name.startswith(("http://", "https://")):
         base_url, _, model = name.partition("#")
@@ -115,7 +133,7 @@ def named(settings: Settings, name: str, current: Choice | None) -> Choice:
     if separator and prefix in known:
         api, base_url = known[prefix]
         return Choice(api, rest, base_url, key_for(settings, api, base_url))
-    if current is None:
+    if current is None or current.api == "local":
         raise ConfigError(
             f"there is no provider for {name!r} yet; name one, for example anthropic:{name}, "
             "or run `hermes setup`"
@@ -124,15 +142,36 @@ def named(settings: Settings, name: str, current: Choice | None) -> Choice:
 
 
 def found_here() -> Choice | None:
-    """A model that a program on this machine serves; the first one it lists."""
-    import httpx2  # noqa: PLC0415 - only when nothing was chosen
-
-    for server in LOCAL_SERVERS:
-        try:
-            answer = httpx2.get(f"{server.base_url}/models", timeout=0.5)
-            models = [one["id"] for one in answer.json()["data"]]
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
-            continue
+    """A model on this machine: the first that a program here serves, else the built-in one."""
+    for server in local_servers():
+        models = served(server)
         if models:
             return Choice("openai", models[0], server.base_url)
-    return None
+    return Choice("local", BUILT_IN) if BuiltIn.of_home().is_here else None
+
+
+def local_servers() -> list[LocalServer]:
+    """Where programs on this machine serve models; OLLAMA_HOST moves Ollama, as it does there."""
+    moved = os.environ.get("OLLAMA_HOST", "").strip()
+    if not moved:
+        return list(LOCAL_SERVERS)
+    return [LocalServer("Ollama", _ollama_url(moved)), *LOCAL_SERVERS[1:]]
+
+
+def _ollama_url(host: str) -> str:
+    """An address to ask at, from what Ollama listens on."""
+    scheme, separator, rest = host.rpartition("://")
+    name, _, port = rest.rstrip("/").partition(":")
+    name = "127.0.0.1" if name in {"", "0.0.0.0"} else name  # noqa: S104 - compared, not bound
+    return f"{scheme if separator else 'http'}://{name}:{port or OLLAMA_PORT}/v1"
+
+
+def served(server: LocalServer) -> list[str]:
+    """The models that a program on this machine offers; none when it does not run."""
+    import httpx2  # noqa: PLC0415 - only when somebody looks for servers
+
+    try:
+        answer = httpx2.get(f"{server.base_url}/models", timeout=0.5)
+        return [str(one["id"]) for one in answer.json()["data"]]
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
+        return []

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from hermes_agent.local.built_in import BuiltIn
     from hermes_agent.messages import Message, Request
 
-PROMPT: Final = "You are Hermes, a friendly assistant. Answer briefly, in plain sentences."
+PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
 MOST_TOKENS: Final = 512  # left alone, a model this small may never stop
+BATCH: Final = 128  # tokens read between two looks at whether to stop
+CLOSE_SECONDS: Final = 10.0
 SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
 SPOKEN: Final = ("user", "assistant")
 FETCH: Final = "Fetch it with `hermes models get smollm2`."
@@ -80,8 +82,13 @@ class LocalModel:
             answer.is_unwanted = True
 
     def close(self) -> None:
-        """Let go of the weights; a request that still runs keeps them until it ends."""
-        self._engine = None
+        """Let go of the weights, when the engine has seen that nobody listens any more.
+
+        A process must not end while the engine still calls into it.
+        """
+        if self._lock.acquire(timeout=CLOSE_SECONDS):
+            self._engine = None
+            self._lock.release()
 
     def _answer(self, request: Request, answer: _Answer) -> None:
         if not self._home.is_here:
@@ -93,6 +100,7 @@ class LocalModel:
             "messages": spoken(request.messages),
             "stream": True,
             "stream_options": {"include_usage": True},
+            "return_progress": True,  # the engine calls, and can be stopped, while it reads
             "max_tokens": min(request.max_tokens or MOST_TOKENS, MOST_TOKENS),
             **SAMPLING,
         }
@@ -115,6 +123,7 @@ def load(home: BuiltIn, window: int) -> Any:
     wanted = engine.CommonParams()
     wanted.model.path = str(home.weights())
     wanted.n_ctx = window
+    wanted.n_batch = BATCH
     wanted.n_gpu_layers = 0
     wanted.warmup = False
     wanted.verbosity = -1
@@ -210,6 +219,6 @@ def _refusal(error: Any) -> Failed:
         return Failed(
             FailureKind.CONTEXT,
             f"The conversation is longer than the built-in model can read ({WINDOW:,} tokens).",
-            "Begin another one, or choose another model with `hermes setup`.",
+            "Shorten it with /compress, or choose another model with `hermes setup`.",
         )
     return Failed(FailureKind.BROKEN, f"The built-in model: {found.get('message')}")
