@@ -66,6 +66,17 @@ def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
     assert [text for _, text in said()] == ["hello", "First answer.", "and?", "Second answer."]
 
 
+def test_what_a_conversation_has_earned_is_told_at_its_end(server: ScriptServer) -> None:
+    child = talk(server)
+    child.sendline("hello")
+    child.expect("First answer.")
+    child.sendline("/quit")
+    child.expect("achievement")
+    child.expect("First Words")
+    child.expect(pexpect.EOF)
+    child.close()
+
+
 def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
     child = talk(server)
     child.sendline("/titel")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import slash
 from hermes_cli.commands import history
+from hermes_core.config_file import ConfigFile
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, run_all
 from hermes_core.paths import hermes_home
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_cli.speaking import Speaker
 
 TWICE_SECONDS: Final = 2.0
+FEW_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
 
@@ -76,6 +78,24 @@ def _next(lines: Any, ending: Ending) -> str | None:
         except KeyboardInterrupt:
             if ending.is_second_interrupt():
                 return None
+
+
+def tell_news(desk: Desk, out: Output) -> None:
+    """A line about what was earned, on a terminal, where that takes no time."""
+    if not out.is_watched:
+        return
+    from hermes_cli import achievements, notices  # noqa: PLC0415 - only on a terminal
+    from hermes_cli.commands.achievement_look import looking  # noqa: PLC0415 - as above
+
+    settings = ConfigFile.of_home().settings()
+    if not (achievements.is_enabled() and settings.get_bool("achievements.notify")):
+        return
+    is_first = achievements.service().current() is None
+    if is_first and desk.db.session_count() > FEW_SESSIONS:
+        return  # a first scan that would keep somebody waiting
+    with looking(out) as look:
+        if look.news["count"]:
+            out.note(notices.notice_of({**look.news, "is_first_scan": False}))
 
 
 class Ending:
@@ -137,12 +157,13 @@ class Ending:
     def finish(self, out: Output, *, is_told: bool) -> None:
         """Stop what runs, end the conversation's row, tell plugins."""
         existed = self._desk.exists
-        run_all(
-            [
-                Step("leave the conversation", lambda: self._desk.leave("cli_close")),
-                Step("tell plugins", lambda: history.announce(self._desk.db)),
-            ]
-        )
+        steps = [
+            Step("leave the conversation", lambda: self._desk.leave("cli_close")),
+            Step("tell plugins", lambda: history.announce(self._desk.db)),
+        ]
+        if is_told and existed and not self.is_asked_to_leave:
+            steps.append(Step("tell of achievements", lambda: tell_news(self._desk, out)))
+        run_all(steps)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if is_told and existed:

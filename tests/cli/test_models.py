@@ -1,0 +1,203 @@
+"""`hermes models`: what there is, what answers, and the built-in model end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+
+from hermes_agent.local.built_in import TOY
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_state import SessionDB
+from support.built_in_model import built_in_model
+from support.command_line import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+SETTINGS = ("LLM_API", "LLM_MODEL", "LLM_BASE_URL", "LLM_KEY")
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*(f"HERMES_{one}" for one in SETTINGS), *KEYS):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptServer]:
+    with ScriptServer(Script.parse("steps: [{say: Hello there.}, {fail: {status: 401}}]")) as one:
+        yield one
+
+
+@pytest.fixture
+def fetched(hermes_home: Path) -> None:
+    """The built-in model in the home of the test, without fetching it again."""
+    (hermes_home / "models").symlink_to(built_in_model().folder.parent)
+
+
+def ollama(server: ScriptServer) -> dict[str, str]:
+    return {"OLLAMA_HOST": server.base_url.removeprefix("http://").removesuffix("/v1")}
+
+
+def listed(hermes: Hermes, **environment: str) -> dict[str, Any]:
+    done = hermes("models", "list", "--json", **environment)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_with_nothing_at_all_the_list_says_what_to_do(hermes: Hermes) -> None:
+    done = hermes("models", "list")
+    assert done.code == 0
+    assert "hermes models get smollm2" in done.out
+    assert "hermes setup" in done.err
+
+
+def test_servers_on_this_machine_are_listed(hermes: Hermes, server: ScriptServer) -> None:
+    (found,) = listed(hermes, **ollama(server))["servers"]
+    assert found == {"name": "Ollama", "base_url": server.base_url, "models": ["scripted"]}
+    assert f"{server.base_url}#scripted" in hermes("models", "list", **ollama(server)).out
+
+
+def test_a_model_that_is_used_answers(hermes: Hermes, server: ScriptServer) -> None:
+    assert hermes("models", "use", f"{server.base_url}#scripted").code == 0
+    chosen = listed(hermes)["chosen"]
+    assert (chosen["model"], chosen["base_url"]) == ("scripted", server.base_url)
+    assert hermes("chat", "-q", "hi").out == "Hello there.\n"
+
+
+def test_a_plain_name_is_one_of_the_server_on_this_machine(
+    hermes: Hermes, server: ScriptServer
+) -> None:
+    assert hermes("models", "use", "other", **ollama(server)).code == 0
+    chosen = listed(hermes)["chosen"]
+    assert (chosen["model"], chosen["base_url"]) == ("other", server.base_url)
+
+
+def test_a_key_is_never_shown_and_goes_when_the_address_changes(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    hermes("models", "use", "http://127.0.0.1:9/v1#one")
+    hermes("config", "set", "llm.key", "secret-word")
+    assert listed(hermes)["chosen"]["has_key"]
+    assert "secret-word" not in hermes("models", "list", "--json").out
+    done = hermes("models", "use", "anthropic:two")
+    assert "llm.key" in done.err
+    assert "hermes setup" in done.err
+    assert "secret-word" not in (hermes_home / ".env").read_text()
+    assert not listed(hermes)["chosen"]["has_key"]
+
+
+def test_a_test_says_how_long_it_took_or_what_is_wrong(
+    hermes: Hermes, server: ScriptServer
+) -> None:
+    name = f"{server.base_url}#scripted"
+    done = hermes("models", "test", name)
+    assert done.code == 0
+    assert "Hello there." in done.out
+    assert " s: " in done.out
+    refused = hermes("models", "test", name)
+    assert (refused.code, refused.out) == (1, "")
+    assert "hermes setup" in refused.err
+    nobody = hermes("models", "test", "http://127.0.0.1:9/v1#x")
+    assert nobody.code == 1
+    assert "Nothing answers" in nobody.err
+
+
+def test_the_built_in_model_can_be_used_before_it_is_here(hermes: Hermes) -> None:
+    done = hermes("models", "use", "smollm2")
+    assert done.code == 0
+    assert "hermes models get smollm2" in done.err
+    asked = hermes("chat", "-q", "hi")
+    assert asked.code == 1
+    assert "hermes models get smollm2" in asked.err
+
+
+@pytest.mark.usefixtures("fetched")
+def test_the_built_in_model_answers_without_any_setting(hermes: Hermes) -> None:
+    assert listed(hermes)["built_in"]["is_here"]
+    done = hermes("chat", "-q", "hello")
+    assert done.code == 0, done.err
+    assert done.out.strip()
+    assert done.err.count(TOY) == 1
+    again = hermes("chat", "-c", "-q", "hello")
+    assert again.code == 0
+    assert TOY not in again.err
+
+
+@pytest.mark.usefixtures("fetched")
+def test_a_server_on_this_machine_comes_before_the_built_in_model(
+    hermes: Hermes, server: ScriptServer
+) -> None:
+    assert hermes("chat", "-q", "hi", **ollama(server)).out == "Hello there.\n"
+
+
+@pytest.mark.usefixtures("fetched")
+def test_the_built_in_model_can_be_tested_and_is_not_fetched_twice(hermes: Hermes) -> None:
+    assert hermes("models", "test", "smollm2").code == 0
+    done = hermes("models", "get", "smollm2")
+    assert done.code == 0
+    assert "already" in done.out
+    assert TOY in done.out
+
+
+@pytest.mark.usefixtures("fetched")
+def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
+    words = command("chat", "-q", "Tell me a very long story about the sea.")
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    shown = os.read(process.stdout.fileno(), 10)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    with SessionDB(is_recovering=False) as db:
+        (row,) = db.list_sessions_rich(limit=1)
+        last = db.get_messages(row["id"])[-1]
+    assert last["content"].strip() == (shown + out).decode().strip()
+    assert last["finish_reason"] == "interrupted"
+
+
+def on_terminal(*arguments: str, **environment: str) -> pexpect.spawn[str]:
+    program, *rest = command(*arguments)
+    env: Any = {**os.environ, "TERM": "dumb", **environment}
+    return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=30)
+
+
+def ended(child: pexpect.spawn[str]) -> int | None:
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus
+
+
+def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
+    child = on_terminal("chat", "-q", "hi")
+    child.expect("Fetch the small built-in one now")
+    child.sendline("n")
+    child.expect("hermes setup")
+    assert ended(child) == 2
+
+
+def test_the_offer_is_carried_out(hermes_home: Path) -> None:
+    model = built_in_model()
+    child = on_terminal("chat", "-q", "hello")
+    child.expect("Fetch the small built-in one now")
+    (hermes_home / "models").symlink_to(model.folder.parent)  # as if it had been fetched
+    child.sendline("y")
+    child.expect("was here already")
+    child.expect("toy brain")
+    assert ended(child) == 0
