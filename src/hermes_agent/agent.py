@@ -13,6 +13,7 @@ from hermes_agent.cancel import Cancel
 from hermes_agent.compaction import compact, is_due
 from hermes_agent.events import Failed, Notice, TextDelta, TurnEnd, TurnFinished, UsageReport
 from hermes_agent.hearing import Hearing, Who, nobody
+from hermes_agent.heartbeat import beating
 from hermes_agent.keeping import Keeping
 from hermes_agent.messages import Usage
 from hermes_agent.toolbox import no_guard
@@ -116,16 +117,17 @@ class AIAgent:
         last_usage = Usage()
         try:
             turn = Turn(turn_id, self._means(hearing), lease)
-            for event in turn.run(content, is_first=is_new, **fields):
-                if isinstance(event, TurnFinished):
-                    finished = event
-                    self._session_messages = list(turn.messages)
-                else:
-                    if isinstance(event, UsageReport):
-                        last_usage = event.request
-                    yield event
-            if finished is not None and finished.end is TurnEnd.COMPLETE:
-                yield from self._make_room(last_usage)
+            with beating(lambda: self.keeping.renew_turn(lease), self._lose_turn):
+                for event in turn.run(content, is_first=is_new, **fields):
+                    if isinstance(event, TurnFinished):
+                        finished = event
+                        self._session_messages = list(turn.messages)
+                    else:
+                        if isinstance(event, UsageReport):
+                            last_usage = event.request
+                        yield event
+                if finished is not None and finished.end is TurnEnd.COMPLETE:
+                    yield from self._make_room(last_usage)
         finally:
             self.keeping.give_turn_back(lease)
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
@@ -150,6 +152,10 @@ class AIAgent:
             yield Notice(f"The conversation is long, and could not be summed up: {result}")
         elif result.summary:
             yield Notice("Older messages were summed up to make room; the history keeps them all.")
+
+    def _lose_turn(self) -> None:
+        """Another process has taken the conversation over: this one stops."""
+        self.interrupt("taken over by another process")
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """Stop the running turn; what was shown is kept."""

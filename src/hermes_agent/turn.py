@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from hermes_state.leases import Lease
 
 MOST_REQUESTS: Final = 90
-RENEW_SECONDS: Final = 20.0
 OUT_OF_REQUESTS: Final = (
     "You have used all the steps of this turn. Say what you found and what is left to do; "
     "do not call tools."
@@ -76,7 +75,6 @@ class Turn:
         self._lease = lease
         self.messages: list[Message] = []
         self._usage = Usage()
-        self._renewed_at = time.monotonic()
         self._added = ""
 
     def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
@@ -95,7 +93,6 @@ class Turn:
 
     def _loop(self) -> Generator[Event, None, TurnFinished]:
         for number in range(1, MOST_REQUESTS + 1):
-            self._renew()
             tools = self._means.toolbox.schemas() if number < MOST_REQUESTS else []
             answer = yield from self._ask(tools, number)
             if isinstance(answer, Failed):
@@ -251,12 +248,6 @@ class Turn:
             row_id = self._means.keeping.say(text, self._lease)
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
-
-    def _renew(self) -> None:
-        now = time.monotonic()
-        if now - self._renewed_at >= RENEW_SECONDS:
-            self._renewed_at = now
-            self._means.keeping.renew_turn(self._lease)
 
 
 def _assistant(reply: Reply) -> Message:

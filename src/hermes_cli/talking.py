@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.agent import AIAgent
 from hermes_agent.approvals.deciding import MODES, Approvals
+from hermes_agent.delegating import NOT_FOR_CHILDREN, Delegating
 from hermes_agent.guarding import Guarding
 from hermes_agent.prompt import system_prompt
 from hermes_agent.providers import choosing
@@ -67,18 +68,40 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     cwd = (wish.cwd or Path.cwd()).resolve()
     row = db.get_session(wish.session_id) if wish.session_id else None
     jobs, memory = Jobs(environment=_without_secrets()), MemoryFiles()
+    tools = standard_tools(jobs, memory, db)
+    shared: dict[str, Any] = {
+        "platform": wish.platform,
+        "cwd": cwd,
+        "announce": announce,
+        "guard": Guarding(Approvals(_mode(settings)), announce, wish.platform),
+    }
+
+    def patient() -> Patient:
+        return Patient([choice.provider() for choice in chain(settings, wish.model)])
+
+    def child(parent_id: str) -> AIAgent:
+        """The agent of a sub-agent's conversation; nobody can be asked in it."""
+        return AIAgent(
+            db,
+            patient(),
+            Toolbox(tool for tool in tools if tool.name not in NOT_FOR_CHILDREN),
+            source="subagent",
+            system_prompt=system_prompt(cwd),
+            parent_session_id=parent_id,
+            model_config={"_delegate_from": parent_id},
+            **shared,
+        )
+
+    delegating = Delegating(child, db.end_session, announce)
     agent = AIAgent(
         db,
-        Patient([choice.provider() for choice in chain(settings, wish.model)]),
-        Toolbox(standard_tools(jobs, memory, db)),
+        patient(),
+        Toolbox([*tools, delegating.tool()]),
         session_id=wish.session_id,
-        platform=wish.platform,
         source=wish.source,
-        cwd=cwd,
         system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory),
         asks=asks,
-        announce=announce,
-        guard=Guarding(Approvals(_mode(settings)), announce, wish.platform),
+        **shared,
     )
     return Talk(agent, jobs)
 

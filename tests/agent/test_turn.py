@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
@@ -12,8 +13,9 @@ import pytest
 from agent.conftest import of_kind
 from hermes_agent import events
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
+from hermes_agent.heartbeat import beating
 from hermes_agent.tools.base import Tool, answer, failure
-from hermes_core.errors import LeaseTakenError
+from hermes_core.errors import LeaseLostError, LeaseTakenError
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -255,6 +257,36 @@ def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
         list(other.turn("me too"))
     list(turn)
     assert list(other.turn("now"))[-1].end is TurnEnd.COMPLETE
+
+
+def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+    renewed: list[float] = []
+    renew = scene.db.renew_turn
+    monkeypatch.setattr(
+        scene.db, "renew_turn", lambda lease: (renewed.append(time.time()), renew(lease))
+    )
+
+    def slow(_arguments: Any, _context: Any) -> str:
+        time.sleep(0.4)
+        return answer()
+
+    agent = scene.agent("steps: [{calls: [{name: slow}]}, {say: Done.}]", tool("slow", slow))
+    list(agent.turn("go"))
+    assert len(renewed) >= 3
+
+
+def test_a_turn_that_another_process_took_over_stops(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+
+    def lost(_lease: Any) -> None:
+        raise LeaseLostError("taken over")
+
+    monkeypatch.setattr(scene.db, "renew_turn", lost)
+    agent = scene.agent("steps: [{say: one two three four five six, pause: 0.2}]")
+    assert list(agent.turn("count"))[-1].end is TurnEnd.INTERRUPTED
 
 
 def test_tokens_are_counted_also_of_answers_that_were_cut(scene: Scene) -> None:

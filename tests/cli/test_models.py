@@ -9,7 +9,6 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
-import pexpect
 import pytest
 
 from hermes_agent.local.built_in import TOY
@@ -18,6 +17,7 @@ from hermes_agent.providers.script_server import ScriptServer
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
+from support.terminal import ended, on_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,18 +170,6 @@ def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
         last = db.get_messages(row["id"])[-1]
     assert last["content"].strip() == (shown + out).decode().strip()
     assert last["finish_reason"] == "interrupted"
-
-
-def on_terminal(*arguments: str, **environment: str) -> pexpect.spawn[str]:
-    program, *rest = command(*arguments)
-    env: Any = {**os.environ, "TERM": "dumb", **environment}
-    return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=30)
-
-
-def ended(child: pexpect.spawn[str]) -> int | None:
-    child.expect(pexpect.EOF)
-    child.close()
-    return child.exitstatus
 
 
 def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:

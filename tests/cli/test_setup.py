@@ -2,21 +2,172 @@
 
 from __future__ import annotations
 
+import io
 import re
-from typing import TYPE_CHECKING, Any
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
 
-from cli.test_models import ended, listed, on_terminal
 from hermes_agent.providers.script import Script
 from hermes_agent.providers.script_server import ScriptServer
 from support.built_in_model import built_in_model
+from support.terminal import ended, on_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
+
+    import pexpect
 
     from support.command_line import Hermes
 
 SECRET = "sk-nobody-sees-this"
+MENU = r"Number \[1-\d+\]: "
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("API", "MODEL", "BASE_URL", "KEY"):
+        monkeypatch.delenv(f"HERMES_LLM_{name}", raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptServer]:
+    with ScriptServer(Script.parse("steps: [{say: Hello there.}, {say: Again.}]")) as one:
+        yield one
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """An address that takes no key."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_arguments: object) -> None:
+            """Nobody reads these."""
+
+    with HTTPServer(("127.0.0.1", 0), Refusing) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_address[1]}/v1"
+        served.shutdown()
+
+
+def choose(child: pexpect.spawn[str], words: str) -> None:
+    """Pick the line of the menu that has these words."""
+    child.expect(MENU)
+    found = re.search(rf"(\d+)\. [^\n]*{words}", child.before or "")
+    assert found, child.before
+    child.sendline(found.group(1))
+
+
+def written(home: Path) -> str:
+    files = (home / "config.yaml", home / ".env")
+    return "".join(one.read_text() for one in files if one.exists())
+
+
+def test_an_address_with_a_key_is_tried_and_kept(
+    hermes: Hermes, server: ScriptServer, hermes_home: Path
+) -> None:
+    child = on_terminal("setup")
+    child.logfile_read = shown = io.StringIO()
+    choose(child, "another address")
+    child.expect("Address")
+    child.sendline(server.base_url)
+    child.expect("not shown: ")
+    child.sendline(SECRET)
+    child.expect("1. scripted")
+    child.expect("Model, number or name")
+    child.sendline("")
+    child.expect("It answered in .*: Hello there.")
+    assert ended(child) == 0
+    assert SECRET not in shown.getvalue()
+    assert SECRET in (hermes_home / ".env").read_text()
+    assert SECRET not in (hermes_home / "config.yaml").read_text()
+    assert hermes("chat", "-q", "hi").out == "Again.\n"
+
+
+def test_a_server_on_this_machine_is_offered(server: ScriptServer, hermes_home: Path) -> None:
+    host = server.base_url.removeprefix("http://").removesuffix("/v1")
+    child = on_terminal("setup", OLLAMA_HOST=host)
+    choose(child, "Ollama")
+    child.expect("Model, number or name")
+    child.sendline("1")
+    child.expect("Done: scripted")
+    assert ended(child) == 0
+    assert server.base_url in written(hermes_home)
+
+
+def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Path) -> None:
+    child = on_terminal("setup")
+    choose(child, "another address")
+    child.expect("Address")
+    child.sendline("no address")
+    child.expect("begins with http")
+    child.sendline(refusing)
+    for _ in range(3):
+        child.expect("not shown: ")
+        child.sendline("wrong")
+        child.expect("The key was refused")
+    assert ended(child) == 2
+    assert written(hermes_home) == ""
+
+
+def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
+    with ScriptServer(Script.parse("steps: [{fail: {status: 402}}]")) as server:
+        child = on_terminal("setup")
+        choose(child, "another address")
+        child.expect("Address")
+        child.sendline(server.base_url)
+        child.expect("not shown: ")
+        child.sendline("")
+        child.expect("Model, number or name")
+        child.sendline("a-name")
+        child.expect("no credit")
+        child.expect("Keep it all the same")
+        child.sendline("")
+        assert ended(child) == 1
+    assert written(hermes_home) == ""
+
+
+def test_nobody_there_changes_nothing(hermes_home: Path) -> None:
+    child = on_terminal("setup")
+    choose(child, "another address")
+    child.expect("Address")
+    child.sendline("http://127.0.0.1:9/v1")
+    child.expect("not shown: ")
+    child.sendline("")
+    child.expect("Nothing answers")
+    assert ended(child) == 2
+    assert written(hermes_home) == ""
+
+
+@pytest.mark.parametrize(("key", "code"), [("\x04", 2), ("\x03", 130)])
+def test_leaving_changes_nothing(key: str, code: int, hermes_home: Path) -> None:
+    child = on_terminal("setup")
+    child.expect(MENU)
+    child.send(key)
+    assert ended(child) == code
+    assert written(hermes_home) == ""
+
+
+def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> None:
+    (hermes_home / "models").symlink_to(built_in_model().folder.parent)
+    child = on_terminal("setup")
+    choose(child, "the built-in model")
+    child.expect("toy brain")
+    child.expect("Done: smollm2")
+    assert ended(child) == 0
+    assert "smollm2" in hermes("models", "list").out.splitlines()[1]
+
+
+def test_without_a_terminal_it_says_what_to_set(hermes: Hermes) -> None:
+    done = hermes("setup")
+    assert done.code == 2
+    assert "ANTHROPIC_API_KEY" in done.out
+    assert "hermes models use" in done.out

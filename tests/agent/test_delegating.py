@@ -1,0 +1,86 @@
+"""Sub-agents: real conversations of their own, heard of by plugins, told apart in the history."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.delegating import Delegating
+from hermes_agent.events import ToolFinished
+from hermes_agent.providers.openai_compatible import OpenAICompatible
+
+if TYPE_CHECKING:
+    from agent.conftest import Scene
+    from hermes_agent.agent import AIAgent
+
+
+def parent(scene: Scene, calls: str, children: str) -> AIAgent:
+    own = OpenAICompatible("m", scene.server(f"steps: [{calls}, {{say: Done.}}]").base_url)
+    theirs = scene.server(f"steps: {children}")
+
+    def child(parent_id: str) -> AIAgent:
+        return scene.with_providers(
+            [OpenAICompatible("m", theirs.base_url)],
+            source="subagent",
+            parent_session_id=parent_id,
+            model_config={"_delegate_from": parent_id},
+        )
+
+    delegating = Delegating(child, scene.db.end_session, scene.announce)
+    return scene.with_providers([own], delegating.tool())
+
+
+def results(agent: AIAgent) -> Any:
+    found = [event for event in agent.turn("go") if isinstance(event, ToolFinished)]
+    return json.loads(found[0].result)
+
+
+TWO = "{calls: [{name: delegate_task, arguments: {tasks: [{goal: one}, {goal: two}]}}]}"
+
+
+def test_tasks_are_done_in_conversations_of_their_own(scene: Scene) -> None:
+    agent = parent(scene, TWO, "[{say: Report A}, {say: Report B}]")
+    found = results(agent)["results"]
+    assert {one["report"] for one in found} == {"Report A", "Report B"}
+    assert {one["status"] for one in found} == {"completed"}
+    for one in found:
+        row = scene.db.get_session(one["session_id"])
+        assert row is not None
+        assert row["parent_session_id"] == agent.session_id
+        assert row["end_reason"] == "agent_close"
+        assert [m["content"] for m in scene.db.get_messages(one["session_id"])] == [
+            one["goal"],
+            one["report"],
+        ]
+    listed = [row["id"] for row in scene.db.list_sessions_rich(limit=-1)]
+    assert listed == [agent.session_id]
+
+
+def test_plugins_hear_of_their_beginning_and_end(scene: Scene) -> None:
+    agent = parent(scene, TWO, "[{say: A}, {say: B}]")
+    results(agent)
+    started = [facts for name, facts in scene.heard if name == "subagent_start"]
+    stopped = [facts for name, facts in scene.heard if name == "subagent_stop"]
+    assert {one["child_goal"] for one in started} == {"one", "two"}
+    assert {one["child_session_id"] for one in started} == {
+        one["child_session_id"] for one in stopped
+    }
+    assert all(one["child_status"] == "complete" for one in stopped)
+
+
+def test_a_sub_agent_that_fails_is_a_result_like_any_other(scene: Scene) -> None:
+    one = "{calls: [{name: delegate_task, arguments: {goal: one}}]}"
+    found = results(parent(scene, one, "[{fail: {status: 401}}]"))["results"][0]
+    assert found["status"] == "failed"
+    assert "key was refused" in found["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["{}", "{tasks: []}", "{tasks: [{}]}", "{tasks: [{goal: a}, {goal: b}, {goal: c}, {goal: d}]}"],
+)
+def test_bad_tasks_are_refused_in_words(scene: Scene, arguments: str) -> None:
+    call = f"{{calls: [{{name: delegate_task, arguments: {arguments}}}]}}"
+    assert results(parent(scene, call, "[{say: A}]"))["error"]

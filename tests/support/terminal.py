@@ -1,0 +1,24 @@
+"""`hermes` on a pseudo-terminal, for questions that are asked and answered."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pexpect
+
+from support.command_line import command
+
+
+def on_terminal(*arguments: str, **environment: str) -> pexpect.spawn[str]:
+    """Start `hermes` where somebody can type."""
+    program, *rest = command(*arguments)
+    env: Any = {**os.environ, "TERM": "dumb", **environment}
+    return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=30)
+
+
+def ended(child: pexpect.spawn[str]) -> int | None:
+    """Wait for the end; the exit code."""
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus
