@@ -79,6 +79,7 @@ class AIAgent:
         self._guard = guard
         self._on_finalize = on_finalize
         self._session_messages: list[Message] | None = None
+        self.has_announced_end = False
         self._cancel = Cancel()
         self._steering: list[str] = []
         self._lock = threading.Lock()
@@ -107,6 +108,7 @@ class AIAgent:
     def turn(self, content: Any, **fields: Any) -> Iterator[Event]:
         """Say something; the events of the turn, the last of which is TurnFinished."""
         self._cancel = Cancel()
+        self.has_announced_end = False
         is_new = self.keeping.begin()
         turn_id = self._store.ids.new()
         hearing = Hearing(self._announce, self._who(turn_id))
@@ -133,6 +135,7 @@ class AIAgent:
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
             hearing.turn_ends(completed=is_complete, interrupted=is_stopped)
+            self.has_announced_end = True
         if finished is not None:
             yield finished
 

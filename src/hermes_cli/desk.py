@@ -88,6 +88,10 @@ class Desk:
             self.db.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
 
+    def stop(self) -> None:
+        """Stop everything that runs for the conversation; its row stays as it is."""
+        self._talk.close()
+
     def leave(self, reason: str) -> None:
         """Get up: whatever runs is stopped, the conversation's row is ended."""
         self._leave(reason)

@@ -67,6 +67,8 @@ def _last_words(agent: Any, history: list[dict[str, Any]]) -> list[Step]:
 
 
 def _announce(agent: Any) -> None:
+    if getattr(agent, "has_announced_end", False) is True:
+        return  # its last turn has ended, and that was heard
     plugins.invoke_hook(
         "on_session_end",
         session_id=agent.session_id,

@@ -1,0 +1,89 @@
+"""The server on standard input and output: `python -m tui_gateway.entry`.
+
+Standard output is for frames alone. Signals, the end of input and an orderly request all
+end in the same way: every conversation is finalised, then the process leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli import log_file
+from hermes_state import driver
+from tui_gateway.frames import LONGEST
+
+if TYPE_CHECKING:
+    from tui_gateway.dispatcher import Dispatcher
+
+PIECE: Final = 65536
+
+
+def main() -> int:
+    """Serve until somebody says otherwise."""
+    driver.install()
+    log_file.install()
+    from tui_gateway import server  # noqa: PLC0415 - after our SQLite is in place
+    from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - as above
+
+    frames_out = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print disturbs nobody
+    with server._get_db() as db:  # noqa: SLF001 - the seam
+        dispatcher = Dispatcher(db, lambda data: _write_all(frames_out, data))
+        wake = _install(dispatcher)
+        dispatcher.greet()
+        _serve(dispatcher, wake)
+        dispatcher.close_all("tui_shutdown")
+    return 0
+
+
+def _install(dispatcher: Dispatcher) -> int:
+    """Signals only ask for the end; the loop is woken to see it."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client's Ctrl-C is its own affair
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: dispatcher.leave())
+    return ours
+
+
+def _serve(dispatcher: Dispatcher, wake: int) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+        selector.register(wake, selectors.EVENT_READ)
+        waiting = bytearray()
+        while not dispatcher.leaving.is_set():
+            for key, _ in selector.select(timeout=1.0):
+                data = os.read(key.fd, PIECE)
+                if key.fd != sys.stdin.fileno():
+                    continue
+                if not data:
+                    return  # the client is gone
+                waiting += data
+                _take_lines(dispatcher, waiting)
+
+
+def _take_lines(dispatcher: Dispatcher, waiting: bytearray) -> None:
+    while (end := waiting.find(b"\n")) >= 0:
+        line = bytes(waiting[:end])
+        del waiting[: end + 1]
+        dispatcher.take(line)
+        if dispatcher.leaving.is_set():
+            return
+    if len(waiting) > LONGEST:
+        dispatcher.take(bytes(waiting))  # answered with an error
+        waiting.clear()
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

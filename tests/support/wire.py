@@ -1,0 +1,88 @@
+"""The other end of the wire: a client of the real server process."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from typing import Any
+
+
+class Client:
+    """Starts the server, asks, and collects what comes back."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tui_gateway.entry"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(os.environ),
+        )
+        self._frames: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.events: list[dict[str, Any]] = []
+        self._number = 0
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._frames.put(json.loads(line))
+        self._frames.put(None)
+
+    def send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data + b"\n")
+        self.process.stdin.flush()
+
+    def next(self) -> dict[str, Any]:
+        frame = self._frames.get(timeout=60)
+        assert frame is not None, "the server is gone"
+        if frame.get("method") == "event":
+            self.events.append(frame["params"])
+        return frame
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """A request and its answer, whatever comes in between."""
+        self._number += 1
+        request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self.send(json.dumps(request).encode())
+        while True:
+            frame = self.next()
+            if frame.get("id") == self._number and "method" not in frame:
+                return frame
+
+    def call(self, method: str, **params: Any) -> Any:
+        answer = self.ask(method, **params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def until(self, kind: str) -> dict[str, Any]:
+        """Wait for an event of a kind; its payload."""
+        for event in self.events:
+            if event["type"] == kind:
+                self.events.remove(event)
+                return dict(event["payload"])
+        while True:
+            frame = self.next()
+            if frame.get("method") == "event" and frame["params"]["type"] == kind:
+                self.events.remove(frame["params"])
+                return dict(frame["params"]["payload"])
+
+    def shown_until(self, word: str) -> str:
+        """What was shown of an answer, up to a word."""
+        shown = ""
+        while word not in shown:
+            shown += self.until("message.delta")["text"]
+        return shown
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=30)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()

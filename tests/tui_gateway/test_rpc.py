@@ -1,0 +1,331 @@
+"""The terminal UI's server as its clients use it: a real process, a real model server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_state import SessionDB
+from support.plugin_folders import make_plugin
+from support.wire import Client
+from tui_gateway.dispatcher import Dispatcher
+from tui_gateway.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+LISTENER = """
+def register(ctx):
+    for name in ("on_session_start", "on_session_end", "on_session_finalize"):
+        def note(name=name, **facts):
+            with open({path!r}, "a") as file:
+                file.write(name + chr(10))
+        ctx.register_hook(name, note)
+"""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], str]]:
+    servers: list[ScriptServer] = []
+
+    def start(steps: str) -> str:
+        server = ScriptServer(Script.parse(f"steps: {steps}"))
+        server.__enter__()
+        servers.append(server)
+        return f"{server.base_url}#scripted"
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    found = Client()
+    yield found
+    found.close()
+
+
+def opened(client: Client, model: str, **more: Any) -> str:
+    return str(client.call("session.create", model=model, **more)["session_id"])
+
+
+def stored() -> list[dict[str, Any]]:
+    with SessionDB() as db:
+        row = db.list_sessions_rich(limit=1, order_by_last_active=True)[0]
+        return [dict(one) for one in db.get_messages(row["id"])]
+
+
+def end_reason() -> str:
+    with SessionDB() as db:
+        return str(db.list_sessions_rich(limit=1)[0]["end_reason"])
+
+
+def test_a_turn_from_beginning_to_end(client: Client, serve: Any) -> None:
+    assert "prompt.submit" in client.until("gateway.ready")["methods"]
+    live = opened(client, serve("[{say: Hello there., think: hm}]"))
+    assert client.call("prompt.submit", session_id=live, text="hi") == {"status": "streaming"}
+    done = client.until("message.complete")
+    assert (done["text"], done["status"]) == ("Hello there.", "complete")
+    kinds = [event["type"] for event in client.events]
+    assert kinds.index("message.start") < kinds.index("reasoning.delta")
+    assert kinds.index("reasoning.delta") < kinds.index("message.delta")
+    assert [row["content"] for row in stored()] == ["hi", "Hello there."]
+
+
+def test_tools_are_shown_while_they_run(client: Client, serve: Any, tmp_path: Path) -> None:
+    call = "{name: terminal, arguments: {command: echo working}}"
+    live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
+    client.call("prompt.submit", session_id=live, text="go")
+    assert client.until("tool.start")["context"] == "terminal echo working"
+    assert "working" in client.until("tool.complete")["result"]
+    assert client.until("message.complete")["text"] == "Done."
+
+
+def test_an_approval_is_asked_for_and_obeyed(client: Client, serve: Any, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    call = "{name: terminal, arguments: {command: rm -rf old}}"
+    live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
+    client.call("prompt.submit", session_id=live, text="clean")
+    asked = client.until("approval.request")
+    assert asked["command"] == "rm -rf old"
+    wrong = client.ask("approval.respond", session_id=live, choice="perhaps")
+    assert wrong["error"]["code"] == -32602
+    answer = {"session_id": live, "choice": "once", "request_id": asked["request_id"]}
+    assert client.call("approval.respond", **answer) == {"resolved": True}
+    client.until("message.complete")
+    assert not (tmp_path / "old").exists()
+
+
+def test_a_question_of_the_agent_reaches_the_person(client: Client, serve: Any) -> None:
+    call = "{name: clarify, arguments: {question: Tea or coffee?}}"
+    live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"))
+    client.call("prompt.submit", session_id=live, text="drink")
+    asked = client.until("clarify.request")
+    client.call("clarify.respond", session_id=live, answer="tea", request_id=asked["request_id"])
+    client.until("message.complete")
+    assert "tea" in stored()[2]["content"]
+
+
+def test_one_turn_at_a_time_and_an_interrupt_keeps_what_was_shown(
+    client: Client, serve: Any
+) -> None:
+    live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.1}}]"))
+    client.call("prompt.submit", session_id=live, text="count")
+    shown = client.shown_until("three")
+    busy = client.ask("prompt.submit", session_id=live, text="me too")
+    assert busy["error"]["code"] == 4009
+    assert client.call("session.interrupt", session_id=live) == {"interrupted": True}
+    assert client.until("message.complete")["status"] == "interrupted"
+    assert stored()[-1]["content"].startswith(shown.strip())
+
+
+def test_undo_redo_retry_branch_title_and_history(client: Client, serve: Any) -> None:
+    live = opened(client, serve("[{say: A1}, {say: A2}, {say: A3}]"))
+    for text in ("one", "two"):
+        client.call("prompt.submit", session_id=live, text=text)
+        client.until("message.complete")
+        wait_until_idle(client, live)
+    assert client.call("session.undo", session_id=live) == {"removed": 2}
+    assert client.call("session.redo", session_id=live) == {"restored": 2}
+    assert client.call("session.retry", session_id=live)["text"] == "two"
+    assert client.until("message.complete")["text"] == "A3"
+    wait_until_idle(client, live)
+    assert client.call("session.title", session_id=live, title="plan") == {"title": "plan"}
+    texts = [one["content"] for one in client.call("session.history", session_id=live)["messages"]]
+    assert texts == ["one", "A1", "two", "A3"]
+    branch = client.call("session.branch", session_id=live)
+    assert branch["parent"] != branch["stored_session_id"]
+    assert client.call("session.usage", session_id=live)["output"] >= 0
+    assert client.call("session.list")["sessions"]
+
+
+def wait_until_idle(client: Client, live: str) -> None:
+    while client.call("session.status", session_id=live)["running"]:
+        time.sleep(0.01)
+
+
+def test_a_stored_conversation_is_opened_again(client: Client, serve: Any) -> None:
+    model = serve("[{say: A1}, {say: A2}]")
+    live = opened(client, model)
+    client.call("prompt.submit", session_id=live, text="one")
+    client.until("message.complete")
+    wait_until_idle(client, live)
+    refused = client.ask("session.delete", session_id=stored()[0]["session_id"])
+    assert refused["error"]["code"] == 4023
+    assert client.call("session.close", session_id=live) == {"closed": True}
+    assert client.ask("session.history", session_id=live)["error"]["code"] == 4001
+    assert end_reason() == "tui_close"
+    found = client.call("session.most_recent")["session_id"]
+    again = client.call("session.resume", session_id=found, model=model)
+    assert [one["content"] for one in again["messages"]] == ["one", "A1"]
+    assert client.call("session.active_list")["sessions"][0]["session_id"] == again["session_id"]
+
+
+def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_path: Path) -> None:
+    live = opened(client, serve("[{say: A1}]"), cwd=str(tmp_path))
+    (tmp_path / "readme.md").touch()
+    names = [one["name"] for one in client.call("commands.catalog")["commands"]]
+    assert "/undo" in names
+    status = client.call("command.dispatch", session_id=live, name="/status")
+    assert "conversation" in status["output"]
+    assert client.ask("command.dispatch", session_id=live, name="nope")["error"]["code"] == 4018
+    assert client.call("complete.slash", text="/und")["items"] == ["/undo"]
+    assert client.call("complete.path", word="rea", cwd=str(tmp_path))["items"] == ["readme.md"]
+    client.call("config.set", key="log.level", value="debug")
+    assert client.call("config.get", key="log.level")["value"] == "debug"
+    assert client.ask("config.set", key="log.level", value="loud")["error"]
+    done = client.call("shell.exec", command="echo hi; exit 3")
+    assert (done["stdout"], done["code"]) == ("hi\n", 3)
+
+
+def mid_stream(client: Client, serve: Any, _folder: Path) -> str:
+    live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.1}}]"))
+    client.call("prompt.submit", session_id=live, text="count")
+    return client.shown_until("four").strip()
+
+
+def mid_tool(client: Client, serve: Any, folder: Path) -> str:
+    call = json.dumps({"name": "terminal", "arguments": {"command": "echo $$ > pid; sleep 300"}})
+    live = opened(client, serve(f"[{{say: Wait., calls: [{call}]}}, {{say: no}}]"), cwd=str(folder))
+    client.call("prompt.submit", session_id=live, text="go")
+    deadline = time.monotonic() + 60
+    while not ((folder / "pid").exists() and (folder / "pid").read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return "Wait."
+
+
+def terminate(client: Client) -> None:
+    client.process.send_signal(signal.SIGTERM)
+
+
+def hang_up(client: Client) -> None:
+    client.process.send_signal(signal.SIGHUP)
+
+
+def end_input(client: Client) -> None:
+    assert client.process.stdin is not None
+    client.process.stdin.close()
+
+
+def shut_down(client: Client) -> None:
+    request = {"jsonrpc": "2.0", "id": 999, "method": "gateway.shutdown"}
+    client.send(json.dumps(request).encode())
+
+
+def kill(client: Client) -> None:
+    time.sleep(0.4)
+    client.process.kill()
+
+
+@pytest.mark.parametrize("moment", [mid_stream, mid_tool])
+@pytest.mark.parametrize("end", [terminate, hang_up, end_input, shut_down, kill])
+def test_however_it_ends_what_was_shown_is_stored_and_heard_of(
+    client: Client, serve: Any, hermes_home: Path, tmp_path: Path, moment: Any, end: Any
+) -> None:
+    heard = hermes_home / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
+    shown = moment(client, serve, tmp_path)
+    end(client)
+    client.process.wait(timeout=60)
+    rows = stored()
+    assert shown in [row["content"] for row in rows][1] or rows[1]["content"].startswith(shown)
+    is_killed = end is kill
+    assert end_reason() == ("crashed" if is_killed else "tui_shutdown")
+    if (tmp_path / "pid").exists():
+        assert_gone(int((tmp_path / "pid").read_text()))
+    if not is_killed:
+        lines = heard.read_text().splitlines()
+        assert lines.count("on_session_end") == 1
+        assert lines.count("on_session_finalize") == 1
+
+
+def assert_gone(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("a command has outlived the server")
+
+
+lines = st.one_of(
+    st.binary(max_size=200),
+    st.text(max_size=100).map(str.encode),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries(
+        {
+            "jsonrpc": st.just("2.0"),
+            "id": st.one_of(st.integers(), st.text(max_size=5), st.none(), st.booleans()),
+            "method": st.sampled_from(sorted(set(METHODS) - {"shell.exec", "config.set"})),
+            "params": st.dictionaries(
+                st.sampled_from(["session_id", "text", "limit", "word", "key", "choice", "name"]),
+                st.one_of(st.text(max_size=8), st.integers(), st.none(), st.lists(st.none())),
+            ),
+        }
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(sent=st.lists(lines, max_size=6))
+def test_whatever_is_sent_the_answer_is_well_formed(sent: list[bytes]) -> None:
+    written: list[bytes] = []
+    with SessionDB() as db:
+        dispatcher = Dispatcher(db, written.append)
+        for line in sent:
+            dispatcher.take(line)
+        dispatcher._pool.shutdown(wait=True)
+        dispatcher.close_all("tui_shutdown")
+    for data in written:
+        frame = json.loads(data)
+        assert frame["jsonrpc"] == "2.0"
+        assert ("result" in frame) + ("error" in frame) + (frame.get("method") == "event") == 1
+        if "error" in frame:
+            assert isinstance(frame["error"]["code"], int)
+            assert frame["error"]["message"]
+
+
+def test_too_large_a_frame_is_refused() -> None:
+    written: list[bytes] = []
+    with SessionDB() as db:
+        Dispatcher(db, written.append).take(b"x" * (17 * 1024 * 1024))
+    assert json.loads(written[0])["error"]["code"] == -32700
+
+
+def test_every_method_is_documented_and_every_documented_one_exists() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "rpc.md"
+    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]*) \| ([^|]*) \|$", page.read_text(), re.MULTILINE)
+    documented = {name: (params.strip(), text.strip()) for name, params, text in rows}
+    offered = {
+        one.name: (", ".join(_words(param) for param in one.params), one.help)
+        for one in METHODS.values()
+    }
+    assert documented == offered
+
+
+def _words(param: Any) -> str:
+    kind = "" if param.kind == "text" else f" ({param.kind})"
+    return f"`{param.name}`{kind}" + ("" if param.required else ", optional")
