@@ -151,6 +151,8 @@ class Picker(App[Row | None]):
         self._after("preview", MOVING_PAUSE_SECONDS, self._preview)
 
     def _preview(self) -> None:
+        if not self.query(RowList):
+            return  # the screen is being taken down
         entry = self._list.selected
         session_id = str(entry.row["id"]) if entry else ""
         if session_id != self._previewed:
