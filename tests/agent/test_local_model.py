@@ -7,13 +7,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from hermes_agent.cancel import Cancel
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
 from hermes_agent.local.built_in import STAMP, BuiltIn
 from hermes_agent.messages import Request
-from hermes_agent.providers.local import PROMPT, LocalModel, free_cores, spoken
+from hermes_agent.providers.local import PROMPT, LocalModel, free_cores, load, spoken
 from support.built_in_model import built_in_model
 
 if TYPE_CHECKING:
@@ -95,6 +96,18 @@ def test_a_conversation_that_is_too_long_is_refused_with_advice(model: LocalMode
     assert isinstance(only, Failed)
     assert only.kind is FailureKind.CONTEXT
     assert "/compress" in only.advice
+
+
+def test_nobody_else_can_use_the_engine() -> None:
+    engine = load(built_in_model(), 512)
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    answer = httpx2.post(f"{engine.listening_address}/v1/chat/completions", json=body)
+    assert answer.status_code == 401
+
+
+def test_an_engine_can_be_let_go_of_at_once() -> None:
+    for _ in range(3):
+        assert load(built_in_model(), 512)
 
 
 def test_without_the_model_it_says_how_to_get_it(tmp_path: Path) -> None:

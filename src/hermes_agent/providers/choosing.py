@@ -95,8 +95,9 @@ def chosen(settings: Settings) -> Choice | None:
 def key_for(settings: Settings, api: str, base_url: str) -> str:
     """The key for an address: the one set for the model, else the provider's own."""
     own = settings.get_secret("llm.key")
-    if own:
-        return own
+    chosen_place = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
+    if own and (api, base_url) == chosen_place:
+        return own  # and never to another address than the one it was given for
     name = key_name(api, base_url)
     return (settings.get_secret(name) if name else None) or ""
 

@@ -11,9 +11,12 @@ import importlib
 import os
 import queue
 import secrets
+import socket
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
 from hermes_agent.local import built_in
@@ -35,6 +38,8 @@ WINDOW: Final = 8192
 MOST_TOKENS: Final = 512  # left alone, a model this small may never stop
 BATCH: Final = 128  # tokens read between two looks at whether to stop
 CLOSE_SECONDS: Final = 10.0
+LISTENER_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 0.3
 SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
 SPOKEN: Final = ("user", "assistant")
 FETCH: Final = "Fetch it with `hermes models get smollm2`."
@@ -143,7 +148,23 @@ def load(home: BuiltIn, window: int) -> Any:
     wanted.api_keys = [secrets.token_hex(32)]
     wanted.ui = False
     wanted.endpoint_slots = False
-    return engine.Server(wanted)
+    server = engine.Server(wanted)
+    _wait_for_listener(server.listening_address)
+    return server
+
+
+def _wait_for_listener(address: str) -> None:
+    """Wait until the engine's port answers.
+
+    An engine that is let go of before its listener runs waits for that listener for ever.
+    """
+    place = urlsplit(address)
+    try:
+        with socket.create_connection((place.hostname, place.port), LISTENER_SECONDS) as asked:
+            asked.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            asked.recv(1)
+    except OSError:  # a sandbox without a loopback: the listener needs a moment all the same
+        time.sleep(SETTLE_SECONDS)
 
 
 def _engine(home: BuiltIn) -> ModuleType:
