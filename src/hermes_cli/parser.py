@@ -45,6 +45,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("chat", "hermes_cli.commands.chat", "talk to the agent"),
+    Command("tui", "hermes_cli.commands.tui", "talk to the agent on a whole screen"),
     Command("setup", "hermes_cli.commands.setup", "choose a model, in a minute"),
     Command("models", "hermes_cli.commands.models", "list, fetch, choose and test models"),
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),

@@ -1,0 +1,133 @@
+"""Questions over the transcript: may this be done, what did you mean, which keys are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, OptionList, Static
+
+from hermes_cli.display import clean
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+KEYS: Final = """\
+Enter        send; to a running turn, after its next tool
+Ctrl+J       a new line; so does a backslash at the end, and
+             Shift+Enter, where the terminal tells it
+Up           in an empty input: what was sent before
+Tab          finish a command's name; else go to the tools,
+             where Enter shows what one answered
+Esc          back to the input
+PgUp, PgDn   look back in the conversation
+Ctrl+C       stop the turn, or clear the input; twice: leave
+Ctrl+D       leave; the conversation stays
+Ctrl+T       dark or light
+F1           these keys; /help lists the commands"""
+
+
+class Question(ModalScreen[str]):
+    """Something a person is asked; the answer is a text."""
+
+
+class Approval(Question):
+    """May a command run? Esc means no."""
+
+    BINDINGS: ClassVar = [
+        Binding("o", "answer('once')"),
+        Binding("s", "answer('session')"),
+        Binding("a", "answer('always')"),
+        Binding("d,escape", "answer('deny')"),
+        Binding("left", "app.focus_previous"),
+        Binding("right", "app.focus_next"),
+    ]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__()
+        self._payload = payload
+
+    def compose(self) -> ComposeResult:
+        """The command, why it is asked for, and the answers."""
+        with Vertical(classes="dialog"):
+            yield Static("May this be done?", classes="heading")
+            yield Static(Content(clean(str(self._payload["description"]))))
+            yield Static(Content(clean(str(self._payload["command"]))), classes="command")
+            with Horizontal(classes="buttons"):
+                yield Button("[u]o[/u]nce", id="once", variant="success", compact=True)
+                yield Button("this [u]s[/u]ession", id="session", compact=True)
+                if self._payload.get("allow_permanent"):
+                    yield Button("[u]a[/u]lways", id="always", compact=True)
+                yield Button("[u]d[/u]eny", id="deny", variant="error", compact=True)
+
+    def on_mount(self) -> None:
+        """Enter alone allows nothing."""
+        self.query_one("#deny").focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """An answer by mouse or Enter."""
+        self.action_answer(str(event.button.id))
+
+    def action_answer(self, choice: str) -> None:
+        """Answer."""
+        if choice != "always" or self._payload.get("allow_permanent"):
+            self.dismiss(choice)
+
+
+class Clarify(Question):
+    """A question of the model: one of its choices, or words of one's own."""
+
+    BINDINGS: ClassVar = [Binding("escape", "skip")]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__()
+        self._question = str(payload["question"])
+        self._choices = [str(choice) for choice in payload.get("choices") or []]
+
+    def compose(self) -> ComposeResult:
+        """The question and the ways to answer it."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(clean(self._question)), classes="heading")
+            if self._choices:
+                yield OptionList(*map(Content, self._choices), compact=True)
+            yield Input(placeholder="in your own words; Esc: no answer", compact=True)
+
+    def on_mount(self) -> None:
+        """Begin at the choices, if there are any."""
+        self.query_one(OptionList if self._choices else Input).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """One of the choices."""
+        self.dismiss(self._choices[event.option_index])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Words of one's own."""
+        if event.value.strip():
+            self.dismiss(event.value.strip())
+
+    def action_skip(self) -> None:
+        """No answer."""
+        self.dismiss("")
+
+
+class Keys(ModalScreen[None]):
+    """What the keys do; any key goes back."""
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with VerticalScroll(classes="dialog"):
+            yield Static("Keys", classes="heading")
+            yield Static(Content(KEYS))
+
+    def on_key(self, event: events.Key) -> None:
+        """Go back."""
+        event.stop()
+        self.dismiss(None)
+
+    def on_click(self) -> None:
+        """Go back."""
+        self.dismiss(None)

@@ -1,0 +1,429 @@
+"""The terminal UI, key by key, against a real model server; one test on a real terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_cli.talking import Wish
+from hermes_state import SessionDB
+from hermes_tui.app import HermesApp
+from hermes_tui.asking import Approval, Clarify, Keys
+from hermes_tui.past import entries
+from hermes_tui.prompt import Prompt
+from hermes_tui.status import Status
+from hermes_tui.transcript import Answer, Folded, Notice, Said, ToolRow
+from support.command_line import command
+from support.tmux import Tmux
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from textual.pilot import Pilot
+
+    Open = Callable[..., HermesApp]
+
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "tools" / "screenshots.py"
+SIZE = (100, 30)
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], str]]:
+    servers: list[ScriptServer] = []
+
+    def start(steps: str) -> str:
+        server = ScriptServer(Script.parse(f"steps: {steps}"))
+        server.__enter__()
+        servers.append(server)
+        return f"{server.base_url}#scripted"
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB() as store:
+        yield store
+
+
+@pytest.fixture
+def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
+    """A conversation with a scripted model; it is ended after the test as after the screen."""
+    apps: list[HermesApp] = []
+
+    def start(steps: str = "[]", session_id: str | None = None) -> HermesApp:
+        app = HermesApp(db, Wish(session_id, serve(steps), "tui", "tui", tmp_path))
+        apps.append(app)
+        return app
+
+    yield start
+    for app in apps:
+        app.finish()
+
+
+async def until(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < deadline, "waited in vain"
+        await pilot.pause(0.02)
+
+
+async def say(pilot: Pilot[Any], text: str) -> None:
+    pilot.app.query_one(Prompt).fill(text)
+    await pilot.press("enter")
+
+
+def is_idle(app: HermesApp) -> bool:
+    return not app._is_busy and not app.live.is_running
+
+
+async def asked(pilot: Pilot[Any], text: str) -> None:
+    await say(pilot, text)
+    app = pilot.app
+    assert isinstance(app, HermesApp)
+    await until(pilot, lambda: is_idle(app))
+    await pilot.pause()
+
+
+def said(app: HermesApp) -> list[str]:
+    return [one.text for one in app.query(Said)]
+
+
+def answers(app: HermesApp) -> list[str]:
+    return [one.source for one in app.query(Answer)]
+
+
+def notices(app: HermesApp) -> list[str]:
+    return [one.text for one in app.query(Notice)]
+
+
+def stored(app: HermesApp) -> list[str]:
+    return [str(row["content"]) for row in app.live.messages()]
+
+
+async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
+    app = opened("[{say: 'Hello **there**, you.'}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await asked(pilot, "hi")
+        assert (said(app), answers(app)) == (["hi"], ["Hello **there**, you."])
+        assert stored(app) == ["hi", "Hello **there**, you."]
+        status = str(app.query_one(Status).render())
+        assert "scripted" in status
+        assert " 0 tokens" not in status
+
+
+async def test_a_tool_is_a_row_that_opens(opened: Open) -> None:
+    call = "{name: terminal, arguments: {command: echo worked; seq 60}}"
+    app = opened(f"[{{say: Looking., calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await asked(pilot, "go")
+        row = app.query_one(ToolRow)
+        assert "✓ terminal echo worked" in str(row.render())
+        assert answers(app) == ["Looking.", "Done."]
+        await pilot.click(ToolRow)
+        assert "worked\n  1\n" in str(row.render())
+        assert str(row.render()).count("\n") == 41
+        await pilot.press("enter")
+        assert "\n" not in str(row.render())
+
+
+async def test_a_tool_that_fails_is_marked(opened: Open) -> None:
+    call = "{name: terminal, arguments: {command: 'false'}}"
+    app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await asked(pilot, "go")
+        assert "✗ terminal false" in str(app.query_one(ToolRow).render())
+
+
+@pytest.mark.parametrize(("key", "is_left"), [("o", False), ("escape", True), ("enter", True)])
+async def test_an_approval_is_asked_for_and_obeyed(
+    opened: Open, tmp_path: Path, key: str, is_left: bool
+) -> None:
+    (tmp_path / "old").mkdir()
+    call = "{name: terminal, arguments: {command: rm -rf old}}"
+    app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "clean")
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await pilot.pause()
+        await pilot.press(key)
+        await until(pilot, lambda: is_idle(app))
+        assert (tmp_path / "old").exists() == is_left
+
+
+async def test_a_question_of_the_agent_is_answered(opened: Open) -> None:
+    call = "{name: clarify, arguments: {question: Which?, choices: [tea, coffee]}}"
+    app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "drink")
+        await until(pilot, lambda: isinstance(app.screen, Clarify))
+        first = app.screen
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Clarify) and app.screen is not first)
+        await pilot.pause()
+        await pilot.press("tab", *"milk", "enter")
+        await until(pilot, lambda: is_idle(app))
+        results = [one.result or "" for one in app.query(ToolRow)]
+        assert "coffee" in results[0]
+        assert "milk" in results[1]
+
+
+async def test_interrupting_keeps_what_was_shown(opened: Open) -> None:
+    app = opened(f"[{{say: {SLOW}, pause: 0.1}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "count")
+        await until(pilot, lambda: "three" in "".join(answers(app)))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: is_idle(app))
+        await until(pilot, lambda: notices(app))
+        assert "Stopped" in notices(app)[-1]
+        assert "three" in stored(app)[-1]
+        assert "twelve" not in stored(app)[-1]
+        assert app.is_running
+
+
+async def test_interrupting_answers_an_open_question_with_no(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    call = "{name: terminal, arguments: {command: rm -rf old}}"
+    app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "clean")
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: is_idle(app) and not isinstance(app.screen, Approval))
+        assert (tmp_path / "old").exists()
+
+
+async def test_a_turn_goes_on_behind_the_keys(opened: Open) -> None:
+    app = opened(f"[{{say: {SLOW}, pause: 0.03}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "count")
+        await pilot.press("f1")
+        await until(pilot, lambda: is_idle(app))
+        assert isinstance(app.screen, Keys)
+        await pilot.press("f1")
+        assert answers(app) == [SLOW]
+
+
+async def test_what_is_typed_meanwhile_is_read_after_a_tool(opened: Open) -> None:
+    call = "{name: terminal, arguments: {command: sleep 1}}"
+    app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "go")
+        await until(pilot, lambda: app.query(ToolRow))
+        await say(pilot, "and hurry")
+        assert app.query(".waiting")
+        await until(pilot, lambda: is_idle(app))
+        assert not app.query(".waiting")
+        assert [stored(app)[0], *stored(app)[-2:]] == ["go", "and hurry", "Done."]
+
+
+async def test_what_no_tool_made_readable_is_said_when_the_turn_is_over(opened: Open) -> None:
+    app = opened(f"[{{say: {SLOW}, pause: 0.05}}, {{say: Second.}}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "count")
+        await until(pilot, lambda: answers(app))
+        await say(pilot, "and then?")
+        await until(pilot, lambda: answers(app)[-1] == "Second.")
+        await until(pilot, lambda: is_idle(app))
+        assert stored(app) == ["count", SLOW, "and then?", "Second."]
+
+
+async def test_commands_change_what_is_shown(opened: Open) -> None:
+    app = opened("[{say: A1}, {say: A2}, {say: A3}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await asked(pilot, "one")
+        await asked(pilot, "two")
+        await asked(pilot, "/undo")
+        assert (said(app), answers(app)) == (["one"], ["A1"])
+        assert "taken back" in notices(app)[-1]
+        await asked(pilot, "/retry")
+        await until(pilot, lambda: answers(app) == ["A3"])
+        await until(pilot, lambda: is_idle(app))
+        await asked(pilot, "/nonsense")
+        assert "there is no /nonsense" in notices(app)[-1]
+        await asked(pilot, "/new")
+        assert said(app) == []
+        await say(pilot, "/quit")
+    assert app.return_code == 0
+
+
+async def test_tab_finishes_commands_and_up_recalls(opened: Open) -> None:
+    app = opened("[{say: A1}]")
+    async with app.run_test(size=SIZE) as pilot:
+        prompt = app.query_one(Prompt)
+        await pilot.press(*"/und", "tab")
+        assert prompt.text == "/undo "
+        await pilot.press("ctrl+c")
+        assert prompt.text == ""
+        await pilot.press("a", "backslash", "enter", "b", "shift+enter", "c", "enter")
+        await until(pilot, lambda: is_idle(app))
+        assert said(app) == ["a\nb\nc"]
+        await pilot.press("up")
+        assert prompt.text == "a\nb\nc"
+
+
+async def test_a_resumed_conversation_shows_its_history(db: SessionDB, opened: Open) -> None:
+    db.create_session("old", "cli")
+    for number in range(130):
+        role = "assistant" if number % 2 else "user"
+        db.append_message("old", role, f"message {number}", timestamp=time.time())
+    app = opened("[]", "old")
+    async with app.run_test(size=SIZE) as pilot:
+        assert said(app)[0] == "message 30"
+        assert "30 earlier messages" in str(app.query_one(Folded).render())
+        assert answers(app)[-1] == "message 129"
+        app.query_one(Folded).focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.query(Folded))
+        assert said(app)[0] == "message 0"
+
+
+async def test_a_screen_that_is_full_folds_its_oldest_messages(
+    db: SessionDB, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_tui.transcript.SHOWN_MESSAGES", 4)
+    monkeypatch.setattr("hermes_tui.transcript.MOST_MESSAGES", 6)
+    app = opened("[]")
+    async with app.run_test(size=SIZE) as pilot:
+        for number in range(4):
+            await asked(pilot, f"say {number}")
+        assert "4 earlier messages" in str(app.query_one(Folded).render())
+        assert said(app) == ["say 2", "say 3"]
+        app.query_one(Folded).action_unfold()
+        await until(pilot, lambda: not app.query(Folded))
+        assert said(app) == [f"say {number}" for number in range(4)]
+        assert len(answers(app)) == 4
+
+
+async def test_themes_keys_and_small_windows(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.press("ctrl+t")
+        assert app.theme == "textual-light"
+        await pilot.press("f1")
+        assert isinstance(app.screen, Keys)
+        await pilot.press("x")
+        assert not isinstance(app.screen, Keys)
+
+
+@pytest.mark.parametrize("keys", [["ctrl+d"], ["ctrl+c", "ctrl+c"]])
+async def test_leaving_ends_the_row(db: SessionDB, opened: Open, keys: list[str]) -> None:
+    app = opened("[{say: Hello.}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await asked(pilot, "hi")
+        await pilot.press(*keys)
+    app.finish()
+    row = db.get_session(app.live.desk.session_id)
+    assert row is not None
+    assert row["end_reason"] == "tui_close"
+
+
+def test_stored_calls_and_results_become_rows() -> None:
+    call = {"id": "c", "function": {"name": "read_file", "arguments": '{"path": "a.txt"}'}}
+    found = entries(
+        [
+            {"role": "user", "content": "look"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "content": '{"error": null}', "tool_name": "read_file"},
+        ]
+    )
+    assert [(one.kind, one.text) for one in found] == [
+        ("user", "look"), ("tool", "read_file a.txt"),
+    ]  # fmt: skip
+
+
+def end_reason() -> str:
+    with SessionDB() as db:
+        return str(db.list_sessions_rich(limit=1)[0]["end_reason"])
+
+
+def test_on_a_real_terminal(tmp_path: Path, serve: Any) -> None:
+    model = serve("[{say: The answer is 42.}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("tui", "--model", model))
+        terminal.wait_for("F1 keys")
+        terminal.type("what is it?\n")
+        terminal.wait_for("The answer is 42.")
+        terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
+        terminal.press("C-d")
+        assert "Go on with: hermes tui -r" in terminal.wait_for_end()
+    assert end_reason() == "tui_close"
+
+
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("HUP", 129)])
+def test_a_signal_ends_the_row(tmp_path: Path, serve: Any, name: str, code: int) -> None:
+    model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.type(f"(sleep 0; echo $BASHPID > {tmp_path}/pid; exec ")
+        terminal.type(f"{' '.join(command('tui', '--model', model))}); echo END-$?-\n")
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("three")
+        pid = (tmp_path / "pid").read_text().strip()
+        terminal._tmux("run-shell", f"kill -{name} {pid}")
+        terminal.wait_for_end(code)
+    assert end_reason() == "tui_close"
+
+
+def test_closing_the_window_ends_the_row(tmp_path: Path, serve: Any, hermes_home: Path) -> None:
+    model = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("tui", "--model", model))
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("three")
+    deadline = time.monotonic() + 20
+    while end_reason() != "tui_close":
+        assert time.monotonic() < deadline, end_reason()
+        time.sleep(0.05)
+    with SessionDB() as db:
+        rows = db.get_messages(db.list_sessions_rich(limit=1)[0]["id"])
+    assert str(rows[-1]["content"]).startswith("one two three")
+    logs = [path.read_text() for path in hermes_home.glob("logs/*")]
+    assert "Traceback" not in "".join(logs), logs[0][:4000]
+
+
+def test_several_lines_and_going_on_in_a_real_terminal(tmp_path: Path, serve: Any) -> None:
+    model = serve("[{say: First.}, {say: Second.}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("tui", "--model", model))
+        terminal.wait_for("F1 keys")
+        terminal.type("a\\\nb")
+        terminal.press("C-j")
+        terminal.type("c\n")
+        terminal.wait_for("First.")
+        terminal.press("C-d")
+        terminal.wait_for_end()
+        terminal.run(command("tui", "-c", "--model", model))
+        terminal.wait_for("F1 keys")
+        terminal.wait_for("First.")
+        terminal.press("C-d")
+        terminal.wait_for_end()
+    with SessionDB() as db:
+        found = db.list_sessions_rich(limit=5)
+        assert len(found) == 1
+        assert db.get_messages(found[0]["id"])[0]["content"] == "a\nb\nc"
+
+
+def test_the_pictures_for_the_documentation_are_drawn(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, SCREENSHOTS, tmp_path], check=True, timeout=60)
+    assert "watering.py" in (tmp_path / "tui.svg").read_text()
+    assert "rm&#160;-rf&#160;build" in (tmp_path / "tui-approval.svg").read_text()
+
+
+def test_without_a_terminal_it_says_what_to_do(hermes: Any) -> None:
+    done = hermes("tui")
+    assert done.code == 2
+    assert "needs a terminal" in done.err

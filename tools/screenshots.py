@@ -1,0 +1,114 @@
+"""Draw the terminal UI for docs/images: a scripted conversation, the same every time.
+
+.venv/bin/python tools/screenshots.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.providers.script import Script
+from hermes_agent.providers.script_server import ScriptServer
+from hermes_cli.talking import Wish
+from hermes_state import SessionDB
+from hermes_tui.app import HermesApp
+from hermes_tui.asking import Approval
+from hermes_tui.prompt import Prompt
+from hermes_tui.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.pilot import Pilot
+
+IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
+SIZE: Final = (100, 34)
+PATIENCE_SECONDS: Final = 20.0
+PROGRAM: Final = '''"""Water the garden."""
+
+DRY_BELOW = 0.3
+
+
+def is_thirsty(moisture):
+    return moisture > DRY_BELOW
+'''
+STEPS: Final = r"""
+steps:
+  - say: I will look at the program first.
+    calls:
+      - {name: read_file, arguments: {path: watering.py}}
+      - {name: terminal, arguments: {command: ls}}
+  - say: |
+      The comparison is the wrong way round: `moisture > DRY_BELOW` waters **wet** beds.
+
+      ```python
+      def is_thirsty(moisture):
+          return moisture < DRY_BELOW
+      ```
+
+      - `watering.py` is the only place that compares it
+      - there is no test yet; I can write one
+  - calls:
+      - {name: terminal, arguments: {command: rm -rf build}}
+  - say: Done.
+"""
+
+
+async def _until(pilot: Pilot[None], is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not is_true():
+            await pilot.pause(0.05)
+
+
+async def _draw(app: HermesApp, folder: Path) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        prompt = app.query_one(Prompt)
+        prompt.fill("why do the wet beds get water?")
+        await pilot.press("enter")
+        await _until(pilot, lambda: len(app.live.messages()) == 5 and not app.live.is_running)
+        await pilot.pause(0.3)
+        prompt.fill("Correct it, and write the test")
+        await pilot.pause(0.3)
+        _save(app, folder / "tui.svg")
+        prompt.fill("clear the build folder")
+        await pilot.press("enter")
+        await _until(pilot, lambda: isinstance(app.screen, Approval))
+        await pilot.pause(0.3)
+        app.query_one("#status", Status).stop()  # its clock shows another time each time
+        await pilot.pause()
+        _save(app, folder / "tui-approval.svg")
+        await pilot.press("d")
+
+
+def _save(app: HermesApp, path: Path) -> None:
+    """Without the name a drawing gives itself and the time tools took: others each time."""
+    svg = re.sub(r"terminal-\d+", "terminal", app.export_screenshot(title="hermes tui"))
+    path.write_text(re.sub(r"\b\d\.\d&#160;s\b", "0.1&#160;s", svg), encoding="utf-8")
+
+
+def main() -> None:
+    """Draw."""
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name).resolve()
+        os.environ.update(HERMES_HOME=str(home / ".hermes"), HOME=str(home))
+        garden = home / "garden"
+        (garden / "build").mkdir(parents=True)
+        (garden / "watering.py").write_text(PROGRAM, encoding="utf-8")
+        with ScriptServer(Script.parse(STEPS)) as server, SessionDB() as db:
+            db.create_session("watering", "tui")
+            db.set_session_title("watering", "Watering")
+            wish = Wish("watering", f"{server.base_url}#scripted", "tui", "tui", garden)
+            app = HermesApp(db, wish)
+            asyncio.run(_draw(app, target))
+            app.finish()
+
+
+if __name__ == "__main__":
+    main()
