@@ -43,7 +43,10 @@ class TerminalDriver(LinuxDriver):
         self.input_tty = True
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        size = os.get_terminal_size(self.fileno)
+        try:
+            size = os.get_terminal_size(self.fileno)
+        except OSError:  # the window was closed: whatever is drawn now is seen by nobody
+            return 80, 24
         return size.columns or 80, size.lines or 24
 
     def close(self) -> None:
