@@ -252,10 +252,6 @@ class AIAgent:
         if self._on_finalize is not None:
             self._on_finalize(history)
 
-    def note(self, text: str) -> Notice:
-        """A line for the user."""
-        return Notice(text)
-
 
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
     """What is not stored yet: everything behind the longest common beginning."""

@@ -41,7 +41,7 @@ class Dispatcher:
 
     def __init__(self, db: SessionDB, write: Callable[[bytes], object]) -> None:
         self.db = db
-        self.leaving = threading.Event()
+        self.is_leaving = False  # a plain flag, because signal handlers set it
         self._write = write
         self._writing = threading.Lock()
         self._lives: dict[str, Live] = {}
@@ -99,7 +99,7 @@ class Dispatcher:
             try:
                 self._write(frames.encode(frame))
             except (BrokenPipeError, ConnectionError, ValueError):
-                self.leaving.set()  # nobody is there any more
+                self.is_leaving = True  # nobody is there any more
 
     # Open sessions
 
@@ -152,7 +152,7 @@ class Dispatcher:
 
     def leave(self) -> None:
         """Ask for the end; it comes when the loop sees it."""
-        self.leaving.set()
+        self.is_leaving = True
 
     def close_all(self, reason: str) -> None:
         """End every open conversation, all at the same time."""

@@ -56,7 +56,7 @@ def _serve(dispatcher: Dispatcher, wake: int) -> None:
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
         selector.register(wake, selectors.EVENT_READ)
         waiting = bytearray()
-        while not dispatcher.leaving.is_set():
+        while not dispatcher.is_leaving:
             for key, _ in selector.select(timeout=1.0):
                 data = os.read(key.fd, PIECE)
                 if key.fd != sys.stdin.fileno():
@@ -72,7 +72,7 @@ def _take_lines(dispatcher: Dispatcher, waiting: bytearray) -> None:
         line = bytes(waiting[:end])
         del waiting[: end + 1]
         dispatcher.take(line)
-        if dispatcher.leaving.is_set():
+        if dispatcher.is_leaving:
             return
     if len(waiting) > LONGEST:
         dispatcher.take(bytes(waiting))  # answered with an error

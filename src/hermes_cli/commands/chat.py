@@ -58,7 +58,9 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     question = _question(wishes)
     with SessionDB(keeper=keep_facts) as db:
         person = Person(out, is_there=sys.stdin.isatty() and not wishes.json)
-        wish = Wish(_session(db, wishes), wishes.model, wishes.source)
+        wish = Wish(
+            history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, wishes.source
+        )
         desk = _desk(db, person, wish, out)
         _warn_of_toy(desk, out, is_json=wishes.json)
         ending = Ending(desk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import signal
 import threading
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_cli.speaking import Speaker
 
 TWICE_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 0.5
 FEW_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
@@ -101,32 +103,41 @@ def tell_news(desk: Desk, out: Output) -> None:
 class Ending:
     """How the process is asked to stop, and what is done before it does.
 
-    Handlers only ask: the turn ends by itself, everything it showed is stored, and the
-    row is ended on the way out.
+    Handlers only ask, without taking a lock: another thread passes it on. The turn ends by
+    itself, everything it showed is stored, and the row is ended on the way out.
     """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._leave = threading.Event()
+        self._asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._is_busy = False
         self._interrupted_at = 0.0
         self.code = 0  # what a signal that ends the process makes of the exit code
+        self.is_asked_to_leave = False
         self._before = dict(self._install())
-
-    @property
-    def is_asked_to_leave(self) -> bool:
-        """Whether the process was told to end."""
-        return self._leave.is_set()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """While a turn runs, a request to end is obeyed when it has stored what it showed."""
         self._interrupted_at = 0.0
+        passing_on = threading.Thread(target=self._pass_on, name="hermes-signals", daemon=True)
+        passing_on.start()
         self._is_busy = True
         try:
             yield
         finally:
             self._is_busy = False
+            self._asked.put(None)
+            passing_on.join(timeout=5)
+
+    def _pass_on(self) -> None:
+        """Stop the turn when a handler asks for it; again, should it just have begun."""
+        reason: str | None = ""
+        while reason is not None:
+            with contextlib.suppress(queue.Empty):
+                reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
+            if reason:
+                self._desk.agent.interrupt(reason)
 
     def is_second_interrupt(self) -> bool:
         """Whether Ctrl-C came twice in a moment."""
@@ -143,16 +154,17 @@ class Ending:
     def _interrupt(self, _number: int, _frame: object) -> None:
         """The first Ctrl-C stops the turn; the second does not wait for it."""
         if self.is_second_interrupt():
-            self._leave.set()
+            self.is_asked_to_leave = True
             raise KeyboardInterrupt
-        self._desk.agent.interrupt()
+        if self._is_busy:
+            self._asked.put("interrupted")
 
     def _end(self, number: int, _frame: object) -> None:
-        self._leave.set()
+        self.is_asked_to_leave = True
         self.code = 128 + number
-        self._desk.agent.interrupt(signal.Signals(number).name)
         if not self._is_busy:
             raise SystemExit(self.code)
+        self._asked.put(signal.Signals(number).name)
 
     def finish(self, out: Output, *, is_told: bool) -> None:
         """Stop what runs, end the conversation's row, tell plugins."""

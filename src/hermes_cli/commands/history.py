@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import moments
 from hermes_cli.keeping import keep_facts
 from hermes_cli.output import Column
-from hermes_core.errors import StoreUnavailableError
+from hermes_core.errors import StoreUnavailableError, UsageError
 from hermes_core.mentions import is_mentioned
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
@@ -52,6 +53,21 @@ def writing() -> SessionDB:
     if not exists():
         raise StoreUnavailableError(no_history())
     return SessionDB(keeper=keep_facts)
+
+
+def chosen(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
+    """The conversation to go on with, a named one or the latest of this folder; None for a new."""
+    if resume:
+        return str(db.resolve_resume_session_id(db.resolve(resume)))
+    if not is_latest:
+        return None
+    here = str(Path.cwd().resolve())
+    for limit in (200, -1):
+        rows = db.list_sessions_rich(limit=limit, order_by_last_active=True)
+        found = next((row["id"] for row in rows if row.get("cwd") == here), None)
+        if found is not None:
+            return str(db.resolve_resume_session_id(found))
+    raise UsageError(f"There is no conversation of {here} yet. Begin one without --continue.")
 
 
 def announce(db: SessionDB) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli import preferences
@@ -60,7 +59,9 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     if preferences.color(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
     with SessionDB(keeper=keep_facts) as db:
-        wish = Wish(_session(db, wishes), wishes.model, "tui", "tui")
+        wish = Wish(
+            history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, "tui", "tui"
+        )
         app = HermesApp(db, wish, ScreenDriver)
         is_there = _show(app)
         if is_there and app.live.desk.exists:
@@ -79,19 +80,6 @@ def _show(app: HermesApp) -> bool:
     finally:
         app.finish()
     return True
-
-
-def _session(db: SessionDB, wishes: argparse.Namespace) -> str | None:
-    if wishes.resume:
-        return str(db.resolve_resume_session_id(db.resolve(wishes.resume)))
-    if not wishes.again:
-        return None
-    here = str(Path.cwd().resolve())
-    rows = db.list_sessions_rich(limit=200, order_by_last_active=True)
-    found = next((row["id"] for row in rows if row.get("cwd") == here), None)
-    if found is None:
-        raise UsageError(f"there is no conversation of {here} yet; {history.no_history()}")
-    return str(db.resolve_resume_session_id(found))
 
 
 def _tell(session_id: str, out: Output) -> None:
