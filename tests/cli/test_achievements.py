@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
-import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,6 @@ from hermes_achievements.catalogue import load
 from hermes_achievements.values import SENT
 from hermes_cli.commands.achievement_overview import streak_on
 from hermes_cli.display import width
-from hermes_cli.notices import notice_of
 from hermes_state.ledger.file import LedgerFile
 from support.command_line import command
 from support.tmux import Tmux
@@ -423,48 +420,6 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
     ledger.close()
 
 
-@contextlib.contextmanager
-def watching(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that watches; ended by Ctrl-C, quietly."""
-    process = subprocess.Popen(
-        command("achievements", "watch", "--interval", "1", *words),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert errors == b""
-
-
-def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, life: Life) -> None:
-    achievements(hermes, "rescan")
-    with watching() as process:
-        assert process.stdout is not None
-        time.sleep(1.5)
-        for number in range(5):
-            life.begin(f"watched{number}").say("look")
-        lines = []
-        while not any("★ Achievement: Open Doors (Clay)" in line for line in lines):
-            lines.append(process.stdout.readline().decode())
-            assert lines[-1].startswith("2026-")
-        assert "\x1b" not in "".join(lines)
-
-
-def test_watching_waits_for_a_history(hermes_home: Path) -> None:
-    with watching("--json") as process:
-        assert process.stderr is not None
-        assert process.stdout is not None
-        assert b"No conversations yet" in process.stderr.readline()
-        life = Life(hermes_home / "state.db")
-        life.begin("first").say("hello")
-        life.close()
-        assert json.loads(process.stdout.readline())["session_id"] == "first"
-
-
 # The timeline
 
 
@@ -535,39 +490,3 @@ def test_hiding_and_showing_again(hermes: Hermes, hermes_home: Path) -> None:
     assert "Nothing is hidden" in hermes("achievements", "unhide", "first-words").err
     secret = as_json(hermes, "list", "--state", "secret")[0]["id"]
     assert "still a secret" in hermes("achievements", "hide", secret).err
-
-
-# Notices
-
-
-def unlock(name: str, tier: str = "clay") -> dict[str, str]:
-    return {"id": name.lower(), "name": name, "tier": tier}
-
-
-@pytest.mark.parametrize(
-    ("unlocks", "is_first", "notice"),
-    [
-        ([], False, ""),
-        ([unlock("First Words")], False, "★ Achievement: First Words (Clay)"),
-        ([unlock("First Words")], True, "★ Achievement: First Words (Clay)"),
-        (
-            [unlock("A"), unlock("B", "bronze"), unlock("C")],
-            False,
-            "★ 3 achievements: A (Clay), B (Bronze), C (Clay)",
-        ),
-        (
-            [unlock(name) for name in "ABCDEFG"],
-            False,
-            "★ 7 achievements: A (Clay), B (Clay), C (Clay), D (Clay), E (Clay) and 2 more",
-        ),
-        (
-            [unlock(f"N{number}") for number in range(147)],
-            True,
-            "★ Your history has earned 147 achievements; see `hermes achievements`",
-        ),
-        ([unlock("Two\nlines \x1b[2J")], False, "★ Achievement: Two lines ␛[2J (Clay)"),
-    ],
-)
-def test_a_notice_is_one_line(unlocks: list[dict[str, str]], is_first: bool, notice: str) -> None:
-    found = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
-    assert notice_of(found) == notice

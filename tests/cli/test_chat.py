@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
 from hermes_state import SessionDB
 from support.command_line import command
 from support.plugin_folders import make_plugin
+from support.scripted import model, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hermes_agent.providers.script_server import ScriptServer
     from support.command_line import Hermes
 
 LISTENER = """
@@ -36,17 +36,8 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 @pytest.fixture
 def serve() -> Iterator[Any]:
-    servers: list[ScriptServer] = []
-
-    def start(steps: str) -> ScriptServer:
-        server = ScriptServer(Script.parse(f"steps: {steps}"))
-        server.__enter__()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.__exit__(None, None, None)
+    with serving() as start:
+        yield start
 
 
 def rows(session_id: str | None = None) -> list[dict[str, Any]]:
@@ -60,10 +51,6 @@ def session() -> dict[str, Any]:
         found = db.get_session(db.list_sessions_rich(limit=1)[0]["id"])
         assert found is not None
         return found
-
-
-def model(server: ScriptServer) -> str:
-    return f"{server.base_url}#scripted"
 
 
 def test_a_question_is_answered_and_both_are_kept(hermes: Hermes, serve: Any) -> None:

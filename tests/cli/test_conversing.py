@@ -17,6 +17,7 @@ from hermes_cli.talking import Wish
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
+from support.scripted import model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +31,6 @@ PROMPT = "> "
 def server() -> Iterator[ScriptServer]:
     with ScriptServer(Script.parse(STEPS)) as found:
         yield found
-
-
-def model(server: ScriptServer) -> str:
-    return f"{server.base_url}#scripted"
 
 
 def talk(server: ScriptServer, *more: str) -> pexpect.spawn[str]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
 from hermes_cli.talking import Wish
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
@@ -21,6 +19,7 @@ from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
 from hermes_tui.transcript import Answer, Folded, Notice, Said, ToolRow
 from support.command_line import command
+from support.scripted import model, serving
 from support.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -37,17 +36,8 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    servers: list[ScriptServer] = []
-
-    def start(steps: str) -> str:
-        server = ScriptServer(Script.parse(f"steps: {steps}"))
-        server.__enter__()
-        servers.append(server)
-        return f"{server.base_url}#scripted"
-
-    yield start
-    for server in servers:
-        server.__exit__(None, None, None)
+    with serving() as start:
+        yield lambda steps: model(start(steps))
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
 from hermes_state import SessionDB
 from support.plugin_folders import make_plugin
+from support.scripted import model, serving
 from support.wire import Client
 from tui_gateway.dispatcher import Dispatcher
 from tui_gateway.methods import METHODS
@@ -38,17 +37,8 @@ def register(ctx):
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    servers: list[ScriptServer] = []
-
-    def start(steps: str) -> str:
-        server = ScriptServer(Script.parse(f"steps: {steps}"))
-        server.__enter__()
-        servers.append(server)
-        return f"{server.base_url}#scripted"
-
-    yield start
-    for server in servers:
-        server.__exit__(None, None, None)
+    with serving() as start:
+        yield lambda steps: model(start(steps))
 
 
 @pytest.fixture

@@ -15,10 +15,8 @@ from hermes_agent.tools.base import ApprovalRequest
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hermes_agent.approvals.verdicts import Verdict
-    from hermes_agent.tools.base import Asks, ToolContext
+    from hermes_agent.tools.base import ToolContext
 
 Mode = Literal["read_only", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("read_only", "workspace", "full")
@@ -135,13 +133,3 @@ def _request(asked: list[Finding], shown: str, caller: Caller) -> ApprovalReques
         keys,
         may_always=not is_doubt and not EXACT_KEYS & set(keys),
     )
-
-
-def permitted(approvals: Approvals, decide: Callable[[], Verdict], asks: Asks) -> Allow | Refuse:
-    """The final word on something: asks whoever can be asked where that is needed."""
-    verdict = decide()
-    if not isinstance(verdict, Ask):
-        return verdict
-    approvals.settle(verdict.request, asks.approve(verdict.request))
-    again = decide()
-    return Refuse("It was not approved.") if isinstance(again, Ask) else again

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.approvals.deciding import Approvals, permitted
+from hermes_agent.approvals.deciding import Approvals
 from hermes_agent.approvals.grants import Grants
 from hermes_agent.approvals.verdicts import Allow, Ask, Refuse
 from hermes_agent.cancel import Cancel
+from hermes_agent.guarding import Guarding
+from hermes_agent.hearing import nobody
 from hermes_agent.tools.base import ToolContext
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -158,11 +160,18 @@ class Person:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(("reply", "kind"), [("once", Allow), ("session", Allow), ("deny", Refuse)])
-def test_a_person_has_the_last_word(approvals, caller, reply, kind):
+def guarded(approvals, caller, person, command):
+    """Why a command may not run, with *person* there to be asked."""
+    context = ToolContext(
+        caller.session_id, caller.turn_id, "c1", caller.workspace, Cancel(), person, print
+    )
+    return Guarding(approvals, nobody, "test")("terminal", {"command": command}, context)
+
+
+@pytest.mark.parametrize(("reply", "runs"), [("once", True), ("session", True), ("deny", False)])
+def test_a_person_has_the_last_word(approvals, caller, reply, runs):
     person = Person(reply)
-    verdict = permitted(approvals, lambda: approvals.command("rm -r build", caller), person)
-    assert isinstance(verdict, kind)
+    assert (guarded(approvals, caller, person, "rm -r build") is None) == runs
     request = person.asked[0]
     assert request.pattern_keys == ("rm-recursive",)
     assert request.description == "This deletes folders with all they hold."
@@ -171,8 +180,7 @@ def test_a_person_has_the_last_word(approvals, caller, reply, kind):
 
 def test_nobody_is_asked_for_what_never_runs(approvals, caller):
     person = Person("always")
-    verdict = permitted(approvals, lambda: approvals.command("rm -rf /", caller), person)
-    assert isinstance(verdict, Refuse)
+    assert guarded(approvals, caller, person, "rm -rf /") is not None
     assert person.asked == []
 
 
