@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.providers.script import Script
 from hermes_agent.providers.script_server import ScriptServer
-from hermes_cli.talking import Wish
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.asking import Approval
+from hermes_tui.conversation import Conversation, Opening
+from hermes_tui.messages import Answer
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
+from tui_gateway import link
+from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +74,7 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         prompt = app.query_one(Prompt)
         prompt.fill("why do the wet beds get water?")
         await pilot.press("enter")
-        await _until(pilot, lambda: len(app.live.messages()) == 5 and not app.live.is_running)
+        await _until(pilot, lambda: not app.is_busy and len(app.query(Answer)) == 2)
         await pilot.pause(0.3)
         prompt.fill("Correct it, and write the test")
         await pilot.pause(0.3)
@@ -104,10 +107,13 @@ def main() -> None:
         with ScriptServer(Script.parse(STEPS)) as server, SessionDB() as db:
             db.create_session("watering", "tui")
             db.set_session_title("watering", "Watering")
-            wish = Wish("watering", f"{server.base_url}#scripted", "tui", "tui", garden)
-            app = HermesApp(db, wish)
-            asyncio.run(_draw(app, target))
-            app.finish()
+            hub = Hub(db)
+            model = f"{server.base_url}#scripted"
+            opening = Opening(str(garden), "watering", model=model)
+            conversation = Conversation(lambda hear: link.here(hub, hear), opening)
+            conversation.open()
+            asyncio.run(_draw(HermesApp(conversation), target))
+            conversation.leave(is_over=True)
 
 
 if __name__ == "__main__":

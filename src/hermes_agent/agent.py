@@ -82,6 +82,7 @@ class AIAgent:
         self.has_announced_end = False
         self._cancel = Cancel()
         self._steering: list[str] = []
+        self.context_tokens = 0  # of the last request: how full the window is
         self._lock = threading.Lock()
         self.keeping = Keeping(
             store,
@@ -102,6 +103,10 @@ class AIAgent:
     def window(self) -> int:
         """How many tokens the model can read at once."""
         return self._patient.current.window
+
+    def tools(self) -> list[tuple[str, str]]:
+        """What it can do: names, each with what it is for."""
+        return self._toolbox.described()
 
     # Talking
 
@@ -127,6 +132,7 @@ class AIAgent:
                     else:
                         if isinstance(event, UsageReport):
                             last_usage = event.request
+                            self.context_tokens = last_usage.context or self.context_tokens
                         yield event
                 if finished is not None and finished.end is TurnEnd.COMPLETE:
                     yield from self._make_room(last_usage)
@@ -169,7 +175,8 @@ class AIAgent:
         with self._lock:
             self._steering.append(text)
 
-    def _take_steering(self) -> str:
+    def take_steering(self) -> str:
+        """What was said to the turn and not read by it yet; it is read now."""
         with self._lock:
             found, self._steering = self._steering, []
         return "\n\n".join(found)
@@ -188,7 +195,7 @@ class AIAgent:
             self.cwd,
             self._prompt,
             self._cancel,
-            self._take_steering,
+            self.take_steering,
         )
 
     def run_conversation(

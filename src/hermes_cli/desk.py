@@ -6,23 +6,37 @@ a method here; how it is asked for and shown is theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hermes_agent.events import Failed
-from hermes_cli import talking
+from hermes_agent.events import Failed, TurnStarted
+from hermes_cli import pictures, saving, talking
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from hermes_agent.agent import AIAgent
     from hermes_agent.compaction import Compacted
     from hermes_agent.events import Event
     from hermes_agent.tools.base import Asks
+    from hermes_cli.pictures import Picture
     from hermes_cli.talking import Talk, Wish
     from hermes_state import SessionDB
 
 NOTHING_SAID = "nothing has been said in this conversation yet"
+
+
+class Said(NamedTuple):
+    """Something the user said, to which one can go back."""
+
+    message_id: int
+    content: Any
+
+    @property
+    def text(self) -> str:
+        """The words of it."""
+        return pictures.words_of(self.content)
 
 
 class Desk:
@@ -33,6 +47,8 @@ class Desk:
         self._asks = asks
         self._wish = wish
         self._talk: Talk = talking.begin(db, asks, wish)
+        self._title = ""  # for a conversation that is not in the store yet
+        self.pictures: list[Picture] = []  # for what is said next
 
     @property
     def agent(self) -> AIAgent:
@@ -49,9 +65,35 @@ class Desk:
         """Whether anything was said yet."""
         return self.db.get_session(self.session_id) is not None
 
+    @property
+    def talk(self) -> Talk:
+        """The conversation put together: its tools, skills, memory."""
+        return self._talk
+
     def say(self, text: str) -> Iterator[Event]:
-        """Say something; the events of the turn."""
-        return self.agent.turn(text)
+        """Say something, with the pictures attached before; the events of the turn."""
+        content = pictures.with_pictures(text, self.pictures)
+        self.pictures = []
+        for event in self.agent.turn(content):
+            if self._title and isinstance(event, TurnStarted):
+                self.db.set_session_title(self.session_id, self._title)
+                self._title = ""
+            yield event
+
+    def attach(self, path: Path) -> Picture:
+        """Let a picture go along with what is said next."""
+        self.pictures.append(pictures.read(self.agent.cwd / path))
+        return self.pictures[-1]
+
+    def move_to(self, folder: Path) -> Path:
+        """Work in another folder from now on."""
+        target = (self.agent.cwd / folder).resolve()
+        if not target.is_dir():
+            raise UsageError(f"{target} is no folder")
+        self.agent.cwd = target
+        if self.exists:
+            self.db.update_session_cwd(self.session_id, str(target))
+        return target
 
     # Which conversation
 
@@ -70,10 +112,16 @@ class Desk:
         self._sit_down(found)
         return found
 
-    def branch(self, title: str = "") -> str:
-        """Go on in a second conversation that begins as this one; its id."""
+    def branch(self, title: str = "", before_message: int = 0) -> str:
+        """Go on in a second conversation that begins as this one; its id.
+
+        With *before_message* it ends before that one.
+        """
         self._require()
-        found = self.db.branch_session(self.session_id, title=title or None)
+        through = before_message - 1 if before_message else None
+        found = self.db.branch_session(
+            self.session_id, title=title or None, through_message_id=through
+        )
         self._leave("branched")
         self._sit_down(found)
         return found
@@ -116,15 +164,44 @@ class Desk:
         self._require()
         return len(self.db.redo(self.session_id))
 
+    def prompts(self) -> list[Said]:
+        """What the user has said, the latest last."""
+        if not self.exists:
+            return []
+        rows = self.db.get_messages(self.session_id)
+        return [Said(row["id"], row["content"]) for row in rows if row["role"] == "user"]
+
+    def back_to(self, message_id: int) -> str:
+        """Take back something the user said and all that followed; the words.
+
+        Pictures that came with it go along with what is said next.
+        """
+        self._require()
+        target = next((one for one in self.prompts() if one.message_id == message_id), None)
+        if target is None:
+            raise UsageError("that is nothing you have said in this conversation")
+        self.db.rewind_to_message(self.session_id, message_id)
+        self.pictures = pictures.pictures_of(target.content)
+        return target.text
+
     def take_back_last(self) -> str:
         """Take back the last exchange, to ask again; what was asked."""
         self._require()
-        rows = self.db.get_messages(self.session_id)
-        asked = next((row["content"] for row in reversed(rows) if row["role"] == "user"), None)
-        if asked is None:
+        prompts = self.prompts()
+        if not prompts:
             raise UsageError(NOTHING_SAID)
-        self.db.undo(self.session_id, 1)
-        return str(asked)
+        return self.back_to(prompts[-1].message_id)
+
+    def family(self) -> list[dict[str, Any]]:
+        """This conversation, what it branched off, and what branched off it; oldest first."""
+        self._require()
+        rows = map(self.db.get_session, self.db.relatives_of(self.session_id))
+        return sorted((row for row in rows if row), key=lambda row: row["started_at"] or 0)
+
+    def save(self, path: str = "") -> Path:
+        """Write the conversation to a file: Markdown, or HTML by its ending; which file."""
+        self._require()
+        return saving.save(self.db, self.session_id, self.agent.cwd, path)
 
     def compress(self, focus: str = "") -> Compacted:
         """Sum up what was said before, so that there is room to go on."""
@@ -135,8 +212,10 @@ class Desk:
         return result
 
     def title(self, text: str) -> str:
-        """Give the conversation a title; with no text, the one it has."""
-        self._require()
+        """Give the conversation a title, also before it begins; with no text, the one it has."""
+        if not self.exists:
+            self._title = text or self._title
+            return self._title
         if text:
             self.db.set_session_title(self.session_id, text)
         return self.db.get_session_title(self.session_id) or ""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 READER_LEFT = 141  # what a shell reports for a program that a closed pipe ended
 INTERRUPTED = 130
+TALKING = frozenset(
+    {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
+)  # fmt: skip
 
 
 def entry() -> NoReturn:
@@ -65,6 +68,8 @@ def run(arguments: Sequence[str], out: Output) -> int:
     """Find the command and run it."""
     if "_ARGCOMPLETE" in os.environ:
         _complete()
+    if _is_talk(arguments):
+        arguments = ["tui", *arguments]
     command = next((each for each in arguments if not each.startswith("-")), None)
     if command or not arguments:
         # From here on code that may want SQLite is imported: there must be one copy of it
@@ -88,6 +93,13 @@ def run(arguments: Sequence[str], out: Output) -> int:
             return code
     chosen = build(command).parse_args(arguments)
     return int(chosen.run(chosen, out))
+
+
+def _is_talk(arguments: Sequence[str]) -> bool:
+    """Bare `hermes` on a terminal talks; so do its options without a command."""
+    if not arguments:
+        return sys.stdin.isatty() and sys.stdout.isatty()
+    return arguments[0].partition("=")[0] in TALKING
 
 
 def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:

@@ -57,12 +57,14 @@ COMMANDS = (
     Command("restore", "hermes_cli.commands.restore", "put a backup back"),
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
+    Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )
 
 EXAMPLES = """\
 examples:
-  hermes                        an overview of what is there
+  hermes                        talk to the agent on a whole screen
+  hermes -c                     go on with the latest conversation of this folder
   hermes sessions list          the latest conversations
   hermes sessions show last     read the latest one
   hermes config list            all settings and their values

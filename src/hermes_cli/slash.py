@@ -9,24 +9,35 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_cli import moments
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_agent.skills import Skill
     from hermes_cli.desk import Desk
 
 LISTED: Final = 10
+ALLOWING: Final = ("once", "session", "always")
 
 
 class Outcome(NamedTuple):
-    """What a command says, and what is to be done: say something, refill the line, leave."""
+    """What a command says, and what the front end is to do.
+
+    Say something, refill the line, leave; and with a turn that runs: stop it, say something
+    to it or after it, answer what it asks.
+    """
 
     text: str = ""
     say: str = ""
     fill: str = ""
     leave: bool = False
+    stop: bool = False
+    steer: str = ""
+    queue: str = ""
+    answer: str = ""
 
 
 class SlashCommand(NamedTuple):
@@ -37,6 +48,7 @@ class SlashCommand(NamedTuple):
     run: Callable[[Desk, str], Outcome]
     hint: str = ""
     aliases: tuple[str, ...] = ()
+    while_busy: bool = False  # whether it makes sense while a turn runs
 
 
 def _new(desk: Desk, _words: str) -> Outcome:
@@ -74,8 +86,11 @@ def _title(desk: Desk, words: str) -> Outcome:
 
 def _undo(desk: Desk, words: str) -> Outcome:
     number = _number(words, 1)
+    prompts = desk.prompts()
+    asked = prompts[-number].text if len(prompts) >= number else ""
     rows = desk.undo(number)
-    return Outcome(f"{moments.plural(rows, 'message')} taken back; /redo brings them back.")
+    text = f"{moments.plural(rows, 'message')} taken back; /redo brings them back."
+    return Outcome(text, fill=asked)
 
 
 def _redo(desk: Desk, _words: str) -> Outcome:
@@ -105,7 +120,15 @@ def _usage(desk: Desk, _words: str) -> Outcome:
     row = desk.row()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
     parts = [f"{row[name]:,} {name.replace('_', ' ')}" for name in names if row.get(name)]
-    return Outcome(", ".join(parts) or "No tokens yet.")
+    if not parts:
+        return Outcome("No tokens yet.")
+    cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd")
+    if cost:
+        parts.append(f"about ${cost:.4f}")
+    used, window = desk.agent.context_tokens, desk.agent.window
+    if used:
+        parts.append(f"{used / window:.0%} of the window of {window:,}")
+    return Outcome(", ".join(parts))
 
 
 def _status(desk: Desk, _words: str) -> Outcome:
@@ -124,6 +147,70 @@ def _model(desk: Desk, words: str) -> Outcome:
     if not words:
         return Outcome(desk.agent.model)
     return Outcome(f"{desk.use_model(words)} answers from now on.")
+
+
+def _memory(_desk: Desk, _words: str) -> Outcome:
+    files = MemoryFiles()
+    about = (("memory", "What it remembers"), ("user", "About you"))
+    parts = []
+    for target, heading in about:
+        lines = "\n".join(f"- {one}" for one in files.entries(target)) or "(nothing yet)"
+        parts.append(f"{heading} ({files.path(target)})\n{lines}")
+    return Outcome("\n\n".join(parts))
+
+
+def _skills(desk: Desk, _words: str) -> Outcome:
+    rows = [(one.name, one.problem or one.description) for one in _found_skills(desk)]
+    return Outcome(_columns(rows) or "No skills yet; docs/how-to/extend-the-agent.md tells how.")
+
+
+def _found_skills(desk: Desk) -> list[Skill]:
+    from hermes_agent import skills  # noqa: PLC0415 - seldom asked for
+    from hermes_core.paths import hermes_home  # noqa: PLC0415 - as above
+
+    return skills.found(hermes_home(), desk.agent.cwd)
+
+
+def _tools(desk: Desk, _words: str) -> Outcome:
+    return Outcome(_columns(desk.agent.tools()))
+
+
+def _columns(rows: list[tuple[str, str]]) -> str:
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:{width}}  {about}" for name, about in rows)
+
+
+def _save(desk: Desk, words: str) -> Outcome:
+    return Outcome(f"Written to {desk.save(words)}")
+
+
+def _approve(_desk: Desk, words: str) -> Outcome:
+    choice = words.lower() or "once"
+    if choice not in ALLOWING:
+        raise UsageError(f"/approve {words}? It is one of {', '.join(ALLOWING)}.")
+    return Outcome(answer=choice)
+
+
+def _deny(_desk: Desk, _words: str) -> Outcome:
+    return Outcome(answer="deny")
+
+
+def _stop(_desk: Desk, _words: str) -> Outcome:
+    return Outcome(stop=True)
+
+
+def _queue(_desk: Desk, words: str) -> Outcome:
+    return Outcome(queue=_required(words, "/queue TEXT"))
+
+
+def _steer(_desk: Desk, words: str) -> Outcome:
+    return Outcome(steer=_required(words, "/steer TEXT"))
+
+
+def _required(words: str, usage: str) -> str:
+    if not words:
+        raise UsageError(f"what? {usage}")
+    return words
 
 
 def _help(_desk: Desk, _words: str) -> Outcome:
@@ -148,20 +235,32 @@ def _number(words: str, default: int) -> int:
 COMMANDS: Final = (
     SlashCommand("new", "end this conversation and begin another", _new, aliases=("reset",)),
     SlashCommand("resume", "go on with another conversation", _resume, "[ID or title]"),
-    SlashCommand("sessions", "the latest conversations", _sessions, "[words]"),
-    SlashCommand("search", "search all conversations", _search, "WORDS"),
-    SlashCommand("title", "show or set the title", _title, "[text]"),
+    SlashCommand("sessions", "the latest conversations", _sessions, "[words]", while_busy=True),
+    SlashCommand("search", "search all conversations", _search, "WORDS", while_busy=True),
+    SlashCommand("title", "show or set the title", _title, "[text]", while_busy=True),
     SlashCommand("undo", "take back the last exchanges", _undo, "[number]"),
     SlashCommand("redo", "bring back what /undo took", _redo),
     SlashCommand("retry", "ask the last question again", _retry),
     SlashCommand("branch", "go on in a second conversation", _branch, "[title]", ("fork",)),
     SlashCommand("compress", "sum up what was said, to make room", _compress, "[focus]"),
-    SlashCommand("usage", "tokens of this conversation", _usage),
-    SlashCommand("status", "what is going on", _status),
+    SlashCommand("usage", "tokens and cost of this conversation", _usage, while_busy=True),
+    SlashCommand("status", "what is going on", _status, while_busy=True),
     SlashCommand("model", "show or change the model", _model, "[name]"),
-    SlashCommand("help", "this list", _help),
-    SlashCommand("quit", "leave; the conversation stays", _quit, aliases=("exit", "q")),
-)
+    SlashCommand("memory", "what is remembered for all conversations", _memory, while_busy=True),
+    SlashCommand("skills", "what it has learnt to do", _skills, while_busy=True),
+    SlashCommand("tools", "what it can do", _tools, while_busy=True),
+    SlashCommand("approve", "allow what is asked for", _approve, "[once|session|always]",
+                 while_busy=True),
+    SlashCommand("deny", "do not allow it", _deny, while_busy=True),
+    SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
+    SlashCommand("queue", "say it when the turn is over", _queue, "TEXT", while_busy=True),
+    SlashCommand("steer", "say it to the running turn", _steer, "TEXT", while_busy=True),
+    SlashCommand("save", "write the conversation to a file", _save, "[FILE.md or .html]",
+                 while_busy=True),
+    SlashCommand("help", "this list", _help, while_busy=True),
+    SlashCommand("quit", "leave; the conversation stays", _quit, aliases=("exit", "q"),
+                 while_busy=True),
+)  # fmt: skip
 
 
 def find(name: str) -> SlashCommand:

@@ -3,7 +3,8 @@
 Validation, the `config` commands, the environment variables and
 docs/reference/settings.md all read this table; a setting that is not in it does
 not exist. A name is `section.key`, and the same two words are its place in
-config.yaml.
+config.yaml. A section whose keys are names of the user's own is in BLOCKS instead;
+whoever uses it reads what is in it.
 """
 
 from __future__ import annotations
@@ -209,6 +210,20 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("read_only", "workspace", "full"),
     ),
     Setting(
+        "tui.theme",
+        "str",
+        "dark",
+        "The colours of the full-screen terminal UI; Ctrl+T changes them.",
+        choices=("dark", "light"),
+    ),
+    Setting(
+        "tui.busy_input",
+        "str",
+        "steer",
+        "What Enter does while a turn runs: say it to the turn, after it, or in its place.",
+        choices=("steer", "queue", "interrupt"),
+    ),
+    Setting(
         "achievements.enabled",
         "bool",
         True,
@@ -246,3 +261,7 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("debug", "info", "warning", "error"),
     ),
 )
+
+BLOCKS: dict[str, str] = {
+    "mcp_servers": "MCP servers whose tools the agent may use, by the names you give them.",
+}

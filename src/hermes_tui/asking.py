@@ -17,22 +17,29 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 KEYS: Final = """\
-Enter        send; to a running turn, after its next tool
+Enter        send; while a turn runs, say it to that
 Ctrl+J       a new line; so does a backslash at the end, and
              Shift+Enter, where the terminal tells it
+Ctrl+G       write in $EDITOR
 Up           in an empty input: what was sent before
-Tab          finish a command's name; else go to the tools,
-             where Enter shows what one answered
+Tab          finish a command or a path; in an empty input: go to
+             the tools, where Enter shows what one answered
+Ctrl+R       another conversation        F3  go back to a prompt
+Ctrl+T       dark or light               F4  tree of branches
 Esc          back to the input
 PgUp, PgDn   look back in the conversation
 Ctrl+C       stop the turn, or clear the input; twice: leave
-Ctrl+D       leave; the conversation stays
-Ctrl+T       dark or light
+Ctrl+D       leave; a turn that runs goes on in the background
 F1           these keys; /help lists the commands"""
 
 
 class Question(ModalScreen[str]):
     """Something a person is asked; the answer is a text."""
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__()
+        self._payload = payload
+        self.request_id = str(payload["request_id"])
 
 
 class Approval(Question):
@@ -46,10 +53,6 @@ class Approval(Question):
         Binding("left", "app.focus_previous"),
         Binding("right", "app.focus_next"),
     ]
-
-    def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__()
-        self._payload = payload
 
     def compose(self) -> ComposeResult:
         """The command, why it is asked for, and the answers."""
@@ -84,7 +87,7 @@ class Clarify(Question):
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
     def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__()
+        super().__init__(payload)
         self._question = str(payload["question"])
         self._choices = [str(choice) for choice in payload.get("choices") or []]
 
@@ -111,6 +114,26 @@ class Clarify(Question):
 
     def action_skip(self) -> None:
         """No answer."""
+        self.dismiss("")
+
+
+class Secret(Question):
+    """A key or a password; what is typed is not shown."""
+
+    BINDINGS: ClassVar = [Binding("escape", "skip")]
+
+    def compose(self) -> ComposeResult:
+        """What it is for, and where it is typed."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(clean(str(self._payload["prompt"]))), classes="heading")
+            yield Input(placeholder="typed unseen; Esc: none", password=True, compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """There it is."""
+        self.dismiss(event.value.strip())
+
+    def action_skip(self) -> None:
+        """None."""
         self.dismiss("")
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Something to show: `user`, `assistant`, `tool` or `notice`, and its words."""
+    """Something to show: `user`, `assistant`, `thought`, `tool` or `notice`, and its words."""
 
     kind: str
     text: str
@@ -28,6 +28,8 @@ def entries(messages: Iterable[dict[str, Any]]) -> Iterator[Entry]:
             label = calls.pop(0) if calls else str(message.get("tool_name") or "tool")
             yield Entry("tool", label, text)
         elif role == "assistant":
+            if message.get("reasoning"):
+                yield Entry("thought", str(message["reasoning"]))
             calls = [_label(call) for call in _calls(message.get("tool_calls"))]
             if text.strip():
                 yield Entry("assistant", text)
@@ -59,6 +61,12 @@ def has_failed(result: str) -> bool:
     """Whether a tool's answer tells of a failure."""
     facts = _facts(result)
     return bool(facts.get("error")) or facts.get("exit_code") not in {None, 0}
+
+
+def diff_of(result: str) -> str:
+    """What a tool changed in a file, if it did."""
+    found = _facts(result).get("diff")
+    return found if isinstance(found, str) else ""
 
 
 def readable(result: str) -> str:

@@ -1,19 +1,29 @@
-"""The input at the bottom: several lines, what was sent before, names of commands."""
+"""The input at the bottom: several lines, what was sent before, words that finish themselves."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 from textual.widgets import TextArea
 
-from hermes_cli import slash
+from hermes_tui.pasting import Pasted, picture_in
+from hermes_tui.recall import Recall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
 
 # The last is Shift+Enter of terminals that tell modifiers in xterm's way.
 NEW_LINE: Final = frozenset({"shift+enter", "alt+enter", "ctrl+j", "shift+\r"})
+PATH_WORD: Final = re.compile(r"(?:^|(?<=\s))@?((?:~|\.{0,2})/?[^\s@]*)$")
 
 
 class Prompt(TextArea):
@@ -29,15 +39,30 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self) -> None:
+    class Dropped(Message):
+        """A picture was pasted or dropped."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self.path = path
+
+    class Tabbed(Message):
+        """Tab was pressed behind a word that could be the beginning of a path."""
+
+        def __init__(self, word: str) -> None:
+            super().__init__()
+            self.word = word
+
+    def __init__(self, recall: Recall | None = None) -> None:
         super().__init__(
             id="prompt",
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask something; / for commands, F1 for keys",
         )
-        self._sent: list[str] = []
-        self._back = 0
+        self._recall = recall or Recall()
+        self._pasted = Pasted()
+        self.names: Sequence[str] = ()  # of the commands
 
     def on_key(self, event: events.Key) -> None:
         """The keys that mean something else here than in other texts."""
@@ -52,11 +77,11 @@ class Prompt(TextArea):
         elif key in NEW_LINE:
             self.insert("\n")
         elif key == "up" and self._is_recalling:
-            self._recall(1)
-        elif key == "down" and self._back and self._is_recalling:
-            self._recall(-1)
-        elif key == "tab" and self.text.startswith("/"):
-            self._complete()
+            self._look_back(1)
+        elif key == "down" and self.text and self._is_recalling:
+            self._look_back(-1)
+        elif key == "tab":
+            return self._tab()
         else:
             return False
         return True
@@ -65,10 +90,9 @@ class Prompt(TextArea):
         if self.text.endswith("\\"):
             self.fill(f"{self.text[:-1]}\n")
             return
-        text = self.text.strip()
+        text = self._pasted.expand(self.text).strip()
         if text:
-            self._sent.append(text)
-            self._back = 0
+            self._recall.add(text)
             self.fill("")
             self.post_message(self.Sent(text))
 
@@ -77,31 +101,80 @@ class Prompt(TextArea):
         self.load_text(text)
         self.move_cursor(self.document.end)
 
+    # What was sent before
+
     @property
     def _is_recalling(self) -> bool:
         """Whether what stands here is nothing, or what was sent before."""
-        return not self.text or (self._back > 0 and self.text == self._sent[-self._back])
+        return not self.text or self.text == self._recall.current
 
-    def _recall(self, step: int) -> None:
+    def _look_back(self, steps: int) -> None:
         if not self.text:
-            self._back = 0
-        self._back = max(0, min(self._back + step, len(self._sent)))
-        self.fill(self._sent[-self._back] if self._back else "")
+            self._recall.forget_place()
+        self.fill(self._recall.move(steps))
 
-    def _complete(self) -> None:
-        names = [f"/{one.name}" for one in slash.COMMANDS]
-        found = [name for name in names if name.startswith(self.text)]
-        if len(found) == 1:
-            self.fill(f"{found[0]} ")
-        elif found:
-            self.fill(_shared_start(found))
-            self.app.notify("  ".join(found), timeout=4)
+    # What is pasted
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A picture is attached, a long text stands as one word; the rest as it is."""
+        event.stop()
+        event.prevent_default()
+        path = picture_in(event.text)
+        if path is not None:
+            self.post_message(self.Dropped(path))
+        else:
+            self.insert(self._pasted.collapse(event.text.replace("\r\n", "\n").replace("\r", "\n")))
+
+    # Words that finish themselves
+
+    def matching(self) -> list[str]:
+        """The commands that what stands here could become."""
+        if not self.text.startswith("/") or any(one.isspace() for one in self.text):
+            return []
+        return [name for name in self.names if name.startswith(self.text)]
+
+    def _tab(self) -> bool:
+        found = self.matching()
+        if found:
+            self.fill(f"{found[0]} " if len(found) == 1 else _shared_start(found))
+            return True
+        before = self.text_before_cursor
+        word = PATH_WORD.search(before)
+        if word is None or not word[1]:
+            return bool(self.text)  # nothing to finish, and no reason to leave a text
+        self.post_message(self.Tabbed(word[1]))
+        return True
+
+    @property
+    def text_before_cursor(self) -> str:
+        """The current line up to the cursor."""
+        row, column = self.cursor_location
+        return self.document.get_line(row)[:column]
+
+    def finish_word(self, word: str, found: list[str]) -> None:
+        """Put in what a word could become, as far as that is certain."""
+        if found and self.text_before_cursor.endswith(word):
+            row, column = self.cursor_location
+            start = (row, column - len(word))
+            self.replace(_shared_start(found), start, (row, column))
+
+    # Another editor
+
+    def edit_elsewhere(self) -> None:
+        """Write the text in $EDITOR; what it holds afterwards stands here."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        with tempfile.NamedTemporaryFile("w+", suffix=".md", encoding="utf-8") as file:
+            file.write(self._pasted.expand(self.text))
+            file.flush()
+            with self.app.suspend():
+                done = subprocess.run([*shlex.split(editor), file.name], check=False)
+            if done.returncode == 0:
+                self.fill(Path(file.name).read_text(encoding="utf-8", errors="replace").rstrip())
 
 
 def _shared_start(words: list[str]) -> str:
     first, last = min(words), max(words)
-    length = next(
-        (place for place, letter in enumerate(first) if letter != last[place : place + 1]),
-        len(first),
-    )
-    return first[:length]
+    same = 0
+    while first[same : same + 1] and first[same : same + 1] == last[same : same + 1]:
+        same += 1
+    return first[:same]

@@ -1,4 +1,4 @@
-"""The bottom line: who answers, where, which conversation, what it has cost, whether it works."""
+"""The bottom line: who answers, where, how full the window is, what it has cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-TITLE_COLUMNS: Final = 40
+TITLE_COLUMNS: Final = 30
+MODEL_COLUMNS: Final = 30
+CELLS: Final = 8
+NEARLY_FULL: Final = 0.6
 
 
 class Status(Static):
@@ -23,21 +26,15 @@ class Status(Static):
 
     def __init__(self) -> None:
         super().__init__(id="status")
-        self._facts: tuple[str, ...] = ()
+        self._info: dict[str, Any] = {}
         self._since: float | None = None
         self._remark = ""
+        self._pictures = 0
         self._clock: Timer | None = None
 
-    def tell(self, info: dict[str, Any], row: dict[str, Any]) -> None:
+    def tell(self, info: dict[str, Any]) -> None:
         """What is known about the conversation."""
-        tokens = (row.get("input_tokens") or 0) + (row.get("output_tokens") or 0)
-        name = one_line(str(info.get("title") or info["stored_session_id"]))
-        self._facts = (
-            str(info["model"]),
-            _short(str(info["cwd"])),
-            fit(name, TITLE_COLUMNS),
-            f"{tokens:,} tokens",
-        )
+        self._info = info
         self._draw()
 
     def start(self) -> None:
@@ -60,14 +57,58 @@ class Status(Static):
         self._remark = one_line(text)
         self._draw()
 
+    def attach(self, count: int) -> None:
+        """So many pictures go along with what is said next."""
+        self._pictures = count
+        self._draw()
+
     def _draw(self) -> None:
         pieces: list[str | tuple[str, str]] = []
         if self._since is not None:
             seconds = time.monotonic() - self._since
             frame = FRAMES[int(seconds * 10) % len(FRAMES)]
             pieces.append((f"{frame} {self._remark or 'working'} {seconds:.0f} s · ", "$warning"))
-        pieces.append(" · ".join((*self._facts, "F1 keys")))
+        if self._pictures:
+            word = "picture" if self._pictures == 1 else "pictures"
+            pieces.append((f"{self._pictures} {word} attached · ", "$accent"))
+        if self._info:
+            pieces += self._facts()
+        pieces.append("F1 keys")
         self.update(Content.assemble(*pieces))
+
+    def _facts(self) -> list[str | tuple[str, str]]:
+        info = self._info
+        name = one_line(str(info["title"] or info["stored_session_id"]))
+        usage = info["usage"]
+        cost = f" · ${usage['cost_usd']:.2f}" if usage["cost_usd"] else ""
+        words = (
+            fit(one_line(str(info["model"])), MODEL_COLUMNS),
+            _short(str(info["cwd"])),
+            fit(name, TITLE_COLUMNS),
+        )
+        return [
+            " · ".join(words) + " · ",
+            *_filled(info["context_tokens"], info["window"]),
+            f"{_tokens(usage['input'] + usage['output'])} tokens{cost} · ",
+        ]
+
+
+def _filled(tokens: int, window: int) -> list[str | tuple[str, str]]:
+    """How full the window is, as a bar."""
+    if not tokens or not window:
+        return []
+    share = min(tokens / window, 1.0)
+    cells = round(share * CELLS)
+    style = "$warning" if share >= NEARLY_FULL else "$success"
+    return [
+        ("█" * cells, style),
+        ("░" * (CELLS - cells), "dim"),
+        f" {share:.0%} of {_tokens(window)} · ",
+    ]
+
+
+def _tokens(count: int) -> str:
+    return f"{count / 1000:.1f}k" if count >= 10_000 else f"{count:,}"
 
 
 def _short(folder: str) -> str:

@@ -1,56 +1,35 @@
-"""Requests in, answers and events out: the same for a pipe, a socket and a test."""
+"""Requests in, answers and events out: one connection, be it a pipe, a socket or a test."""
 
 from __future__ import annotations
 
-import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from hermes_cli import plugins
-from hermes_cli.plugins.delivery import Delivery
+from hermes_cli import __version__
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
-from hermes_core.mentions import is_mentioned
-from tui_gateway import frames, server
-from tui_gateway.frames import (
-    BUSY,
-    CRASHED,
-    NO_SESSION,
-    UNKNOWN_METHOD,
-    Request,
-    RpcError,
-)
-from tui_gateway.live import Live
+from tui_gateway import frames
+from tui_gateway.frames import CRASHED, UNKNOWN_METHOD, Request, RpcError
 from tui_gateway.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_cli.talking import Wish
-    from hermes_state import SessionDB
-
-log = logging.getLogger(__name__)
-
-SLOW_THREADS: Final = 4
-GRACE_SECONDS: Final = 5.0
+    from tui_gateway.hub import Hub
 
 
 class Dispatcher:
-    """The open sessions of one connection, and what can be asked of them."""
+    """Somebody who asks, and what becomes of it."""
 
-    def __init__(self, db: SessionDB, write: Callable[[bytes], object]) -> None:
-        self.db = db
-        self.is_leaving = False  # a plain flag, because signal handlers set it
+    def __init__(self, hub: Hub, write: Callable[[bytes], object]) -> None:
+        self.hub = hub
+        self.is_gone = False
         self._write = write
         self._writing = threading.Lock()
-        self._lives: dict[str, Live] = {}
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="hermes-rpc")
 
     def greet(self) -> None:
         """The first frame: somebody is here."""
-        self.event("gateway.ready", "", {"methods": sorted(METHODS)})
+        self.event("gateway.ready", "", {"version": __version__, "methods": sorted(METHODS)})
 
     def take(self, line: bytes) -> None:
         """Handle one line; whatever it is, nothing else breaks."""
@@ -63,7 +42,7 @@ class Dispatcher:
             return
         method = METHODS.get(request.method)
         if method is not None and method.is_slow:
-            self._pool.submit(self._answer, request)
+            self.hub.pool.submit(self._answer, request)
         else:
             self._answer(request)
 
@@ -95,70 +74,10 @@ class Dispatcher:
 
     def send(self, frame: dict[str, Any]) -> None:
         """Write a frame, whole, also while others write."""
+        if self.is_gone:
+            return
         with self._writing:
             try:
                 self._write(frames.encode(frame))
             except (BrokenPipeError, ConnectionError, ValueError):
-                self.is_leaving = True  # nobody is there any more
-
-    # Open sessions
-
-    def open(self, wish: Wish) -> Live:
-        """Open a conversation."""
-        live = Live(self.db, wish, self.event)
-        with self._lock:
-            self._lives[live.id] = live
-        self.event("session.info", live.id, live.info())
-        return live
-
-    def live(self, live_id: str) -> Live:
-        """An open conversation by its live id."""
-        with self._lock:
-            found = self._lives.get(live_id)
-        if found is None:
-            raise RpcError(NO_SESSION, f"no conversation is open under {live_id!r}")
-        return found
-
-    def idle(self, live_id: str) -> Live:
-        """An open conversation in which no turn is running."""
-        live = self.live(live_id)
-        if live.is_running:
-            raise RpcError(BUSY, "a turn is running; wait for it or interrupt it")
-        return live
-
-    def live_of(self, session_id: str) -> Live | None:
-        """The open conversation that is stored under *session_id*."""
-        return next((one for one in self.all_live() if one.desk.session_id == session_id), None)
-
-    def all_live(self) -> list[Live]:
-        """All open conversations."""
-        with self._lock:
-            return list(self._lives.values())
-
-    def close(self, live: Live, reason: str) -> None:
-        """End an open conversation: its turn stopped, its words stored, its row closed."""
-        live.interrupt()
-        if not live.wait(GRACE_SECONDS):
-            log.warning("a turn of %s did not end in time", live.desk.session_id)
-        live.desk.stop()
-        server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the seam
-        attempt(Step("tell plugins of boundaries", self._deliver))
-        with self._lock:
-            self._lives.pop(live.id, None)
-
-    def _deliver(self) -> None:
-        if is_mentioned("plugins.enabled"):
-            Delivery(self.db, plugins.active()).deliver_due()
-
-    def leave(self) -> None:
-        """Ask for the end; it comes when the loop sees it."""
-        self.is_leaving = True
-
-    def close_all(self, reason: str) -> None:
-        """End every open conversation, all at the same time."""
-        lives = self.all_live()
-        for live in lives:
-            live.interrupt()
-        for live in lives:
-            attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
-        self._pool.shutdown(wait=False, cancel_futures=True)
+                self.is_gone = True  # nobody is there any more

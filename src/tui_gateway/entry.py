@@ -18,6 +18,7 @@ from tui_gateway.frames import LONGEST
 
 if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
+    from tui_gateway.hub import Hub
 
 PIECE: Final = 65536
 
@@ -28,26 +29,28 @@ def main() -> int:
     log_file.install()
     from tui_gateway import server  # noqa: PLC0415 - after our SQLite is in place
     from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - as above
+    from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
     frames_out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print disturbs nobody
     with server._get_db() as db:  # noqa: SLF001 - the seam
-        dispatcher = Dispatcher(db, lambda data: _write_all(frames_out, data))
-        wake = _install(dispatcher)
+        hub = Hub(db)
+        dispatcher = Dispatcher(hub, lambda data: _write_all(frames_out, data))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client's Ctrl-C is its own affair
+        wake = wake_on_signals(hub, signal.SIGTERM, signal.SIGHUP)
         dispatcher.greet()
         _serve(dispatcher, wake)
-        dispatcher.close_all("tui_shutdown")
+        hub.close_all("tui_shutdown")
     return 0
 
 
-def _install(dispatcher: Dispatcher) -> int:
+def wake_on_signals(hub: Hub, *numbers: int) -> int:
     """Signals only ask for the end; the loop is woken to see it."""
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client's Ctrl-C is its own affair
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: dispatcher.leave())
+    for number in numbers:
+        signal.signal(number, lambda _number, _frame: hub.leave())
     return ours
 
 
@@ -56,7 +59,7 @@ def _serve(dispatcher: Dispatcher, wake: int) -> None:
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
         selector.register(wake, selectors.EVENT_READ)
         waiting = bytearray()
-        while not dispatcher.is_leaving:
+        while not _is_over(dispatcher):
             for key, _ in selector.select(timeout=1.0):
                 data = os.read(key.fd, PIECE)
                 if key.fd != sys.stdin.fileno():
@@ -67,12 +70,16 @@ def _serve(dispatcher: Dispatcher, wake: int) -> None:
                 _take_lines(dispatcher, waiting)
 
 
+def _is_over(dispatcher: Dispatcher) -> bool:
+    return dispatcher.hub.is_leaving or dispatcher.is_gone
+
+
 def _take_lines(dispatcher: Dispatcher, waiting: bytearray) -> None:
     while (end := waiting.find(b"\n")) >= 0:
         line = bytes(waiting[:end])
         del waiting[: end + 1]
         dispatcher.take(line)
-        if dispatcher.is_leaving:
+        if _is_over(dispatcher):
             return
     if len(waiting) > LONGEST:
         dispatcher.take(bytes(waiting))  # answered with an error

@@ -1,156 +1,236 @@
-"""A live session: a conversation somebody has open, its running turn, its open questions."""
+"""A live session: a conversation that is open here, and the turn that runs in it.
+
+Whoever looks at it is told what happens; nobody needs to. A turn goes on when the last
+terminal is closed, and is found as it stands by the next one.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_agent import events
-from hermes_cli import talking
 from hermes_cli.desk import Desk
 from hermes_core.isolate import Step, attempt
+from tui_gateway import telling
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.questions import Questions
+from tui_gateway.unread import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from hermes_cli.slash import Outcome
     from hermes_cli.talking import Wish
     from hermes_state import SessionDB
 
-STATUS = {
-    events.TurnEnd.COMPLETE: "complete",
-    events.TurnEnd.TOO_LONG: "complete",
-    events.TurnEnd.INTERRUPTED: "interrupted",
-    events.TurnEnd.FAILED: "error",
-}
+FIELDS = (
+    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "timestamp", "finish_reason",
+)  # fmt: skip
+
+
+class Listener(Protocol):
+    """Somebody who looks at a conversation."""
+
+    def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+        """Hear that something happened."""
 
 
 class Live:
     """One open conversation; its live id is not the id it is stored under."""
 
-    def __init__(
-        self, db: SessionDB, wish: Wish, send: Callable[[str, str, dict[str, Any]], None]
-    ) -> None:
+    def __init__(self, db: SessionDB, wish: Wish) -> None:
         self.id = os.urandom(4).hex()
-        self._send = send
         self.questions = Questions(self.emit)
         self.desk = Desk(db, self.questions, wish)
         self.started_at = time.time()
-        self.shown = ""  # of the answer that is under way
-        self._turn: threading.Thread | None = None
+        self.closes_when_alone = False
+        self.alone_since: float | None = time.monotonic()
+        self._listeners: list[Listener] = []
+        self._is_running = False
+        self._idle = threading.Event()
+        self._idle.set()
         self._lock = threading.Lock()
+        self._unread = Unread()
+        self._shown = ""  # of the answer that is under way
+        self._tools: dict[str, dict[str, Any]] = {}  # those that run
+
+    # Who looks
+
+    def attach(self, listener: Listener) -> None:
+        """Tell *listener* from now on."""
+        with self._lock:
+            if listener not in self._listeners:
+                self._listeners.append(listener)
+            self.alone_since = None
+
+    def detach(self, listener: Listener) -> None:
+        """Tell *listener* no more."""
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+                if not self._listeners:
+                    self.alone_since = time.monotonic()
 
     def emit(self, kind: str, payload: dict[str, Any]) -> None:
-        """Tell whoever listens to this session."""
-        self._send(kind, self.id, payload)
+        """Tell whoever looks."""
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener.event(kind, self.id, payload)
+
+    # What is known
 
     @property
     def is_running(self) -> bool:
         """Whether a turn is under way."""
-        return self._turn is not None and self._turn.is_alive()
+        return self._is_running
+
+    def status(self) -> str:
+        """In a word: idle, working, or waiting for an answer."""
+        if not self._is_running:
+            return "idle"
+        return "waiting" if self.questions.open_ones() else "working"
 
     def info(self) -> dict[str, Any]:
         """What a front end shows beside the conversation."""
         row = self.desk.row()
         return {
             "model": self.desk.agent.model,
+            "window": self.desk.agent.window,
+            "context_tokens": self.desk.agent.context_tokens,
             "cwd": str(self.desk.agent.cwd),
             "title": row.get("title"),
             "running": self.is_running,
             "stored_session_id": self.desk.session_id,
             "message_count": row.get("message_count") or 0,
+            "usage": usage(row),
         }
 
     def messages(self) -> list[dict[str, Any]]:
         """The conversation so far, as it is shown."""
         if not self.desk.exists:
             return []
-        names = ("id", "role", "content", "tool_name", "tool_calls", "timestamp", "finish_reason")
         rows = self.desk.db.get_messages(self.desk.session_id)
-        return [{name: row.get(name) for name in names} for row in rows]
+        return [{name: row.get(name) for name in FIELDS} for row in rows]
+
+    def inflight(self) -> dict[str, Any] | None:
+        """What a running turn has shown and not stored as a message yet."""
+        with self._lock:
+            if not self._is_running:
+                return None
+            tools = [dict(tool) for tool in self._tools.values()]
+            return {"text": self._shown, "tools": tools, "questions": self.questions.open_ones()}
+
+    # The turn
 
     def submit(self, text: str) -> None:
         """Say something; the turn runs on, and its events are sent as they come."""
         with self._lock:
-            if self.is_running:
+            if self._is_running:
                 raise RpcError(BUSY, "a turn is running; wait for it, interrupt it, or steer it")
-            self.shown = ""
-            self._turn = threading.Thread(
-                target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
-            )
-            self._turn.start()
+            self._is_running = True
+            self._idle.clear()
+        threading.Thread(
+            target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
+        ).start()
 
     def _run(self, text: str) -> None:
-        self.emit("message.start", {})
-        failure = attempt(Step("run a turn", lambda: self._play(text)))
-        if failure is not None:
-            self.emit("error", {"message": str(failure.error)})
-            self._complete("", "error", str(failure.error), {})
-        self.emit("session.info", self.info())
+        while text:
+            text = self._turn(text)
 
-    def _play(self, text: str) -> None:
+    def _turn(self, text: str) -> str:
+        """One turn; what is to be said next of what waited."""
+        self._shown = ""
+        self._tools = {}
+        self.emit("message.start", {"text": text})
+        ends: list[dict[str, Any]] = []
+        failure = attempt(Step("run a turn", lambda: self._play(text, ends)))
+        end = ends[0] if ends else None
+        if failure is not None:
+            end = telling.broken(failure.error)
+        end = end or telling.broken(RuntimeError("the turn ended without a word"))
+        is_well = end["status"] == "complete"
+        with self._lock:
+            steering = self.desk.agent.take_steering()
+            following, back = self._unread.after(steering, is_well=is_well)
+            self._is_running = bool(following)
+            self._shown = ""
+        self.emit("message.complete", {**end, "unread": back})
+        self.emit("session.info", self.info())
+        if not following:
+            self._idle.set()
+        return following
+
+    def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
+        has_begun = False
         for event in self.desk.say(text):
-            self._tell(event)
+            if isinstance(event, events.TurnFinished):
+                ends.append(telling.ended(event))
+            elif isinstance(event, events.MessageStored):
+                self._stored(event, has_begun=has_begun)
+                has_begun = True
+            else:
+                self._tell(event)
+
+    def _stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
+        with self._lock:
+            if event.role == "assistant":
+                self._shown = ""
+        if event.role == "user" and has_begun:
+            self.emit("steer.read", {})
 
     def _tell(self, event: events.Event) -> None:
-        if isinstance(event, events.TextDelta):
-            self.shown += event.text
-            self.emit("message.delta", {"text": event.text})
-        elif isinstance(event, events.ReasoningDelta):
-            self.emit("reasoning.delta", {"text": event.text})
-        elif isinstance(event, events.ToolStarted):
-            self.emit(
-                "tool.start",
-                {
-                    "tool_id": event.call.id,
-                    "name": event.call.name,
-                    "context": talking.summary(event.call.name, event.call.arguments),
-                    "args_text": event.call.arguments,
-                },
-            )
-        elif isinstance(event, events.ToolOutput):
-            self.emit("tool.output", {"tool_id": event.call_id, "text": event.text})
-        elif isinstance(event, events.ToolFinished):
-            self.emit(
-                "tool.complete",
-                {
-                    "tool_id": event.call.id,
-                    "name": event.call.name,
-                    "result": event.result,
-                    "duration_s": round(event.seconds, 3),
-                },
-            )
-        else:
-            self._tell_the_rest(event)
+        found = telling.told(event)
+        if found is None:
+            return
+        kind, payload = found
+        with self._lock:
+            if kind == "message.delta":
+                self._shown += payload["text"]
+            elif kind == "tool.start":
+                self._tools[payload["tool_id"]] = payload
+            elif kind == "tool.complete":
+                self._tools.pop(payload["tool_id"], None)
+        self.emit(kind, payload)
 
-    def _tell_the_rest(self, event: events.Event) -> None:
-        if isinstance(event, events.Retrying):
-            self.emit("status.update", {"kind": "retrying", "text": event.reason})
-        elif isinstance(event, events.Notice):
-            self.emit("status.update", {"kind": "status", "text": event.text})
-        elif isinstance(event, events.TurnFinished):
-            usage = event.usage._asdict()
-            self._complete(event.text, STATUS[event.end], event.error, usage)
+    def steer(self, text: str) -> bool:
+        """Say something to the running turn; False when none runs."""
+        with self._lock:
+            if self._is_running:
+                self.desk.agent.steer(text)
+            return self._is_running
 
-    def _complete(self, text: str, status: str, error: str, usage: dict[str, int]) -> None:
-        payload = {"text": text, "status": status, "error": error or None, "usage": usage}
-        self.emit("message.complete", payload)
+    def say_later(self, text: str) -> bool:
+        """Say something when the running turn is over; False when none runs."""
+        with self._lock:
+            if self._is_running:
+                self._unread.add(text)
+            return self._is_running
 
-    def interrupt(self) -> bool:
-        """Stop the running turn; whether there was one."""
-        was_running = self.is_running
+    def interrupt(self, instead: str = "") -> bool:
+        """Stop the running turn, to say something *instead* if there is; whether one ran."""
+        with self._lock:
+            was_running = self._is_running
+            if was_running:
+                self._unread.hold(instead)
         self.desk.agent.interrupt()
         self.questions.give_up()
         return was_running
 
     def wait(self, seconds: float) -> bool:
         """Wait for the turn's end; whether it has ended."""
-        if self._turn is not None:
-            self._turn.join(timeout=seconds)
-        return not self.is_running
+        return self._idle.wait(timeout=seconds)
+
+    def follow(self, outcome: Outcome) -> bool:
+        """Do what a command asks to be done with the running turn; whether there was one."""
+        if outcome.answer:
+            return self.questions.answer("", outcome.answer)
+        if outcome.steer:
+            return self.steer(outcome.steer)
+        if outcome.queue:
+            return self.say_later(outcome.queue)
+        return self.interrupt() if outcome.stop else True
 
     def as_session(self) -> dict[str, Any]:
         """The session as the finaliser takes it."""
@@ -160,3 +240,13 @@ class Live:
             "history_lock": threading.Lock(),
             "session_key": self.desk.session_id if self.desk.exists else None,
         }
+
+
+def usage(row: dict[str, Any]) -> dict[str, Any]:
+    """The tokens of a conversation, and what they cost where that is known."""
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
+    cost = row.get("actual_cost_usd")
+    return {
+        **{name: row.get(f"{name}_tokens") or 0 for name in names},
+        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
+    }

@@ -1,14 +1,15 @@
 """Every method there is: its name, what it takes, whether it may take long.
 
-docs/reference/rpc.md is compared with this table.
+docs/reference/rpc.md and docs/reference/rpc.openrpc.json are compared with this table.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tui_gateway import handlers
+from tui_gateway import schema
 from tui_gateway.frames import INVALID_PARAMS, RpcError
+from tui_gateway.handlers import conversation, opening, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,8 @@ class Method(NamedTuple):
     name: str
     help: str
     run: Handler
-    params: tuple[Param, ...] = ()
+    params: tuple[Param, ...]
+    returns: tuple[str, ...]
     is_slow: bool = False
 
     def checked(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -51,65 +53,151 @@ class Method(NamedTuple):
         return params
 
 
-def _method(name: str, help_text: str, run: Handler, *params: str, slow: bool = False) -> Method:
+def _method(
+    name: str, help_text: str, run: Handler, params: str, returns: str, *, slow: bool = False
+) -> Method:
     """A method from words: `name!` is required, `name:number` has a type of its own."""
     found = []
-    for word in params:
+    for word in params.split():
         label, _, kind = word.partition(":")
-        found.append(Param(label.rstrip("!"), kind or "text", label.endswith("!")))
-    return Method(name, help_text, run, tuple(found), slow)
+        found.append(
+            Param(label.rstrip("!"), kind.replace("_", " ") or "text", label.endswith("!"))
+        )
+    return Method(name, help_text, run, tuple(found), tuple(returns.split()), slow)
 
 
-LIVE: Final = "session_id!"
+def _discovered(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
+    return schema.openrpc(METHODS, EVENTS)
+
+
+OPENED: Final = (
+    "session_id stored_session_id message_count messages info running started_at inflight"
+)
+USAGE: Final = "input output cache_read cache_write reasoning cost_usd"
+INFO: Final = "model window context_tokens cwd title running stored_session_id message_count usage"
 METHODS: Final = {
     one.name: one
     for one in (
-        _method("session.create", "begin a conversation", handlers.create, "cwd", "model",
-                "source", slow=True),
-        _method("session.list", "stored conversations, newest first", handlers.listed,
-                "limit:number"),
-        _method("session.most_recent", "the latest stored conversation", handlers.most_recent),
-        _method("session.resume", "open a stored conversation", handlers.resume, LIVE, "cwd",
-                "model", slow=True),
-        _method("session.activate", "look at an open conversation again", handlers.activate,
-                LIVE),
-        _method("session.active_list", "conversations that are open here", handlers.active_list),
-        _method("session.close", "end an open conversation", handlers.close, LIVE, slow=True),
-        _method("session.delete", "move a stored conversation into the trash", handlers.delete,
-                LIVE),
-        _method("session.title", "show or set the title", handlers.title, LIVE, "title"),
-        _method("session.history", "everything said so far", handlers.history, LIVE),
-        _method("session.usage", "tokens of the conversation", handlers.usage, LIVE),
-        _method("session.status", "what is going on", handlers.status, LIVE),
-        _method("session.undo", "take back the last exchanges", handlers.undo, LIVE,
-                "count:number"),
-        _method("session.redo", "bring back what an undo took", handlers.redo, LIVE),
-        _method("session.retry", "ask the last question again", handlers.retry, LIVE),
-        _method("session.branch", "go on in a second conversation", handlers.branch, LIVE, "name",
-                slow=True),
-        _method("session.compress", "sum up what was said, to make room", handlers.compress,
-                LIVE, "focus_topic", slow=True),
-        _method("session.interrupt", "stop the running turn", handlers.interrupt, LIVE),
-        _method("session.steer", "say something to the running turn", handlers.steer, LIVE,
-                "text!"),
-        _method("session.save", "write the conversation to a file", handlers.save, LIVE,
-                "path", slow=True),
-        _method("prompt.submit", "say something", handlers.submit, LIVE, "text!"),
-        _method("approval.respond", "answer whether a command may run", handlers.approve, LIVE,
-                "choice!", "request_id"),
-        _method("clarify.respond", "answer a question of the agent", handlers.clarify, LIVE,
-                "answer!", "request_id"),
-        _method("commands.catalog", "the commands inside a conversation", handlers.catalog),
-        _method("command.dispatch", "carry out a command", handlers.dispatch, LIVE, "name!",
-                "arg", slow=True),
-        _method("complete.slash", "what a command could become", handlers.complete_slash,
-                "text!"),
-        _method("complete.path", "what a path could become", handlers.complete_path, "word!",
-                "cwd"),
-        _method("config.get", "the value of a setting", handlers.config_get, "key!"),
-        _method("config.set", "change a setting", handlers.config_set, "key!", "value!"),
-        _method("shell.exec", "run a command for the person", handlers.shell, "command!", "cwd",
-                slow=True),
-        _method("gateway.shutdown", "end every conversation and leave", handlers.shutdown),
+        _method("session.create", "begin a conversation", opening.create,
+                "cwd model source title close_on_disconnect:yes_or_no", OPENED, slow=True),
+        _method("session.list", "stored conversations, newest first", opening.listed,
+                "limit:number search cwd", "sessions", slow=True),
+        _method("session.most_recent", "the latest stored conversation", opening.most_recent,
+                "cwd", "session_id id title preview started_at last_active message_count source "
+                "cwd", slow=True),
+        _method("session.resume", "open a stored conversation, or one that is open already",
+                opening.resume, "session_id! cwd model source close_on_disconnect:yes_or_no",
+                f"{OPENED} resumed", slow=True),
+        _method("session.activate", "look at an open conversation", opening.activate,
+                "session_id!", OPENED),
+        _method("session.active_list", "conversations that are open here", opening.active_list,
+                "", "sessions"),
+        _method("session.close", "end an open conversation", opening.close, "session_id!",
+                "closed", slow=True),
+        _method("session.delete", "move a stored conversation into the trash", opening.delete,
+                "session_id!", "deleted"),
+        _method("session.title", "show or set the title", conversation.title,
+                "session_id! title", "title"),
+        _method("session.history", "everything said so far", conversation.history,
+                "session_id!", "messages"),
+        _method("session.usage", "tokens of the conversation", conversation.usage,
+                "session_id!", USAGE),
+        _method("session.status", "what is going on", conversation.status, "session_id!",
+                f"{INFO} status"),
+        _method("session.cwd.set", "work in another folder", conversation.set_folder,
+                "session_id! cwd!", "cwd"),
+        _method("session.prompts", "what the user has said, to go back to", conversation.prompts,
+                "session_id!", "prompts"),
+        _method("session.rewind", "take back a prompt and all that followed",
+                conversation.rewind, "session_id! message_id!:number", "text"),
+        _method("session.tree", "the conversation and its branches", conversation.tree,
+                "session_id!", "sessions"),
+        _method("session.undo", "take back the last exchanges", conversation.undo,
+                "session_id! count:number", "removed"),
+        _method("session.redo", "bring back what an undo took", conversation.redo,
+                "session_id!", "restored"),
+        _method("session.retry", "ask the last question again", conversation.retry,
+                "session_id!", "status text"),
+        _method("session.branch", "go on in a second conversation, from here or from a prompt",
+                conversation.branch, "session_id! name message_id:number",
+                "session_id stored_session_id parent", slow=True),
+        _method("session.compress", "sum up what was said, to make room", conversation.compress,
+                "session_id! focus_topic", "before after summary", slow=True),
+        _method("session.interrupt", "stop the running turn, to say something else if there is",
+                conversation.interrupt, "session_id! text", "interrupted"),
+        _method("session.steer", "say something to the running turn", conversation.steer,
+                "session_id! text!", "status"),
+        _method("session.queue", "say something when the turn is over", conversation.queue,
+                "session_id! text!", "status"),
+        _method("session.save", "write the conversation to a file", conversation.save,
+                "session_id! path", "file", slow=True),
+        _method("prompt.submit", "say something", conversation.submit, "session_id! text!",
+                "status"),
+        _method("image.attach", "let a picture go along with what is said next",
+                conversation.attach_image, "session_id! path!", "attached count"),
+        _method("image.detach", "take the attached pictures back", conversation.detach_image,
+                "session_id!", "count"),
+        _method("approval.respond", "answer whether a command may run", conversation.approve,
+                "session_id! choice! request_id", "resolved"),
+        _method("clarify.respond", "answer a question of the agent", conversation.clarify,
+                "session_id! answer! request_id", "resolved"),
+        _method("secret.respond", "give a key or a password that is asked for",
+                conversation.secret, "session_id! value! request_id", "resolved"),
+        _method("commands.catalog", "the commands inside a conversation", conversation.catalog,
+                "", "commands"),
+        _method("command.dispatch", "carry out a command", conversation.dispatch,
+                "session_id! name! arg", "type message output changed", slow=True),
+        _method("complete.slash", "what a command could become", surroundings.complete_slash,
+                "text!", "items replace_from"),
+        _method("complete.path", "what a path could become", surroundings.complete_path,
+                "word! cwd", "items"),
+        _method("config.get", "the value of a setting", surroundings.config_get, "key!",
+                "key value source"),
+        _method("config.set", "change a setting", surroundings.config_set, "key! value!",
+                "key"),
+        _method("shell.exec", "run a command for the person", surroundings.shell,
+                "command! cwd", "stdout stderr code", slow=True),
+        _method("gateway.shutdown", "end every conversation and leave", surroundings.shutdown,
+                "", "closing"),
+        _method("rpc.discover", "this list, for programs", _discovered, "",
+                "openrpc info methods x-events"),
+    )
+}  # fmt: skip
+
+
+class Event(NamedTuple):
+    """Something a client is told of its own accord."""
+
+    name: str
+    help: str
+    payload: tuple[str, ...]
+
+
+def _event(name: str, help_text: str, payload: str = "") -> Event:
+    return Event(name, help_text, tuple(payload.split()))
+
+
+EVENTS: Final = {
+    one.name: one
+    for one in (
+        _event("gateway.ready", "the first frame", "version methods"),
+        _event("session.info", "what stands beside the conversation has changed", INFO),
+        _event("message.start", "a turn begins with what was said", "text"),
+        _event("message.delta", "more of the answer", "text"),
+        _event("reasoning.delta", "more of what the model thinks", "text"),
+        _event("message.complete", "the turn is over and stored; `status` is complete, "
+               "interrupted or error, `unread` what nobody has read of what was said meanwhile",
+               "text status error usage unread"),
+        _event("steer.read", "the agent has read what was said to the running turn"),
+        _event("tool.start", "a tool runs", "tool_id name context args_text"),
+        _event("tool.output", "what it prints meanwhile", "tool_id text"),
+        _event("tool.complete", "its answer", "tool_id name result duration_s"),
+        _event("status.update", "a remark; `kind` is status, retrying or review", "kind text"),
+        _event("approval.request", "may this be done?",
+               "command description allow_permanent request_id"),
+        _event("clarify.request", "a question of the agent", "question choices request_id"),
+        _event("secret.request", "a key or a password is needed", "prompt env_var request_id"),
+        _event("question.closed", "a question has its answer, or needs none any more",
+               "request_id"),
     )
 }  # fmt: skip

@@ -181,7 +181,7 @@ def test_help_lists_every_command(desk: Desk) -> None:
     assert all(f"/{one.name}" in text for one in slash.COMMANDS)
 
 
-@pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/title"])
+@pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/save", "/steer"])
 def test_bad_input_gets_a_clear_error(desk: Desk, line: str) -> None:
     with pytest.raises(UsageError):
         run(desk, line)

@@ -10,6 +10,8 @@ import sys
 import threading
 from typing import Any
 
+from tui_gateway.methods import EVENTS, METHODS
+
 
 class Client:
     """Starts the server, asks, and collects what comes back."""
@@ -42,7 +44,9 @@ class Client:
         frame = self._frames.get(timeout=60)
         assert frame is not None, "the server is gone"
         if frame.get("method") == "event":
-            self.events.append(frame["params"])
+            event = frame["params"]
+            assert set(event["payload"]) == set(EVENTS[event["type"]].payload), event
+            self.events.append(event)
         return frame
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -56,8 +60,10 @@ class Client:
                 return frame
 
     def call(self, method: str, **params: Any) -> Any:
+        """The result, which has nothing in it that the reference does not name."""
         answer = self.ask(method, **params)
         assert "result" in answer, answer
+        assert set(answer["result"]) <= set(METHODS[method].returns), method
         return answer["result"]
 
     def until(self, kind: str) -> dict[str, Any]:

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_cli.talking import Wish
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.asking import Approval, Clarify, Keys
+from hermes_tui.conversation import Conversation, Opening
+from hermes_tui.messages import Answer, Folded, Notice, Said, ToolRow
 from hermes_tui.past import entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
-from hermes_tui.transcript import Answer, Folded, Notice, Said, ToolRow
 from support.command_line import command
 from support.scripted import model, serving
 from support.tmux import Tmux
+from tui_gateway import link
+from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,14 +53,17 @@ def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
     """A conversation with a scripted model; it is ended after the test as after the screen."""
     apps: list[HermesApp] = []
 
-    def start(steps: str = "[]", session_id: str | None = None) -> HermesApp:
-        app = HermesApp(db, Wish(session_id, serve(steps), "tui", "tui", tmp_path))
-        apps.append(app)
-        return app
+    def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
+        hub = Hub(db)
+        opening = Opening(str(tmp_path), session_id, model=serve(steps))
+        conversation = Conversation(lambda hear: link.here(hub, hear), opening)
+        conversation.open()
+        apps.append(HermesApp(conversation, **more))
+        return apps[-1]
 
     yield start
     for app in apps:
-        app.finish()
+        app.conversation.leave(is_over=True)
 
 
 async def until(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
@@ -74,7 +79,7 @@ async def say(pilot: Pilot[Any], text: str) -> None:
 
 
 def is_idle(app: HermesApp) -> bool:
-    return not app._is_busy and not app.live.is_running
+    return not app.is_busy
 
 
 async def asked(pilot: Pilot[Any], text: str) -> None:
@@ -98,7 +103,8 @@ def notices(app: HermesApp) -> list[str]:
 
 
 def stored(app: HermesApp) -> list[str]:
-    return [str(row["content"]) for row in app.live.messages()]
+    messages = app.conversation.call("session.history")["messages"]
+    return [str(row["content"]) for row in messages]
 
 
 async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
@@ -314,8 +320,8 @@ async def test_leaving_ends_the_row(db: SessionDB, opened: Open, keys: list[str]
     async with app.run_test(size=SIZE) as pilot:
         await asked(pilot, "hi")
         await pilot.press(*keys)
-    app.finish()
-    row = db.get_session(app.live.desk.session_id)
+    app.conversation.leave(is_over=True)
+    row = db.get_session(app.conversation.session_id)
     assert row is not None
     assert row["end_reason"] == "tui_close"
 
@@ -342,13 +348,13 @@ def end_reason() -> str:
 def test_on_a_real_terminal(tmp_path: Path, serve: Any) -> None:
     model = serve("[{say: The answer is 42.}]")
     with Tmux(tmp_path, 100, 30) as terminal:
-        terminal.run(command("tui", "--model", model))
+        terminal.run(command("tui", "--no-daemon", "--model", model))
         terminal.wait_for("F1 keys")
         terminal.type("what is it?\n")
         terminal.wait_for("The answer is 42.")
         terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
         terminal.press("C-d")
-        assert "Go on with: hermes tui -r" in terminal.wait_for_end()
+        assert "Go on with: hermes -r" in terminal.wait_for_end()
     assert end_reason() == "tui_close"
 
 
@@ -357,7 +363,9 @@ def test_a_signal_ends_the_row(tmp_path: Path, serve: Any, name: str, code: int)
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.type(f"(sleep 0; echo $BASHPID > {tmp_path}/pid; exec ")
-        terminal.type(f"{' '.join(command('tui', '--model', model))}); echo END-$?-\n")
+        terminal.type(
+            f"{' '.join(command('tui', '--no-daemon', '--model', model))}); echo END-$?-\n"
+        )
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("three")
@@ -370,7 +378,7 @@ def test_a_signal_ends_the_row(tmp_path: Path, serve: Any, name: str, code: int)
 def test_closing_the_window_ends_the_row(tmp_path: Path, serve: Any, hermes_home: Path) -> None:
     model = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
-        terminal.run(command("tui", "--model", model))
+        terminal.run(command("tui", "--no-daemon", "--model", model))
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("three")
@@ -388,7 +396,7 @@ def test_closing_the_window_ends_the_row(tmp_path: Path, serve: Any, hermes_home
 def test_several_lines_and_going_on_in_a_real_terminal(tmp_path: Path, serve: Any) -> None:
     model = serve("[{say: First.}, {say: Second.}]")
     with Tmux(tmp_path, 100, 30) as terminal:
-        terminal.run(command("tui", "--model", model))
+        terminal.run(command("tui", "--no-daemon", "--model", model))
         terminal.wait_for("F1 keys")
         terminal.type("a\\\nb")
         terminal.press("C-j")
@@ -396,7 +404,7 @@ def test_several_lines_and_going_on_in_a_real_terminal(tmp_path: Path, serve: An
         terminal.wait_for("First.")
         terminal.press("C-d")
         terminal.wait_for_end()
-        terminal.run(command("tui", "-c", "--model", model))
+        terminal.run(command("tui", "--no-daemon", "-c", "--model", model))
         terminal.wait_for("F1 keys")
         terminal.wait_for("First.")
         terminal.press("C-d")

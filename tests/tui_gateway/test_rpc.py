@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import runpy
 import signal
 import time
 from pathlib import Path
@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 from hermes_state import SessionDB
 from support.plugin_folders import make_plugin
-from support.scripted import model, serving
 from support.wire import Client
 from tui_gateway.dispatcher import Dispatcher
+from tui_gateway.hub import Hub
 from tui_gateway.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 LISTENER = """
 def register(ctx):
@@ -33,12 +35,6 @@ def register(ctx):
                 file.write(name + chr(10))
         ctx.register_hook(name, note)
 """
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[str], str]]:
-    with serving() as start:
-        yield lambda steps: model(start(steps))
 
 
 @pytest.fixture
@@ -284,11 +280,12 @@ lines = st.one_of(
 def test_whatever_is_sent_the_answer_is_well_formed(sent: list[bytes]) -> None:
     written: list[bytes] = []
     with SessionDB() as db:
-        dispatcher = Dispatcher(db, written.append)
+        hub = Hub(db)
+        dispatcher = Dispatcher(hub, written.append)
         for line in sent:
             dispatcher.take(line)
-        dispatcher._pool.shutdown(wait=True)
-        dispatcher.close_all("tui_shutdown")
+        hub.pool.shutdown(wait=True)
+        hub.close_all("tui_shutdown")
     for data in written:
         frame = json.loads(data)
         assert frame["jsonrpc"] == "2.0"
@@ -301,21 +298,17 @@ def test_whatever_is_sent_the_answer_is_well_formed(sent: list[bytes]) -> None:
 def test_too_large_a_frame_is_refused() -> None:
     written: list[bytes] = []
     with SessionDB() as db:
-        Dispatcher(db, written.append).take(b"x" * (17 * 1024 * 1024))
+        Dispatcher(Hub(db), written.append).take(b"x" * (17 * 1024 * 1024))
     assert json.loads(written[0])["error"]["code"] == -32700
 
 
-def test_every_method_is_documented_and_every_documented_one_exists() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "rpc.md"
-    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]*) \| ([^|]*) \|$", page.read_text(), re.MULTILINE)
-    documented = {name: (params.strip(), text.strip()) for name, params, text in rows}
-    offered = {
-        one.name: (", ".join(_words(param) for param in one.params), one.help)
-        for one in METHODS.values()
-    }
-    assert documented == offered
+def test_the_reference_is_what_the_code_says() -> None:
+    page = REFERENCE / "rpc.md"
+    tool = runpy.run_path(str(ROOT / "tools" / "rpc_reference.py"))
+    assert tool["page"](page.read_text()) == page.read_text()
+    assert tool["document"]() == (REFERENCE / "rpc.openrpc.json").read_text()
 
 
-def _words(param: Any) -> str:
-    kind = "" if param.kind == "text" else f" ({param.kind})"
-    return f"`{param.name}`{kind}" + ("" if param.required else ", optional")
+def test_the_schema_can_be_asked_for(client: Client) -> None:
+    document = client.call("rpc.discover")
+    assert [one["name"] for one in document["methods"]] == list(METHODS)

@@ -39,10 +39,14 @@ class MemoryFiles:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or hermes_home() / "memories"
 
+    def path(self, target: str) -> Path:
+        """Where it is written down."""
+        return self._folder / KINDS[target].name
+
     def entries(self, target: str) -> list[str]:
         """What is remembered."""
         try:
-            content = (self._folder / KINDS[target].name).read_text(errors="replace")
+            content = self.path(target).read_text(errors="replace")
         except FileNotFoundError:
             return []
         parts = f"\n{content.strip()}\n".replace("\r\n", "\n").split(SEPARATOR)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
-from hermes_cli.commands import history
+from hermes_cli.commands import history, model_offer
 from hermes_cli.commands.conversing import Ending, converse
-from hermes_cli.confirmation import confirm
 from hermes_cli.desk import Desk
 from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
 from hermes_cli.speaking import Person, Speaker, as_json
-from hermes_cli.talking import NoModelError, Wish
-from hermes_core.errors import UsageError
+from hermes_cli.talking import Wish
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -61,7 +58,8 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
         wish = Wish(
             history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, wishes.source
         )
-        desk = _desk(db, person, wish, out)
+        model_offer.make_sure(wish.model, out)
+        desk = Desk(db, person, wish)
         _warn_of_toy(desk, out, is_json=wishes.json)
         ending = Ending(desk)
         speaker = Speaker(desk, out, as_json=wishes.json)
@@ -73,24 +71,6 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
             return converse(desk, speaker, ending, out)
         finally:
             ending.finish(out, is_told=question is None)
-
-
-def _desk(db: SessionDB, person: Person, wish: Wish, out: Output) -> Desk:
-    """The desk; with no model at all, whoever sits at the terminal is offered the small one."""
-    try:
-        return Desk(db, person, wish)
-    except NoModelError:
-        if not (sys.stdin.isatty() and out.is_watched):
-            raise
-        from hermes_cli.commands import models  # noqa: PLC0415 - once in a lifetime
-
-        out.note("No model is set up yet; `hermes setup` chooses one, with a key or without.")
-        size = f"{built_in.DOWNLOAD_MB} MB"
-        question = f"Fetch the small built-in one now ({size}, a toy, but it talks)?"
-        if not confirm(question, out, is_sure=False):
-            raise
-        models.fetch(out)
-    return Desk(db, person, wish)
 
 
 def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
@@ -110,16 +90,3 @@ def _question(wishes: argparse.Namespace) -> str | None:
     if wishes.question and piped:
         return f"{wishes.question}\n\n{piped}"
     return wishes.question or piped or None
-
-
-def _session(db: SessionDB, wishes: argparse.Namespace) -> str | None:
-    if wishes.resume:
-        return str(db.resolve(wishes.resume))
-    if not wishes.again:
-        return None
-    here = str(Path.cwd().resolve())
-    rows = db.list_sessions_rich(limit=200, order_by_last_active=True)
-    found = next((row["id"] for row in rows if row.get("cwd") == here), None)
-    if found is None:
-        raise UsageError(f"there is no conversation of {here} yet; {history.no_history()}")
-    return str(db.resolve_resume_session_id(found))

@@ -82,7 +82,7 @@ def _next(lines: Any, ending: Ending) -> str | None:
                 return None
 
 
-def tell_news(desk: Desk, out: Output) -> None:
+def tell_news(out: Output) -> None:
     """A line about what was earned, on a terminal, where that takes no time."""
     if not out.is_watched:
         return
@@ -93,8 +93,10 @@ def tell_news(desk: Desk, out: Output) -> None:
     if not (achievements.is_enabled() and settings.get_bool("achievements.notify")):
         return
     is_first = achievements.service().current() is None
-    if is_first and desk.db.session_count() > FEW_SESSIONS:
-        return  # a first scan that would keep somebody waiting
+    if is_first:
+        with history.reading() as db:
+            if db.session_count() > FEW_SESSIONS:
+                return  # a first scan that would keep somebody waiting
     with looking(out) as look:
         if look.news["count"]:
             out.note(notices.notice_of({**look.news, "is_first_scan": False}))
@@ -174,7 +176,7 @@ class Ending:
             Step("tell plugins", lambda: history.announce(self._desk.db)),
         ]
         if is_told and existed and not self.is_asked_to_leave:
-            steps.append(Step("tell of achievements", lambda: tell_news(self._desk, out)))
+            steps.append(Step("tell of achievements", lambda: tell_news(out)))
         run_all(steps)
         for number, handler in self._before.items():
             signal.signal(number, handler)

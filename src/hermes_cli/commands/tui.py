@@ -1,23 +1,26 @@
-"""`hermes tui`: talk to the agent on a whole screen."""
+"""`hermes`, `hermes tui`: talk to the agent on a whole screen."""
 
 from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_cli import preferences
-from hermes_cli.commands import history
-from hermes_cli.keeping import keep_facts
-from hermes_cli.talking import Wish
+from hermes_cli import __version__, preferences
+from hermes_cli.commands import conversing, model_offer
+from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_state import SessionDB
+from hermes_core.paths import hermes_home
+from tui_gateway import daemon, link
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from hermes_cli.output import Output
     from hermes_tui.app import HermesApp
+    from hermes_tui.conversation import Conversation
 
 NO_TERMINAL = (
     "the terminal UI needs a terminal, and there is none here. "
@@ -25,12 +28,13 @@ NO_TERMINAL = (
 )
 EXAMPLES = """\
 examples:
-  hermes tui                    talk on a whole screen
-  hermes tui -c                 go on with the latest conversation of this folder
-  hermes tui -r 20260105_1200   go on with that one
+  hermes                        talk on a whole screen; so does `hermes tui`
+  hermes -c                     go on with the latest conversation of this folder
+  hermes -r 20260105_1200       go on with that one: an id, its beginning, or a title
   hermes tui --model smollm2    talk to the small built-in model
+  hermes tui --no-daemon        end everything with the window
 
-F1 shows the keys.
+A turn goes on when the window is closed: `hermes -c` finds it again. F1 shows the keys.
 """
 
 
@@ -42,15 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
     parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
+    parser.add_argument(
+        "--source", default="tui", metavar="NAME", help="the place it is noted under"
+    )
+    parser.add_argument("--no-daemon", action="store_true", help="run everything in this process")
     parser.set_defaults(run=run)
 
 
 def run(wishes: argparse.Namespace, out: Output) -> int:
     """Talk on a whole screen."""
-    # A toolkit for whole screens takes longer to load than most commands to run.
-    from hermes_cli.picker import terminal  # noqa: PLC0415
-    from hermes_tui.app import HermesApp  # noqa: PLC0415
-    from hermes_tui.screen_driver import ScreenDriver  # noqa: PLC0415
+    from hermes_cli.picker import terminal  # noqa: PLC0415 - as below
 
     try:
         terminal.require()
@@ -58,15 +63,47 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
         raise UsageError(NO_TERMINAL) from error
     if preferences.color(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
-    with SessionDB(keeper=keep_facts) as db:
-        wish = Wish(
-            history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, "tui", "tui"
-        )
-        app = HermesApp(db, wish, ScreenDriver)
-        is_there = _show(app)
-        if is_there and app.live.desk.exists:
-            _tell(app.live.desk.session_id, out)
+    model_offer.make_sure(wishes.model, out)
+    connect = _connecting(wishes, out)
+    # A toolkit for whole screens takes longer to load than most commands to run.
+    from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
+
+    here = str(Path.cwd().resolve())
+    opening = Opening(here, wishes.resume or "", wishes.again, wishes.model, wishes.source)
+    conversation = Conversation(connect, opening)
+    conversation.open()
+    app = _app(conversation)
+    is_there = _show(app)
+    if is_there and conversation.exists:
+        _tell(conversation, out)
     return app.return_code or 0
+
+
+def _connecting(wishes: argparse.Namespace, out: Output) -> Callable[..., link.Link]:
+    """How the conversation is reached: in the daemon, or in this process."""
+    if not wishes.no_daemon:
+        if daemon.summoned().version == __version__:
+            return daemon.reached
+        out.note("A daemon of another release runs; this conversation does without it.")
+    from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
+    from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
+
+    return lambda hear: link.here(Hub(server._get_db()), hear)  # noqa: SLF001 - the seam
+
+
+def _app(conversation: Conversation) -> HermesApp:
+    from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
+    from hermes_tui.recall import Recall  # noqa: PLC0415 - as above
+    from hermes_tui.screen_driver import ScreenDriver  # noqa: PLC0415 - as above
+
+    settings = ConfigFile.of_home().settings()
+    return HermesApp(
+        conversation,
+        ScreenDriver,
+        theme=settings.get_str("tui.theme"),
+        busy_input=settings.get_str("tui.busy_input"),
+        recall=Recall(hermes_home() / "prompt_history"),
+    )
 
 
 def _show(app: HermesApp) -> bool:
@@ -76,12 +113,18 @@ def _show(app: HermesApp) -> bool:
     except OSError as error:
         if error.errno != errno.EIO:
             raise
+        app.is_hung_up = True
         return False  # the window was closed, and nothing can be put back in order on it
     finally:
-        app.finish()
+        app.conversation.leave(is_over=not app.is_hung_up)
     return True
 
 
-def _tell(session_id: str, out: Output) -> None:
-    """How to go on."""
-    out.note(f"Go on with: hermes tui -r {session_id}\n        or: hermes chat -r {session_id}")
+def _tell(conversation: Conversation, out: Output) -> None:
+    """How to go on, and what was earned meanwhile."""
+    session_id = conversation.session_id
+    if conversation.goes_on:
+        out.note("The turn goes on without you; come back to it with:")
+    else:
+        conversing.tell_news(out)
+    out.note(f"Go on with: hermes -r {session_id}\n        or: hermes chat -r {session_id}")

@@ -1,0 +1,98 @@
+"""`hermes serve`: keep conversations running while terminals come and go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from hermes_cli.parser import add_json
+from hermes_core.errors import UsageError
+from tui_gateway import daemon, whereabouts
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+STOP_SECONDS = 15.0
+EXAMPLES = """\
+examples:
+  hermes serve                  run it here, until Ctrl-C
+  hermes serve --status         does one run, and what goes on in it?
+  hermes serve --stop           end it; running turns are stopped and kept
+  hermes serve --port 8642      on a port of your choice, for other programs
+
+`hermes` starts it by itself when it is needed, and it leaves when it is not.
+Programs connect with the address and the token in `run/serve.json` of the Hermes folder.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes serve`."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--status", action="store_true", help="say whether one runs")
+    what.add_argument("--stop", action="store_true", help="end the one that runs")
+    what.add_argument(
+        "--until-idle", action="store_true", help="leave when nobody has needed it for a minute"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(wishes: argparse.Namespace, out: Output) -> int:
+    """Serve, or tell about the one that does."""
+    if wishes.status:
+        return _status(wishes, out)
+    if wishes.stop:
+        return _stop(out)
+    if whereabouts.found() is None:
+        if not wishes.until_idle:
+            out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
+        else:
+            os.chdir("/")  # a folder it was started in by chance is not kept busy
+        if daemon.serve(port=wishes.port, stays=not wishes.until_idle) is not None:
+            return 0
+    if wishes.until_idle:
+        return 0  # two terminals had the same idea; one is enough
+    raise UsageError("one runs already; `hermes serve --status` tells about it")
+
+
+def _status(wishes: argparse.Namespace, out: Output) -> int:
+    from tui_gateway import link  # noqa: PLC0415 - only to ask
+
+    place = whereabouts.found()
+    if place is None:
+        if wishes.json:
+            out.json({"running": False})
+        else:
+            out.text("No daemon runs. `hermes` starts one when it is needed.")
+        return 0
+    connection = link.to_daemon(place, lambda *_: None)
+    sessions = connection.call("session.active_list")["sessions"]
+    connection.close()
+    if wishes.json:
+        facts = {"url": place.url, "pid": place.pid, "version": place.version}
+        out.json({"running": True, **facts, "sessions": sessions})
+        return 0
+    out.text(f"A daemon runs (process {place.pid}, hermes {place.version}) at {place.url}")
+    for one in sessions:
+        out.text(f"  {one['status']:8} {one['stored_session_id']}  {one['title'] or ''}")
+    return 0
+
+
+def _stop(out: Output) -> int:
+    place = whereabouts.found()
+    if place is None:
+        out.text("No daemon runs.")
+        return 0
+    os.kill(place.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while whereabouts.found() is not None:
+        if time.monotonic() > deadline:
+            raise UsageError(f"process {place.pid} does not end; see the log")
+        time.sleep(0.05)
+    out.text("It has ended; every conversation is kept.")
+    return 0

@@ -1,0 +1,1 @@
+"""What each method does: a handler gets the connection and checked parameters."""

@@ -1,0 +1,139 @@
+"""Which conversation: begin one, find one, open it, close it, throw it away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli.talking import Wish
+from hermes_core.errors import HermesError, UsageError
+from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+    from tui_gateway.dispatcher import Dispatcher
+    from tui_gateway.live import Live
+
+    Params = dict[str, Any]
+
+LISTED: Final = 200
+FIELDS: Final = (
+    "id", "title", "preview", "started_at", "last_active", "message_count", "source", "cwd",
+)  # fmt: skip
+
+
+def create(peer: Dispatcher, params: Params) -> Any:
+    live = _open(peer, params, None)
+    if params.get("title"):
+        live.desk.title(params["title"])
+    return _opened(live)
+
+
+def resume(peer: Dispatcher, params: Params) -> Any:
+    found = _stored(peer, params["session_id"])
+    live = _open(peer, params, found)
+    return {**_opened(live), "resumed": found}
+
+
+def _stored(peer: Dispatcher, text: str) -> str:
+    """The stored conversation a text means; one that is open and still empty is not stored."""
+    live = peer.hub.live_of(text)
+    if live is not None:
+        return text
+    try:
+        return str(peer.hub.db.resolve_resume_session_id(peer.hub.db.resolve(text)))
+    except UsageError as error:
+        raise RpcError(NO_STORED_SESSION, str(error)) from error
+
+
+def _open(peer: Dispatcher, params: Params, session_id: str | None) -> Live:
+    cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
+    wish = Wish(session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd)
+    try:
+        live = peer.hub.open(wish, peer)
+    except HermesError as error:
+        raise RpcError(NO_AGENT, str(error)) from error
+    live.closes_when_alone = bool(params.get("close_on_disconnect"))
+    return live
+
+
+def _opened(live: Live) -> dict[str, Any]:
+    messages = live.messages()
+    return {
+        "session_id": live.id,
+        "stored_session_id": live.desk.session_id,
+        "message_count": len(messages),
+        "messages": messages,
+        "info": live.info(),
+        "running": live.is_running,
+        "started_at": live.started_at,
+        "inflight": live.inflight(),
+    }
+
+
+def listed(peer: Dispatcher, params: Params) -> Any:
+    limit = params.get("limit") or LISTED
+    words = params.get("search") or ""
+    folder = params.get("cwd") or None
+    db = peer.hub.db
+    if words:
+        rows = _matching(db, words, limit, folder)
+    else:
+        rows = db.list_sessions_rich(limit=limit, order_by_last_active=True, cwd_prefix=folder)
+    return {"sessions": [{name: row.get(name) for name in FIELDS} for row in rows]}
+
+
+def _matching(db: SessionDB, words: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
+    """Conversations with the words in their title or first line, then those that contain them."""
+    recent = db.list_sessions_rich(limit=-1, order_by_last_active=True, cwd_prefix=folder)
+    wanted = words.casefold()
+    named = [row for row in recent if wanted in _name(row)]
+    known = {row["id"]: row for row in recent}
+    hits = [hit["session_id"] for hit in db.search_messages(words, limit=limit)]
+    said = [known[hit] for hit in dict.fromkeys(hits) if hit in known]
+    return list({row["id"]: row for row in [*named, *said]}.values())[:limit]
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row.get('title') or ''} {row.get('preview') or ''} {row['id']}".casefold()
+
+
+def most_recent(peer: Dispatcher, params: Params) -> Any:
+    """The latest one, of a folder if one is named; children and branches count by themselves."""
+    wanted = params.get("cwd")
+    for limit in (LISTED, -1):
+        rows = peer.hub.db.list_sessions_rich(limit=limit, order_by_last_active=True)
+        for row in rows:
+            if wanted is None or row.get("cwd") == wanted:
+                return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}
+    return {"session_id": None}
+
+
+def activate(peer: Dispatcher, params: Params) -> Any:
+    live = peer.hub.live(params["session_id"])
+    live.attach(peer)
+    return _opened(live)
+
+
+def active_list(peer: Dispatcher, _params: Params) -> Any:
+    return {
+        "sessions": [
+            {"session_id": live.id, "status": live.status(), **live.info()}
+            for live in peer.hub.all_live()
+        ]
+    }
+
+
+def close(peer: Dispatcher, params: Params) -> Any:
+    peer.hub.close(peer.hub.live(params["session_id"]), "tui_close")
+    return {"closed": True}
+
+
+def delete(peer: Dispatcher, params: Params) -> Any:
+    try:
+        found = peer.hub.db.resolve(params["session_id"])
+    except UsageError as error:
+        raise RpcError(NO_STORED_SESSION, str(error)) from error
+    if peer.hub.live_of(found) is not None:
+        raise RpcError(LIVE_SESSION, "this conversation is open; close it first")
+    return {"deleted": peer.hub.db.delete_session(found)}

@@ -1,0 +1,135 @@
+"""The hub: every conversation that is open in this process, whoever looks at it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli import plugins
+from hermes_cli.plugins.delivery import Delivery
+from hermes_core.isolate import Step, attempt
+from hermes_core.mentions import is_mentioned
+from tui_gateway import server
+from tui_gateway.frames import BUSY, NO_SESSION, RpcError
+from tui_gateway.live import Live
+
+if TYPE_CHECKING:
+    from hermes_cli.talking import Wish
+    from hermes_state import SessionDB
+    from tui_gateway.live import Listener
+
+log = logging.getLogger(__name__)
+
+SLOW_THREADS: Final = 8
+GRACE_SECONDS: Final = 5.0
+ALONE_SECONDS: Final = 20.0
+FORGOTTEN_SECONDS: Final = 6 * 3600.0
+
+
+class Hub:
+    """The open conversations of one store."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self.db = db
+        self.is_leaving = False  # a plain flag, because signal handlers set it
+        self.pool = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="hermes-rpc")
+        self._lives: dict[str, Live] = {}
+        self._lock = threading.Lock()
+        self._doors = threading.RLock()  # one opens or closes at a time
+
+    def open(self, wish: Wish, listener: Listener) -> Live:
+        """Open a conversation, or look at it where it is open already."""
+        with self._doors:
+            live = self.live_of(wish.session_id) if wish.session_id else None
+            if live is None:
+                live = Live(self.db, wish)
+                with self._lock:
+                    self._lives[live.id] = live
+        live.attach(listener)
+        listener.event("session.info", live.id, live.info())
+        return live
+
+    def live(self, live_id: str) -> Live:
+        """An open conversation by its live id."""
+        with self._lock:
+            found = self._lives.get(live_id)
+        if found is None:
+            raise RpcError(NO_SESSION, f"no conversation is open under {live_id!r}")
+        return found
+
+    def idle(self, live_id: str) -> Live:
+        """An open conversation in which no turn is running."""
+        live = self.live(live_id)
+        if live.is_running:
+            raise RpcError(BUSY, "a turn is running; wait for it or interrupt it")
+        return live
+
+    def live_of(self, session_id: str) -> Live | None:
+        """The open conversation that is stored under *session_id*."""
+        return next((one for one in self.all_live() if one.desk.session_id == session_id), None)
+
+    def all_live(self) -> list[Live]:
+        """All open conversations."""
+        with self._lock:
+            return list(self._lives.values())
+
+    # Ends
+
+    def forget(self, listener: Listener) -> None:
+        """Somebody is gone; what was open only for them is closed."""
+        for live in self.all_live():
+            live.detach(listener)
+            if live.closes_when_alone and live.alone_since is not None:
+                self.close(live, "ws_disconnect")
+
+    def sweep(self) -> None:
+        """Close what nobody has looked at for a while, unless a turn is at work in it."""
+        for live in self.all_live():
+            with self._doors:  # nobody comes back to it while it is being closed
+                reason = _over(live)
+                if reason:
+                    self.close(live, reason)
+
+    def close(self, live: Live, reason: str) -> None:
+        """End an open conversation: its turn stopped, its words stored, its row closed."""
+        live.interrupt()
+        if not live.wait(GRACE_SECONDS):
+            log.warning("a turn of %s did not end in time", live.desk.session_id)
+        with self._doors:
+            live.desk.stop()
+            server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the seam
+            with self._lock:
+                self._lives.pop(live.id, None)
+        attempt(Step("tell plugins of boundaries", self._deliver))
+
+    def _deliver(self) -> None:
+        if is_mentioned("plugins.enabled"):
+            Delivery(self.db, plugins.active()).deliver_due()
+
+    def leave(self) -> None:
+        """Ask for the end; it comes when the loop sees it."""
+        self.is_leaving = True
+
+    def close_all(self, reason: str) -> None:
+        """End every open conversation, all at the same time."""
+        lives = self.all_live()
+        for live in lives:
+            live.interrupt()
+        for live in lives:
+            attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _over(live: Live) -> str:
+    """Why a conversation nobody looks at is over; empty when it is not."""
+    since = live.alone_since
+    if since is None:
+        return ""
+    alone_seconds = time.monotonic() - since
+    if not live.is_running:
+        return "ws_orphan_reap" if alone_seconds > ALONE_SECONDS else ""
+    is_forgotten = live.status() == "waiting" and alone_seconds > FORGOTTEN_SECONDS
+    return "idle_timeout" if is_forgotten else ""

@@ -1,0 +1,77 @@
+"""The daemon of a test's Hermes folder: its clients, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from tui_gateway import daemon, link, whereabouts
+from tui_gateway.methods import EVENTS, METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """Whatever daemon a test started is gone after it."""
+    try:
+        yield
+    finally:
+        place = whereabouts.found()
+        if place is not None:
+            os.kill(place.pid, signal.SIGTERM)
+            wait_until(lambda: whereabouts.found() is None)
+
+
+def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+class Terminal:
+    """A client of the daemon."""
+
+    def __init__(self) -> None:
+        self._events: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
+        self._link = daemon.reached(self._hear)
+        self.live = ""
+
+    def _hear(self, kind: str, _session: str, payload: dict[str, Any]) -> None:
+        if kind != link.GONE:
+            assert set(payload) == set(EVENTS[kind].payload), kind
+        self._events.put((kind, payload))
+
+    def call(self, method: str, **params: Any) -> Any:
+        if self.live:
+            params.setdefault("session_id", self.live)
+        found = self._link.call(method, **params)
+        assert set(found) <= set(METHODS[method].returns), method
+        return found
+
+    def open(self, method: str = "session.create", **params: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self.call(method, **params)
+        self.live = found["session_id"]
+        return found
+
+    def until(self, wanted: str) -> dict[str, Any]:
+        while True:
+            kind, payload = self._events.get(timeout=30)
+            if kind == wanted:
+                return payload
+
+    def shown_until(self, word: str) -> str:
+        shown = ""
+        while word not in shown:
+            shown += self.until("message.delta")["text"]
+        return shown
+
+    def close(self) -> None:
+        """As a window that is closed."""
+        self._link.close()
