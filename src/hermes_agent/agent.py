@@ -104,10 +104,6 @@ class AIAgent:
         """How many tokens the model can read at once."""
         return self._patient.current.window
 
-    def tools(self) -> list[tuple[str, str]]:
-        """What it can do: names, each with what it is for."""
-        return self._toolbox.described()
-
     # Talking
 
     def turn(self, content: Any, **fields: Any) -> Iterator[Event]:

@@ -64,13 +64,6 @@ class Toolbox:
         """Their names."""
         return list(self._tools)
 
-    def described(self) -> list[tuple[str, str]]:
-        """Their names, each with the first sentence of what it is for."""
-        return [
-            (tool.name, tool.description.split(". ", 1)[0].splitlines()[0])
-            for tool in self._tools.values()
-        ]
-
     def only(self, names: Iterable[str]) -> Toolbox:
         """A box with some of them."""
         return Toolbox(self._tools[name] for name in names if name in self._tools)

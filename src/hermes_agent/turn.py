@@ -76,6 +76,7 @@ class Turn:
         self.messages: list[Message] = []
         self._usage = Usage()
         self._added = ""
+        self._asked_at = 0  # where in the messages the turn's question stands
 
     def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
         """The turn's events; the last is TurnFinished."""
@@ -83,6 +84,7 @@ class Turn:
         self.messages = means.keeping.history()
         self._added = means.hearing.turn_starts(content, list(self.messages), is_first=is_first)
         row_id = means.keeping.say(content, self._lease, **fields)
+        self._asked_at = len(self.messages)
         self.messages.append({"role": "user", "content": content})
         yield TurnStarted(means.keeping.session_id, self._turn_id)
         yield MessageStored("user", row_id)
@@ -121,7 +123,7 @@ class Turn:
     def _request(self, tools: list[dict[str, Any]], number: int) -> Request:
         messages = list(self.messages)
         if self._added:
-            messages = _with_context(messages, self._added)
+            messages[self._asked_at] = _with_context(messages[self._asked_at], self._added)
         if number == MOST_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
         system = {"role": "system", "content": self._means.system_prompt}
@@ -257,11 +259,8 @@ def _assistant(reply: Reply) -> Message:
     return message
 
 
-def _with_context(messages: list[Message], added: str) -> list[Message]:
-    """The last user message with what plugins add to it; nothing of it is stored."""
-    for position in range(len(messages) - 1, -1, -1):
-        message = messages[position]
-        if message.get("role") == "user" and isinstance(message.get("content"), str):
-            changed = {**message, "content": f"{message['content']}\n\n{added}"}
-            return [*messages[:position], changed, *messages[position + 1 :]]
-    return messages
+def _with_context(question: Message, added: str) -> Message:
+    """A question with what plugins add to it; nothing of it is stored."""
+    if not isinstance(question["content"], str):
+        return question
+    return {**question, "content": f"{question['content']}\n\n{added}"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.inventory import STANDARD
 from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_cli import moments
 from hermes_core.errors import UsageError
@@ -16,7 +17,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.skills import Skill
+    from hermes_agent.inventory import Item
     from hermes_cli.desk import Desk
 
 LISTED: Final = 10
@@ -160,19 +161,23 @@ def _memory(_desk: Desk, _words: str) -> Outcome:
 
 
 def _skills(desk: Desk, _words: str) -> Outcome:
-    rows = [(one.name, one.problem or one.description) for one in _found_skills(desk)]
+    rows = [
+        (one.name, f"cannot be used: {one.problem}" if one.problem else one.description)
+        for one in desk.talk.skills
+    ]
     return Outcome(_columns(rows) or "No skills yet; docs/how-to/extend-the-agent.md tells how.")
 
 
-def _found_skills(desk: Desk) -> list[Skill]:
-    from hermes_agent import skills  # noqa: PLC0415 - seldom asked for
-    from hermes_core.paths import hermes_home  # noqa: PLC0415 - as above
-
-    return skills.found(hermes_home(), desk.agent.cwd)
-
-
 def _tools(desk: Desk, _words: str) -> Outcome:
-    return Outcome(_columns(desk.agent.tools()))
+    rows = [
+        (one.name or one.origin, f"cannot be used: {one.problem}" if one.problem else _about(one))
+        for one in desk.talk.inventory()
+    ]
+    return Outcome(_columns(rows))
+
+
+def _about(item: Item) -> str:
+    return item.description if item.origin == STANDARD else f"{item.description} ({item.origin})"
 
 
 def _columns(rows: list[tuple[str, str]]) -> str:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent import inventory
 from hermes_agent.agent import AIAgent
 from hermes_agent.approvals.deciding import MODES, Approvals
 from hermes_agent.delegating import NOT_FOR_CHILDREN, Delegating
@@ -18,6 +19,7 @@ from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_agent.tools.toolset import standard_tools
+from hermes_cli.equipping import Equipment, with_plugins
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.mentions import is_mentioned
@@ -25,7 +27,9 @@ from hermes_core.settings import SETTINGS
 
 if TYPE_CHECKING:
     from hermes_agent.approvals.deciding import Mode
+    from hermes_agent.inventory import Item
     from hermes_agent.providers.choosing import Choice
+    from hermes_agent.skills import Skill
     from hermes_agent.tools.base import Asks
     from hermes_core.config_file import Settings
     from hermes_state import SessionDB
@@ -55,25 +59,40 @@ class Talk(NamedTuple):
 
     agent: AIAgent
     jobs: Jobs
+    equipment: Equipment
+    items: list[Item]  # what stands in the toolbox
+
+    @property
+    def skills(self) -> list[Skill]:
+        """The skills that were found, the broken ones with what is wrong with them."""
+        return self.equipment.skills
+
+    def inventory(self) -> list[Item]:
+        """All that the agent can do; asks MCP servers, which may take seconds."""
+        servers = self.equipment.servers
+        return self.items + (inventory.of_servers(servers.survey()) if servers else [])
 
     def close(self) -> None:
         """Stop everything that was started for it."""
         self.jobs.close()
+        self.equipment.close()
         self.agent.close()
 
 
 def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     """A new conversation, or one taken up again."""
-    settings = ConfigFile.of_home().settings()
+    config = ConfigFile.of_home()
+    settings = config.settings()
     cwd = (wish.cwd or Path.cwd()).resolve()
     row = db.get_session(wish.session_id) if wish.session_id else None
     jobs, memory = Jobs(environment=_without_secrets()), MemoryFiles()
-    tools = standard_tools(jobs, memory, db)
+    equipment = Equipment.found(config, cwd)
+    approvals = Approvals(_mode(settings), judges=equipment.judges())
     shared: dict[str, Any] = {
         "platform": wish.platform,
         "cwd": cwd,
         "announce": announce,
-        "guard": Guarding(Approvals(_mode(settings)), announce, wish.platform),
+        "guard": Guarding(approvals, announce, wish.platform),
     }
 
     def patient() -> Patient:
@@ -84,26 +103,27 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         return AIAgent(
             db,
             patient(),
-            Toolbox(tool for tool in tools if tool.name not in NOT_FOR_CHILDREN),
+            Toolbox(tool for tool in kit.tools if tool.name not in NOT_FOR_CHILDREN),
             source="subagent",
-            system_prompt=system_prompt(cwd),
+            system_prompt=system_prompt(cwd, skills=equipment.skill_lines),
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
             **shared,
         )
 
-    delegating = Delegating(child, db.end_session, announce)
+    delegate = Delegating(child, db.end_session, announce).tool()
+    kit = with_plugins([*standard_tools(jobs, memory, db), *equipment.tools(), delegate])
     agent = AIAgent(
         db,
         patient(),
-        Toolbox([*tools, delegating.tool()]),
+        Toolbox(kit.tools),
         session_id=wish.session_id,
         source=wish.source,
-        system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory),
+        system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory, equipment),
         asks=asks,
         **shared,
     )
-    return Talk(agent, jobs)
+    return Talk(agent, jobs, equipment, kit.items())
 
 
 def _without_secrets() -> dict[str, str]:
@@ -134,9 +154,11 @@ def _stored_prompt(db: SessionDB, row: dict[str, Any] | None) -> str:
     return str((row or {}).get("system_prompt") or "")
 
 
-def _fresh_prompt(cwd: Path, memory: MemoryFiles) -> str:
+def _fresh_prompt(cwd: Path, memory: MemoryFiles, equipment: Equipment) -> str:
     texts = {target: "\n".join(memory.entries(target)) for target in ("memory", "user")}
-    return system_prompt(cwd, memory=texts["memory"], user=texts["user"])
+    return system_prompt(
+        cwd, memory=texts["memory"], user=texts["user"], skills=equipment.skill_lines
+    )
 
 
 def announce(name: str, **facts: Any) -> list[Any]:
@@ -156,7 +178,7 @@ def summary(name: str, arguments: str) -> str:
         return name
     if not isinstance(found, dict):
         return name
-    for key in ("command", "path", "pattern", "query", "question", "action"):
+    for key in ("command", "path", "pattern", "query", "question", "action", "name"):
         if isinstance(found.get(key), str):
             return f"{name} {found[key]}"
     return name

@@ -14,7 +14,7 @@ from hermes_core import paths, setting_values, yaml_file
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.env_file import EnvFile
 from hermes_core.errors import ConfigError
-from hermes_core.settings import SETTINGS
+from hermes_core.settings import BLOCKS, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +96,10 @@ class Settings:
             raise TypeError(f"{name} is not a list setting.")
         return value
 
+    def get_block(self, name: str) -> dict[str, object]:
+        """A section whose keys are the user's own names."""
+        return self._config.block(name)
+
     def get_secret(self, name: str) -> str | None:
         """The secret itself, to be used and not shown; None when it is not set."""
         return self._config.secret(name)
@@ -155,6 +159,17 @@ class ConfigFile:
             raise TypeError(f"{name} is not a secret.")
         found = self._environ.get(setting.variable) or self._env_file.values().get(setting.variable)
         return found or None
+
+    def block(self, name: str) -> dict[str, object]:
+        """A section of BLOCKS, as it is written; empty when there is none."""
+        found = self._read().get(name)
+        if found is not None and not isinstance(found, dict):
+            raise ConfigError(f"{name} in {self.path} must be a block of names.")
+        return found or {}
+
+    def variables(self) -> dict[str, str]:
+        """What `${NAME}` may stand for: the environment, then .env."""
+        return {**self._env_file.values(), **self._environ}
 
     def set(self, name: str, text: str) -> Value:
         """Write a value, given as text; returns it as it will be shown."""
@@ -226,7 +241,9 @@ class ConfigFile:
         sections = {setting.section for setting in self.table}
         names = {setting.name for setting in self.table}
         for section, block in document.items():
-            if section not in sections:
+            if section in BLOCKS and (block is None or isinstance(block, dict)):
+                continue
+            if section not in sections | set(BLOCKS):
                 hint = setting_values.did_you_mean(section, sections)
                 yield Problem(section, f"{section} is not used by this release.{hint}", False)
             elif isinstance(block, dict):

@@ -124,7 +124,8 @@ class Conversation:
         if kind == "session.info":
             self.info = payload
         elif kind == "message.start":
-            self.info = {**self.info, "running": True}
+            count = max(self.info.get("message_count", 0), 1)
+            self.info = {**self.info, "running": True, "message_count": count}
         with self._lock:
             hear = self._hear
             if hear is None:

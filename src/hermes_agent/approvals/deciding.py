@@ -15,8 +15,13 @@ from hermes_agent.tools.base import ApprovalRequest
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from hermes_agent.approvals.verdicts import Verdict
     from hermes_agent.tools.base import ToolContext
+
+    # How a call of some other tool is shown and what is found in it, or why it is refused.
+    JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, Judgement] | Refuse]
 
 Mode = Literal["read_only", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("read_only", "workspace", "full")
@@ -47,8 +52,10 @@ class Approvals:
         free: tuple[Path, ...] = (),
         grants: Grants | None = None,
         own_pid: int | None = None,
+        judges: Mapping[str, JudgesCall] | None = None,
     ) -> None:
         self.mode = mode
+        self._judges = dict(judges or {})
         self._free = free
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
@@ -62,6 +69,12 @@ class Approvals:
             return self.command(str(arguments.get("command") or ""), caller, _home(cwd))
         if tool in FILE_TOOLS:
             return self.write(tool, str(arguments.get("path") or ""), caller)
+        if tool in self._judges:
+            judged = self._judges[tool](arguments, context)
+            if isinstance(judged, Refuse):
+                return judged
+            shown, judgement = judged
+            return self._verdict(judgement, shown, caller)
         return Allow()
 
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:

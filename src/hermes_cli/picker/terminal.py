@@ -49,6 +49,11 @@ class TerminalDriver(LinuxDriver):
             return 80, 24
         return size.columns or 80, size.lines or 24
 
+    def suspend_application_mode(self) -> None:
+        """Lend the terminal to another program; it stays open, to be drawn on again."""
+        self.stop_application_mode()
+        super().close()
+
     def close(self) -> None:
         """Let go of the terminal."""
         super().close()

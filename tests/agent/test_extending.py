@@ -1,0 +1,70 @@
+"""The examples in docs/how-to/extend-the-agent.md work as they are written there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.skills import DESCRIBED, LISTED
+from hermes_cli import plugins
+from support.plugin_folders import make_plugin
+from support.talks import calls, conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend-the-agent.md"
+TEXT = PAGE.read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+SKILL = next(text for kind, text in BLOCKS if kind == "markdown")
+CONFIG = next(text for kind, text in BLOCKS if kind == "yaml")
+PLUGIN, SERVER = (text for kind, text in BLOCKS if kind == "python")
+
+
+@pytest.fixture(autouse=True)
+def forget_plugins() -> Iterator[None]:
+    plugins.active.cache_clear()
+    yield
+    plugins.active.cache_clear()
+
+
+def test_the_skill(hermes_home: Path, tmp_path: Path) -> None:
+    folder = hermes_home / "skills" / "writing" / "release-notes"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    (folder / "example.md").write_text("- It works.")
+    with conversation(tmp_path, calls("skill_view", {"name": "release-notes"})) as talk:
+        (result,) = talk.results()
+        assert "- release-notes: Write the notes of a release" in talk.prompt()
+    assert result["files"] == ["example.md"]
+    assert result["content"].startswith("1. Take the commits")
+
+
+def test_the_tool_in_a_plugin(hermes_home: Path, tmp_path: Path) -> None:
+    make_plugin(hermes_home, "dice", PLUGIN, "")
+    (hermes_home / "config.yaml").write_text("plugins: {enabled: [dice]}\n")
+    with conversation(tmp_path, calls("roll_dice", {"sides": 1})) as talk:
+        assert talk.results() == [{"rolled": 1}]
+
+
+def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "weather.py"
+    program.write_text(SERVER)
+    config = CONFIG.replace("/home/me/weather.py", str(program))
+    (hermes_home / "config.yaml").write_text(config.replace("python3", sys.executable))
+    forecast = {"name": "weather/forecast", "arguments": {"city": "Bergen"}}
+    steps = [calls("find_tools", {"query": "weather tomorrow"}), calls("call_tool", forecast)]
+    with conversation(tmp_path, *steps) as talk:
+        found, result = talk.results()
+        assert talk.person.asked == []
+    assert [tool["name"] for tool in found["tools"]] == ["weather/forecast"]
+    assert result["result"] == "Tomorrow it rains in Bergen."
+
+
+def test_the_numbers_are_the_real_ones() -> None:
+    assert f"first {DESCRIBED} characters" in TEXT
+    assert f"first {LISTED} by name" in TEXT

@@ -1,0 +1,219 @@
+"""MCP servers: real processes over pipes and HTTP, found, called, lost, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.cancel import Cancel
+from hermes_agent.mcp_servers.description import Server
+from hermes_agent.mcp_servers.results import in_words
+from hermes_agent.mcp_servers.servers import McpServers
+from hermes_agent.tools.arguments import ToolError
+from support.mcp_process import PROGRAM, is_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SHOP = Server("shop", (sys.executable, PROGRAM, "stdio"))
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Callable[..., McpServers]]:
+    begun: list[McpServers] = []
+
+    def make(*servers: Server) -> McpServers:
+        begun.append(McpServers(list(servers), tmp_path))
+        return begun[-1]
+
+    yield make
+    for one in begun:
+        one.close()
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as room:
+        room.bind(("127.0.0.1", 0))
+        return int(room.getsockname()[1])
+
+
+@contextmanager
+def serving(port: int) -> Iterator[Server]:
+    """The same server over HTTP."""
+    process = subprocess.Popen([sys.executable, PROGRAM, "http", "--port", str(port)])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    yield Server("web", url=f"http://127.0.0.1:{port}/mcp", headers=(("X-Key", "secret"),))
+    process.kill()
+    process.wait()
+
+
+def words(servers: McpServers, name: str, **arguments: Any) -> str:
+    return in_words(servers.call(name, arguments))
+
+
+def place(servers: McpServers, name: str = "shop") -> dict[str, str]:
+    return dict(json.loads(words(servers, f"{name}/surroundings")))
+
+
+def test_tools_are_found_and_called(begin: Callable[..., McpServers]) -> None:
+    servers = begin(SHOP)
+    survey = servers.survey()
+    offers = {offer.name: offer for offer in survey.offers}
+    assert offers["shop/price"].description == "Look up what an item costs."
+    assert offers["shop/price"].only_reads
+    assert not offers["shop/order"].only_reads
+    assert offers["shop/order"].parameters["required"] == ["item"]
+    assert survey.problems == {}
+    assert words(servers, "shop/price", item="tea") == "tea costs 3"
+
+
+def test_the_same_over_http_which_may_go_and_come_back(begin: Callable[..., McpServers]) -> None:
+    port = free_port()
+    with serving(port) as server:
+        servers = begin(server._replace(call_seconds=10))
+        assert words(servers, "web/price", item="tea") == "tea costs 3"
+        assert servers.offer("web/order").only_reads is False
+    with pytest.raises(ToolError, match="web"):
+        servers.call("web/price", {"item": "tea"})
+    with serving(port):
+        assert words(servers, "web/price", item="tea") == "tea costs 3"
+
+
+def test_headers_reach_an_http_server(begin: Callable[..., McpServers]) -> None:
+    with serving(free_port()) as server:
+        headers = json.loads(words(begin(server), "web/headers"))
+    assert headers["x-key"] == "secret"
+
+
+def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:
+    before = threading.active_count()
+    servers = McpServers([SHOP], tmp_path)
+    assert servers.names() == ["shop"]
+    assert threading.active_count() == before
+    servers.close()
+
+
+def test_a_server_runs_in_the_working_folder_without_our_secrets(
+    begin: Callable[..., McpServers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    servers = begin(SHOP, SHOP._replace(name="other", cwd=elsewhere, env=(("KIND", "tea"),)))
+    assert place(servers)["cwd"] == str(tmp_path)
+    assert "OPENAI_API_KEY" not in place(servers)
+    assert place(servers, "other")["cwd"] == str(elsewhere)
+    assert place(servers, "other")["KIND"] == "tea"
+
+
+def test_what_is_no_text_is_described(begin: Callable[..., McpServers]) -> None:
+    assert words(begin(SHOP), "shop/picture") == "[image, image/png, 30 bytes]"
+
+
+def test_a_server_that_dies_in_a_call_is_an_answer_and_comes_back(
+    begin: Callable[..., McpServers],
+) -> None:
+    servers = begin(SHOP)
+    with pytest.raises(ToolError, match="connection to shop was lost during the call"):
+        servers.call("shop/die", {})
+    assert words(servers, "shop/price", item="tea") == "tea costs 3"
+
+
+def test_a_server_that_died_between_calls_is_started_again(
+    begin: Callable[..., McpServers],
+) -> None:
+    servers = begin(SHOP)
+    first = int(place(servers)["pid"])
+    os.kill(first, 9)
+    assert is_over(first)
+    assert int(place(servers)["pid"]) != first
+
+
+def test_an_http_server_that_is_gone_is_an_answer(begin: Callable[..., McpServers]) -> None:
+    servers = begin(Server("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
+    assert "web cannot be used" in servers.survey().problems["web"]
+
+
+def test_a_slow_call_ends_in_time_and_the_server_stays(begin: Callable[..., McpServers]) -> None:
+    servers = begin(SHOP._replace(call_seconds=1.0))
+    pid = place(servers)["pid"]
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="shop did not answer within 1 s"):
+        servers.call("shop/sleep", {"seconds": 60})
+    assert time.monotonic() - began < 5
+    assert place(servers)["pid"] == pid
+
+
+def test_a_slow_start_ends_in_time_and_leaves_nothing(
+    begin: Callable[..., McpServers], tmp_path: Path
+) -> None:
+    slow = Server("slow", ("sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60"), connect_seconds=1)
+    began = time.monotonic()
+    assert "no answer within 1 s" in begin(slow).survey().problems["slow"]
+    assert time.monotonic() - began < 10
+    assert is_over(int((tmp_path / "pid").read_text()))
+
+
+def test_servers_are_connected_at_the_same_time(begin: Callable[..., McpServers]) -> None:
+    slow = ("--start-seconds", "3")
+    names = ("a", "b", "c")
+    servers = begin(*(SHOP._replace(name=name, command=(*SHOP.command, *slow)) for name in names))
+    began = time.monotonic()
+    assert servers.survey().problems == {}
+    assert time.monotonic() - began < 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (Server("bad", ("no-such-program",)), "there is no program no-such-program"),
+        (Server("bad", ("sh", "-c", "echo no licence >&2; exit 3")), "It said: no licence"),
+        (Server("bad", ("sh", "-c", "echo hello"), connect_seconds=5), "bad cannot be used"),
+        (Server("bad", ("true",), cwd=Path("/nowhere")), "nowhere"),
+        (Server("bad", problem="mcp_servers.bad in config.yaml: no"), "config.yaml: no"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_named_and_the_others_work(
+    begin: Callable[..., McpServers], server: Server, reason: str
+) -> None:
+    servers = begin(server, SHOP)
+    survey = servers.survey()
+    assert reason in survey.problems["bad"]
+    assert "shop/price" in [offer.name for offer in survey.offers]
+    with pytest.raises(ToolError, match="bad"):
+        servers.call("bad/price", {})
+
+
+@pytest.mark.parametrize("name", ["", "price", "shop", "shop/", "nobody/price", "shop/nothing"])
+def test_a_name_that_nobody_has_is_answered_with_those_there_are(
+    begin: Callable[..., McpServers], name: str
+) -> None:
+    with pytest.raises(ToolError, match=r"shop"):
+        begin(SHOP).offer(name)
+
+
+def test_a_stop_ends_the_wait_for_a_call(begin: Callable[..., McpServers]) -> None:
+    servers = begin(SHOP)
+    servers.survey()
+    cancel = Cancel()
+    threading.Timer(0.3, cancel.request, ["enough"]).start()
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="Stopped: enough"):
+        servers.call("shop/sleep", {"seconds": 60}, cancel)
+    assert time.monotonic() - began < 5
+    assert words(servers, "shop/price", item="tea") == "tea costs 3"

@@ -1,0 +1,90 @@
+"""However Hermes ends, no MCP server and nothing that one has started is left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.mcp_servers.description import Server
+from hermes_agent.mcp_servers.servers import McpServers
+from hermes_agent.tools import groups
+from hermes_agent.tools.arguments import ToolError
+from support.command_line import command
+from support.mcp_process import PROGRAM, is_over
+from support.scripted import model, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHOP = Server("shop", (sys.executable, PROGRAM, "stdio"))
+
+
+def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    servers = McpServers(
+        [SHOP._replace(command=(*SHOP.command, "--leave-a-child", str(file)))], tmp_path
+    )
+    servers.survey()
+    server, child = map(int, file.read_text().split())
+    assert groups.is_alive(server)
+    servers.close()
+    assert is_over(server)
+    assert is_over(child)
+    servers.close()
+    with pytest.raises(ToolError, match="shutting down"):
+        servers.survey()
+
+
+def test_closing_ends_a_call_that_is_under_way(tmp_path: Path) -> None:
+    servers = McpServers([SHOP], tmp_path)
+    servers.survey()
+    threading.Timer(0.3, servers.close).start()
+    with pytest.raises(ToolError, match=r"shutting down|lost during the call"):
+        servers.call("shop/sleep", {"seconds": 60})
+
+
+# A server that answers as it should, and ignores the end of its input and every request to end.
+STUBBORN = f"trap '' TERM HUP; {sys.executable} {PROGRAM} stdio; while :; do sleep 0.1; done"
+
+
+def test_a_server_that_will_not_end_is_ended(tmp_path: Path) -> None:
+    servers = McpServers([Server("shop", ("sh", "-c", STUBBORN))], tmp_path)
+    told = json.loads(servers.call("shop/surroundings", {}).content[0].text)  # type: ignore[union-attr]
+    began = time.monotonic()
+    servers.close()
+    assert time.monotonic() - began < 12
+    assert is_over(int(told["pid"]))
+    assert not groups.is_alive(int(told["parent"]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_no_process_is_left_when_a_conversation_is_ended_from_outside(
+    hermes_home: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "pids"
+    arguments = [PROGRAM, "stdio", "--leave-a-child", str(file)]
+    servers = {"shop": {"command": sys.executable, "args": arguments}}
+    (hermes_home / "config.yaml").write_text(json.dumps({"mcp_servers": servers}))
+    sleep = {"name": "shop/sleep", "arguments": {"seconds": 60}}
+    steps = [{"calls": [{"name": "call_tool", "arguments": sleep}]}, {"say": "Done."}]
+    with serving() as serve:
+        process = subprocess.Popen(
+            command("chat", "-q", "go", "--model", model(serve(json.dumps(steps)))),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=tmp_path,
+        )
+        deadline = time.monotonic() + 30
+        while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1)  # so that the call is under way
+        process.send_signal(number)
+        process.wait(30)
+    assert all(is_over(int(pid)) for pid in file.read_text().split())

@@ -1,0 +1,163 @@
+"""Skills: a line each in the prompt, read when needed, never anything outside their folders."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent import skills
+from hermes_agent.skills import DESCRIBED, LISTED
+from support.talks import calls, conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_skill(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    return folder
+
+
+def skill_text(name: str, description: str, rest: str = "Do it.") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\n\n{rest}\n"
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def bread(hermes_home: Path) -> Path:
+    folder = make_skill(
+        hermes_home / "skills" / "kitchen" / "bread",
+        skill_text("bread", "Bake bread", "Knead for ten minutes."),
+    )
+    (folder / "recipes").mkdir()
+    (folder / "recipes" / "rye.md").write_text("Rye: 500 g.")
+    return folder
+
+
+def test_without_skills_there_is_neither_a_line_nor_a_tool(cwd: Path) -> None:
+    with conversation(cwd) as talk:
+        talk.results()
+        assert "skill_view" not in talk.tool_names()
+        assert "# Skills" not in talk.prompt()
+
+
+def test_a_skill_stands_in_the_prompt_with_one_line_and_is_read_on_demand(
+    bread: Path, cwd: Path
+) -> None:
+    steps = [calls("skill_view", {"name": "bread"}),
+             calls("skill_view", {"name": "bread", "file": "recipes/rye.md"})]  # fmt: skip
+    with conversation(cwd, *steps) as talk:
+        whole, rye = talk.results()
+        assert "- bread: Bake bread" in talk.prompt()
+        assert "Knead" not in talk.prompt()
+    assert whole == {
+        "skill": "bread",
+        "folder": str(bread),
+        "content": "Knead for ten minutes.\n",
+        "files": ["recipes/rye.md"],
+        "error": None,
+    }
+    assert rye["content"] == "Rye: 500 g."
+
+
+def test_skills_lie_one_or_two_levels_deep_and_no_deeper(hermes_home: Path, cwd: Path) -> None:
+    place = hermes_home / "skills"
+    make_skill(place / "one", skill_text("one", "First"))
+    make_skill(place / "group" / "two", skill_text("two", "Second"))
+    make_skill(place / "group" / "more" / "three", skill_text("three", "Third"))
+    make_skill(place / ".hidden", skill_text("hidden", "Hidden"))
+    assert [skill.name for skill in skills.found(hermes_home, cwd)] == ["one", "two"]
+
+
+def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Path) -> None:
+    mine = make_skill(cwd / ".hermes" / "skills" / "x", skill_text("bread", "Bake our bread"))
+    (found,) = skills.found(hermes_home, cwd)
+    assert (found.description, found.folder) == ("Bake our bread", mine)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Just words.", "must begin with `---`"),
+        ("---\nname: x\n---\nWords.", "have a description"),
+        ("---\nname: x\ndescription: y\nno end", "must begin with `---`"),
+        ("---\nname: [\n---\n", "not valid YAML"),
+        ("---\nname: a b\ndescription: y\n---\n", "its name may have"),
+        ("---\nname: 5\ndescription: y\n---\n", "its name may have"),
+        ("---\ndescription: 7\n---\n", "have a description"),
+        ("---\n- a\n---\n", "must consist of"),
+        ("x" * 1_000_001, "larger than"),
+    ],
+)
+def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
+    bread: Path, hermes_home: Path, cwd: Path, caplog: pytest.LogCaptureFixture, text: str,
+    problem: str,
+) -> None:  # fmt: skip
+    make_skill(hermes_home / "skills" / "broken", text)
+    with caplog.at_level(logging.WARNING):
+        broken = next(one for one in skills.found(hermes_home, cwd) if one.problem)
+    assert problem in broken.problem
+    assert problem in caplog.text
+    with conversation(cwd, calls("skill_view", {})) as talk:
+        assert talk.results()[0]["skills"] == {"bread": "Bake bread"}
+        assert [one.name for one in talk.talk.skills if not one.problem] == ["bread"]
+
+
+def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:
+    make_skill(hermes_home / "skills" / "tea", "---\r\ndescription: Make tea\r\n---\r\nBoil.")
+    (found,) = skills.found(hermes_home, cwd)
+    assert (found.name, found.description) == ("tea", "Make tea")
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "link", "a\0b", "recipes", "none"])
+def test_nothing_outside_of_the_folder_and_nothing_that_is_no_file_is_read(
+    bread: Path, cwd: Path, name: str
+) -> None:
+    (bread.parent / "secret").write_text("the secret")
+    (bread / "link").symlink_to(bread.parent / "secret")
+    with conversation(cwd, calls("skill_view", {"name": "bread", "file": name})) as talk:
+        (result,) = talk.results()
+    assert result["error"]
+    assert "content" not in result
+
+
+def test_an_unknown_skill_is_answered_with_those_there_are(bread: Path, cwd: Path) -> None:
+    with conversation(cwd, calls("skill_view", {"name": "cake"})) as talk:
+        assert talk.results()[0]["error"] == "There is no skill 'cake'; there are: bread."
+
+
+def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, cwd: Path) -> None:
+    for number in range(60):
+        make_skill(
+            hermes_home / "skills" / f"s{number:02}", skill_text(f"s{number:02}", "long " * 50)
+        )
+    with conversation(cwd, calls("skill_view", {})) as talk:
+        (result,) = talk.results()
+        lines = talk.prompt().partition("# Skills")[2].splitlines()[1:]
+        schema = next(
+            one for one in talk.sent()["tools"] if one["function"]["name"] == "skill_view"
+        )
+    assert len(lines) == LISTED + 1
+    assert lines[-1] == "(20 more: call skill_view without a name)"
+    assert max(map(len, lines)) <= DESCRIBED + len("- s00: ")
+    assert len(result["skills"]) == 60
+    assert len(json.dumps(schema)) < 400
+
+
+def test_a_sub_agent_knows_the_skills(bread: Path, cwd: Path) -> None:
+    delegate = calls("delegate_task", {"tasks": [{"goal": "bake"}]})
+    with conversation(cwd, delegate, {"say": "Baked."}) as talk:
+        talk.results()
+        child = talk.server.requests[1]
+    assert "- bread: Bake bread" in child["messages"][0]["content"]
+    assert "skill_view" in [tool["function"]["name"] for tool in child["tools"]]

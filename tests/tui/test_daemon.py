@@ -1,0 +1,102 @@
+"""The terminal UI and the daemon, in real terminals: windows close, turns go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_state import SessionDB
+from support.command_line import command
+from support.daemons import ending, wait_until
+from support.scripted import model, serving
+from support.tmux import Tmux
+from tui_gateway import whereabouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], str]]:
+    with ending(), serving() as start:
+        yield lambda steps: model(start(steps))
+
+
+def latest() -> dict[str, Any]:
+    with SessionDB() as db:
+        return dict(db.list_sessions_rich(limit=1)[0])
+
+
+def test_a_window_is_closed_in_mid_sentence_and_another_finds_every_word(
+    tmp_path: Path, serve: Any
+) -> None:
+    name = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("--model", name))
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("three")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("-c", "--model", name))
+        terminal.wait_for("three")  # the turn as it stands
+        terminal.wait_for("twelve")  # and what comes
+        terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
+        terminal.press("C-d")
+        assert "Go on with: hermes -r" in terminal.wait_for_end()
+    wait_until(lambda: latest()["end_reason"] == "tui_close")
+
+
+def test_leaving_a_turn_that_runs_leaves_it_running(tmp_path: Path, serve: Any) -> None:
+    name = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("--model", name))
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("three")
+        terminal.press("C-d")
+        assert "goes on without you" in terminal.wait_for_end()
+    with SessionDB() as db:
+        session_id = latest()["id"]
+        wait_until(lambda: db.get_messages(session_id)[-1]["content"] == SLOW)
+
+
+def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: Any) -> None:
+    name = serve(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Once more.}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("--model", name))
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("four")
+        time.sleep(0.3)
+        place = whereabouts.found()
+        assert place is not None
+        os.kill(place.pid, signal.SIGKILL)
+        terminal.wait_for("lost and is back")
+        assert "four" in terminal.screen()
+        terminal.type("again\n")
+        terminal.wait_for("Once more.")
+        terminal.press("C-d")
+        terminal.wait_for_end()
+
+
+def test_text_is_written_in_another_editor(tmp_path: Path, serve: Any) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "from the editor" > "$1"\n')
+    editor.chmod(0o755)
+    name = serve("[{say: Read.}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(["env", f"EDITOR={editor}", *command("--no-daemon", "--model", name)])
+        terminal.wait_for("F1 keys")
+        terminal.press("C-g")
+        terminal.wait_for("from the editor")
+        terminal.press("Enter")
+        terminal.wait_for("Read.")
+        terminal.press("C-d")
+        terminal.wait_for_end()
