@@ -84,6 +84,7 @@ class HermesApp(App[None]):
         self._showing = Showing(self)
         self._is_busy = False
         self._stopped_at = 0.0
+        self._finished = ""  # the input when Tab last made it longer
         self.theme = THEMES.get(theme, DARK)
 
     def compose(self) -> ComposeResult:
@@ -202,11 +203,7 @@ class HermesApp(App[None]):
     async def _say_meanwhile(self, text: str) -> None:
         """To the turn that runs, behind it, or in its place."""
         await self.transcript.add(Said(text, is_waiting=True))
-        if self._busy_input == "interrupt":
-            self.ask_later("session.interrupt")
-        self.ask_later(
-            "session.steer" if self._busy_input == "steer" else "session.queue", text=text
-        )
+        self.ask_later(f"session.{self._busy_input}", text=text)
 
     def ask_later(self, method: str, **params: Any) -> None:
         """Ask something whose answer is seen by what happens."""
@@ -225,6 +222,8 @@ class HermesApp(App[None]):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Show which commands begin like this."""
+        if event.text_area.text == self._finished:
+            return  # by Tab, and what else it could become is shown
         names = set(self.prompt.matching()) if event.text_area is self.prompt else set()
         found = [one for one in self._commands.known() if one["name"] in names]
         self._below.query_one(Hints).show_commands(found)
@@ -234,6 +233,7 @@ class HermesApp(App[None]):
         wish = {"word": event.word, "cwd": str(self.conversation.info["cwd"])}
         found = (await asyncio.to_thread(self.conversation.call, "complete.path", **wish))["items"]
         self.prompt.finish_word(event.word, found)
+        self._finished = self.prompt.text
         self._below.query_one(Hints).show_words(found if len(found) > 1 else [])
 
     async def on_prompt_dropped(self, event: Prompt.Dropped) -> None:

@@ -34,7 +34,7 @@ class Picker(ModalScreen[str]):
     BINDINGS: ClassVar = [
         Binding("escape", "back"),
         Binding("f2", "switch_folder"),
-        Binding("delete", "trash"),
+        Binding("delete", "trash", priority=True),
         Binding("up", "move(-1)", priority=True),
         Binding("down", "move(1)", priority=True),
         Binding("enter", "choose", priority=True),

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from textual.widgets.tree import TreeNode
 
 COLUMNS: Final = 74
-KEYS: Final = (
-    "Enter: back to before it · b: branch off there · r: undo the last going back · Esc: stay"
-)
+KEYS: Final = "Enter: take it back · b: branch off there · r: bring back · Esc: stay"
 
 
 class Step(NamedTuple):

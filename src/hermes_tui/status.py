@@ -108,7 +108,9 @@ def _filled(tokens: int, window: int) -> list[str | tuple[str, str]]:
 
 
 def _tokens(count: int) -> str:
-    return f"{count / 1000:.1f}k" if count >= 10_000 else f"{count:,}"
+    if count < 10_000:
+        return f"{count:,}"
+    return f"{count / 1000:.0f}k" if count >= 100_000 else f"{count / 1000:.1f}k"
 
 
 def _short(folder: str) -> str:

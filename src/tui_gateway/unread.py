@@ -45,8 +45,3 @@ class Unread:
             self._later.clear()
             following, self._instead, self._is_held = self._instead, "", False
             return following, "\n\n".join(waiting)
-
-    def count(self) -> int:
-        """How many wait."""
-        with self._lock:
-            return len(self._later)

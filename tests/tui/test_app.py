@@ -11,100 +11,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.app import HermesApp
 from hermes_tui.asking import Approval, Clarify, Keys
-from hermes_tui.conversation import Conversation, Opening
-from hermes_tui.messages import Answer, Folded, Notice, Said, ToolRow
+from hermes_tui.messages import Folded, ToolRow
 from hermes_tui.past import entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
 from support.command_line import command
-from support.scripted import model, serving
+from support.screens import (
+    SIZE,
+    answers,
+    asked,
+    is_idle,
+    notices,
+    said,
+    say,
+    stored,
+    until,
+)
 from support.tmux import Tmux
-from tui_gateway import link
-from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from textual.pilot import Pilot
+    from hermes_tui.app import HermesApp
 
     Open = Callable[..., HermesApp]
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "tools" / "screenshots.py"
-SIZE = (100, 30)
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[str], str]]:
-    with serving() as start:
-        yield lambda steps: model(start(steps))
-
-
-@pytest.fixture
-def db(hermes_home: Path) -> Iterator[SessionDB]:
-    with SessionDB() as store:
-        yield store
-
-
-@pytest.fixture
-def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
-    """A conversation with a scripted model; it is ended after the test as after the screen."""
-    apps: list[HermesApp] = []
-
-    def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
-        hub = Hub(db)
-        opening = Opening(str(tmp_path), session_id, model=serve(steps))
-        conversation = Conversation(lambda hear: link.here(hub, hear), opening)
-        conversation.open()
-        apps.append(HermesApp(conversation, **more))
-        return apps[-1]
-
-    yield start
-    for app in apps:
-        app.conversation.leave(is_over=True)
-
-
-async def until(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not is_true():
-        assert time.monotonic() < deadline, "waited in vain"
-        await pilot.pause(0.02)
-
-
-async def say(pilot: Pilot[Any], text: str) -> None:
-    pilot.app.query_one(Prompt).fill(text)
-    await pilot.press("enter")
-
-
-def is_idle(app: HermesApp) -> bool:
-    return not app.is_busy
-
-
-async def asked(pilot: Pilot[Any], text: str) -> None:
-    await say(pilot, text)
-    app = pilot.app
-    assert isinstance(app, HermesApp)
-    await until(pilot, lambda: is_idle(app))
-    await pilot.pause()
-
-
-def said(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(Said)]
-
-
-def answers(app: HermesApp) -> list[str]:
-    return [one.source for one in app.query(Answer)]
-
-
-def notices(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(Notice)]
-
-
-def stored(app: HermesApp) -> list[str]:
-    messages = app.conversation.call("session.history")["messages"]
-    return [str(row["content"]) for row in messages]
 
 
 async def test_a_turn_is_shown_and_stored(opened: Open) -> None:

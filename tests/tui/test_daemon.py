@@ -7,26 +7,16 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from hermes_state import SessionDB
 from support.command_line import command
-from support.daemons import ending, wait_until
-from support.scripted import model, serving
+from support.daemons import wait_until
 from support.tmux import Tmux
 from tui_gateway import whereabouts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[str], str]]:
-    with ending(), serving() as start:
-        yield lambda steps: model(start(steps))
 
 
 def latest() -> dict[str, Any]:

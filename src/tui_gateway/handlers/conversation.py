@@ -172,12 +172,12 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
     command = told(lambda: slash.find(name))
     if live.is_running and not command.while_busy:
         raise RpcError(BUSY, f"a turn is running; /{command.name} has to wait, or /stop it")
-    before = _state(live)
+    before = None if live.is_running else _state(live)  # a turn shows its changes itself
     line = f"/{name} {params.get('arg') or ''}".rstrip()
     outcome = told(lambda: slash.run(live.desk, line))
     if not live.follow(outcome):
         raise RpcError(NOTHING_TO_DO, f"there is nothing to /{command.name}")
-    is_changed = _state(live) != before
+    is_changed = before is not None and _state(live) != before
     if is_changed:
         live.emit("session.info", live.info())
     return {**_kind(outcome), "changed": is_changed}

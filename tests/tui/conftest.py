@@ -1,0 +1,51 @@
+"""The terminal UI in a test: a screen without a terminal, a real store and model server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_state import SessionDB
+from hermes_tui.app import HermesApp
+from hermes_tui.conversation import Conversation, Opening
+from support.daemons import ending
+from support.scripted import model, serving
+from tui_gateway import link
+from tui_gateway.hub import Hub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Open = Callable[..., HermesApp]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], str]]:
+    with ending(), serving() as start:
+        yield lambda steps: model(start(steps))
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB() as store:
+        yield store
+
+
+@pytest.fixture
+def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
+    """A conversation with a scripted model; it is ended after the test as after the screen."""
+    apps: list[HermesApp] = []
+
+    def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
+        hub = Hub(db)
+        opening = Opening(str(tmp_path), session_id, model=serve(steps))
+        conversation = Conversation(lambda hear: link.here(hub, hear), opening)
+        conversation.open()
+        apps.append(HermesApp(conversation, **more))
+        return apps[-1]
+
+    yield start
+    for app in apps:
+        app.conversation.leave(is_over=True)
