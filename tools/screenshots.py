@@ -10,8 +10,11 @@ import os
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from textual.widgets import OptionList
 
 from hermes_agent.providers.script import Script
 from hermes_agent.providers.script_server import ScriptServer
@@ -20,7 +23,9 @@ from hermes_tui.app import HermesApp
 from hermes_tui.asking import Approval
 from hermes_tui.conversation import Conversation, Opening
 from hermes_tui.messages import Answer
+from hermes_tui.picking import Picker
 from hermes_tui.prompt import Prompt
+from hermes_tui.rewinding import Rewind
 from hermes_tui.status import Status
 from tui_gateway import link
 from tui_gateway.hub import Hub
@@ -41,18 +46,27 @@ DRY_BELOW = 0.3
 def is_thirsty(moisture):
     return moisture > DRY_BELOW
 '''
+PAST: Final = (
+    ("Roses", "which roses bloom twice?"),
+    ("Compost", "how warm does a compost heap get?"),
+    ("Pump", "the pump runs at night"),
+)
 STEPS: Final = r"""
 steps:
-  - say: I will look at the program first.
+  - think: Wet beds get water. Most likely a comparison that points the wrong way.
+    say: I will look at the program and turn the comparison round.
     calls:
-      - {name: read_file, arguments: {path: watering.py}}
       - {name: terminal, arguments: {command: ls}}
+      - name: patch
+        arguments:
+          path: watering.py
+          old_string: moisture > DRY_BELOW
+          new_string: moisture < DRY_BELOW
   - say: |
-      The comparison is the wrong way round: `moisture > DRY_BELOW` waters **wet** beds.
+      The comparison was the wrong way round: it watered **wet** beds.
 
       ```python
-      def is_thirsty(moisture):
-          return moisture < DRY_BELOW
+      assert is_thirsty(0.2)
       ```
 
       - `watering.py` is the only place that compares it
@@ -87,6 +101,33 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         await pilot.pause()
         _save(app, folder / "tui-approval.svg")
         await pilot.press("d")
+        await _until(pilot, lambda: not app.is_busy)
+        await _draw_choices(app, pilot, folder)
+
+
+async def _draw_choices(app: HermesApp, pilot: Pilot[None], folder: Path) -> None:
+    """Going back, and going elsewhere; in light colours."""
+    await pilot.press("ctrl+t", "f3")
+    await _until(pilot, lambda: isinstance(app.screen, Rewind))
+    await pilot.pause(0.3)
+    _save(app, folder / "tui-rewind.svg")
+    await pilot.press("escape", "ctrl+t", "ctrl+r")
+    await _until(pilot, lambda: isinstance(app.screen, Picker))
+    await _until(pilot, lambda: app.screen.query_one(OptionList).option_count > 0)
+    await pilot.pause(0.3)
+    _save(app, folder / "tui-picker.svg")
+    await pilot.press("escape")
+
+
+def _past(db: SessionDB, folder: Path) -> None:
+    """Conversations of other days, and the one that is shown."""
+    for number, (title, text) in enumerate(PAST):
+        name = f"past-{number}"
+        db.create_session(name, "cli", cwd=str(folder))
+        db.append_message(name, "user", text, timestamp=time.time() - (number + 1) * 90_000)
+        db.set_session_title(name, title)
+    db.create_session("watering", "tui", cwd=str(folder))
+    db.set_session_title("watering", "Watering")
 
 
 def _save(app: HermesApp, path: Path) -> None:
@@ -105,8 +146,7 @@ def main() -> None:
         (garden / "build").mkdir(parents=True)
         (garden / "watering.py").write_text(PROGRAM, encoding="utf-8")
         with ScriptServer(Script.parse(STEPS)) as server, SessionDB() as db:
-            db.create_session("watering", "tui")
-            db.set_session_title("watering", "Watering")
+            _past(db, garden)
             hub = Hub(db)
             model = f"{server.base_url}#scripted"
             opening = Opening(str(garden), "watering", model=model)

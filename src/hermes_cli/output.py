@@ -74,6 +74,11 @@ class Output:
         """A remark beside the result: goes to stderr."""
         print(clean(text), file=sys.stderr)
 
+    def prompt(self, text: str) -> None:
+        """A question on a terminal; the answer is typed behind it."""
+        self.flush()
+        print(clean(text), end="", file=sys.stderr, flush=True)
+
     def progress(self, text: str) -> None:
         """A line that the next one replaces; an empty one takes it away."""
         if self.is_watched:

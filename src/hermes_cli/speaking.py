@@ -8,6 +8,8 @@ from hermes_agent import events
 from hermes_cli import talking
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_agent.tools.base import ApprovalRequest
     from hermes_cli.desk import Desk
     from hermes_cli.output import Output
@@ -91,6 +93,7 @@ class Person:
     def __init__(self, out: Output, *, is_there: bool) -> None:
         self._out = out
         self._is_there = is_there
+        self.reads: Callable[[], str] = input  # the line that answers a question
 
     def approve(self, request: ApprovalRequest) -> str:
         """Ask whether a command may run."""
@@ -99,6 +102,18 @@ class Person:
         self._out.note(f"{request.description}\n  {request.command}")
         answer = self._ask("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
         return {"o": "once", "s": "session", "a": "always"}.get(answer[:1].lower(), "deny")
+
+    def secret(self, prompt: str, name: str) -> str:
+        """A key or a password, typed unseen."""
+        del name
+        if not self._is_there:
+            return ""
+        import getpass  # noqa: PLC0415 - seldom asked for
+
+        try:
+            return getpass.getpass(f"{prompt}: ").strip()
+        except EOFError:
+            return ""
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """Pass a question of the model on."""
@@ -113,8 +128,8 @@ class Person:
         return answer
 
     def _ask(self, prompt: str) -> str:
-        self._out.flush()
+        self._out.prompt(prompt)
         try:
-            return input(prompt).strip()
+            return self.reads().strip()
         except EOFError:
             return ""

@@ -12,6 +12,7 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.approvals.deciding import MODES, Approvals
 from hermes_agent.delegating import NOT_FOR_CHILDREN, Delegating
 from hermes_agent.guarding import Guarding
+from hermes_agent.profiles import Outfit, profile_for, warning_for
 from hermes_agent.prompt import system_prompt
 from hermes_agent.providers import choosing
 from hermes_agent.providers.patient import Patient
@@ -21,13 +22,15 @@ from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_agent.tools.toolset import standard_tools
 from hermes_cli.equipping import Equipment, with_plugins
 from hermes_core.config_file import ConfigFile
-from hermes_core.errors import ConfigError
+from hermes_core.errors import NoModelError
 from hermes_core.mentions import is_mentioned
 from hermes_core.settings import SETTINGS
 
 if TYPE_CHECKING:
     from hermes_agent.approvals.deciding import Mode
     from hermes_agent.inventory import Item
+    from hermes_agent.profiles import Profile
+    from hermes_agent.providers.base import Provider
     from hermes_agent.providers.choosing import Choice
     from hermes_agent.skills import Skill
     from hermes_agent.tools.base import Asks
@@ -38,10 +41,6 @@ NO_MODEL: Final = (
     "No model is set up yet. Run `hermes setup` (a minute), start Ollama, llama-server or "
     "LM Studio on this machine, or get the small built-in one with `hermes models get smollm2`."
 )
-
-
-class NoModelError(ConfigError):
-    """Nothing was chosen, and nothing on this machine can answer."""
 
 
 class Wish(NamedTuple):
@@ -69,8 +68,12 @@ class Talk(NamedTuple):
 
     def inventory(self) -> list[Item]:
         """All that the agent can do; asks MCP servers, which may take seconds."""
+        names = self.agent.tool_names()
+        taken = [item for item in self.items if item.name in names]
         servers = self.equipment.servers
-        return self.items + (inventory.of_servers(servers.survey()) if servers else [])
+        if servers is None or len(taken) < len(self.items):  # servers come with all the rest only
+            return taken
+        return taken + inventory.of_servers(servers.survey())
 
     def close(self) -> None:
         """Stop everything that was started for it."""
@@ -100,10 +103,11 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
 
     def child(parent_id: str) -> AIAgent:
         """The agent of a sub-agent's conversation; nobody can be asked in it."""
+        tools = Toolbox(tool for tool in kit.tools if tool.name not in NOT_FOR_CHILDREN)
         return AIAgent(
             db,
             patient(),
-            Toolbox(tool for tool in kit.tools if tool.name not in NOT_FOR_CHILDREN),
+            tools,
             source="subagent",
             system_prompt=system_prompt(cwd, skills=equipment.skill_lines),
             parent_session_id=parent_id,
@@ -113,13 +117,21 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
 
     delegate = Delegating(child, db.end_session, announce).tool()
     kit = with_plugins([*standard_tools(jobs, memory, db), *equipment.tools(), delegate])
+    tools, answering = Toolbox(kit.tools), patient()
+
+    def outfit(window: int) -> Outfit:
+        profile = profile_for(window)
+        prompt = _stored_prompt(row) or _fresh_prompt(cwd, memory, equipment, profile)
+        return Outfit(prompt, profile.takes(tools), _warning(answering.current, window))
+
     agent = AIAgent(
         db,
-        patient(),
-        Toolbox(kit.tools),
+        answering,
+        tools,
         session_id=wish.session_id,
         source=wish.source,
-        system_prompt=_stored_prompt(db, row) or _fresh_prompt(cwd, memory, equipment),
+        outfit=outfit,
+        review_turns=settings.get_int("memory.review_turns"),
         asks=asks,
         **shared,
     )
@@ -149,15 +161,21 @@ def chain(settings: Settings, name: str = "") -> list[Choice]:
     return [choice, *(choosing.named(settings, one, choice) for one in fallbacks)]
 
 
-def _stored_prompt(db: SessionDB, row: dict[str, Any] | None) -> str:
+def _warning(provider: Provider, window: int) -> str:
+    """What to say about a model that reads little; the built-in one is known to be a toy."""
+    return "" if provider.api_mode == "local" else warning_for(provider.model, window)
+
+
+def _stored_prompt(row: dict[str, Any] | None) -> str:
     """The prompt the conversation began with: it stays the same for the provider's cache."""
     return str((row or {}).get("system_prompt") or "")
 
 
-def _fresh_prompt(cwd: Path, memory: MemoryFiles, equipment: Equipment) -> str:
+def _fresh_prompt(cwd: Path, memory: MemoryFiles, equipment: Equipment, profile: Profile) -> str:
     texts = {target: "\n".join(memory.entries(target)) for target in ("memory", "user")}
+    skills = equipment.skill_lines
     return system_prompt(
-        cwd, memory=texts["memory"], user=texts["user"], skills=equipment.skill_lines
+        cwd, memory=texts["memory"], user=texts["user"], skills=skills, profile=profile
     )
 
 

@@ -210,6 +210,15 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("read_only", "workspace", "full"),
     ),
     Setting(
+        "memory.review_turns",
+        "int",
+        10,
+        "After how many of your turns the agent looks back, while you go on, for what is worth "
+        "remembering; 0 never.",
+        minimum=0,
+        maximum=1000,
+    ),
+    Setting(
         "tui.theme",
         "str",
         "dark",
@@ -217,7 +226,7 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("dark", "light"),
     ),
     Setting(
-        "tui.busy_input",
+        "agent.busy_input",
         "str",
         "steer",
         "What Enter does while a turn runs: say it to the turn, after it, or in its place.",

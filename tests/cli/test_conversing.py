@@ -74,6 +74,94 @@ def test_what_a_conversation_has_earned_is_told_at_its_end(server: ScriptServer)
     child.close()
 
 
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def slow() -> Iterator[ScriptServer]:
+    steps = f"steps: [{{say: {SLOW}, pause: 0.2}}, {{say: Second answer.}}]"
+    with ScriptServer(Script.parse(steps)) as found:
+        yield found
+
+
+def left(child: pexpect.spawn[str]) -> None:
+    child.expect(r"\x1b\[\?2004h")  # the line editor is back
+    child.sendline("/quit")
+    child.expect(pexpect.EOF)
+    child.close()
+
+
+def test_what_is_typed_while_it_answers_is_said_after_it(slow: ScriptServer) -> None:
+    child = talk(slow)
+    child.sendline("count")
+    child.expect("two")
+    child.sendline("and then?")
+    child.expect("Second answer.")
+    left(child)
+    texts = [text for _, text in said()]
+    assert texts == ["count", SLOW, "and then?", "Second answer."]
+
+
+def test_what_is_typed_while_a_tool_runs_is_read_behind_it(tmp_path: Path) -> None:
+    call = "{name: terminal, arguments: {command: sleep 1.5}}"
+    steps = f"steps: [{{calls: [{call}]}}, {{say: Read.}}]"
+    with ScriptServer(Script.parse(steps)) as server:
+        child = talk(server)
+        child.sendline("wait")
+        child.expect("sleep 1.5")
+        child.sendline("hurry up")
+        child.expect("Read.")
+        left(child)
+    assert [role for role, _ in said()] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) -> None:
+    child = talk(slow)
+    child.sendline("count")
+    child.expect("two")
+    child.sendline("/undo")
+    child.expect("A turn is running")
+    child.sendline("/status")
+    child.expect("messages +1")
+    child.sendline("/stop")
+    left(child)
+    texts = [text for _, text in said()]
+    assert texts[0] == "count"
+    assert texts[1] != SLOW
+    assert len(texts) == 2
+
+
+def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
+    for name in ("old", "older"):
+        (tmp_path / name).mkdir()
+    calls = [f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/{name}}}}}"
+             for name in ("old", "older")]  # fmt: skip
+    steps = f"steps: [{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: Done.}}]"
+    with ScriptServer(Script.parse(steps)) as server:
+        child = talk(server)
+        child.sendline("clean up")
+        child.expect("May it")
+        child.sendline("o")
+        child.expect("May it")
+        child.sendline("/deny")
+        child.expect("Done.")
+        left(child)
+    assert not (tmp_path / "old").exists()
+    assert (tmp_path / "older").exists()
+
+
+def test_a_question_that_waits_is_given_up_with_the_turn(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    call = f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/old}}}}"
+    with ScriptServer(Script.parse(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]")) as server:
+        child = talk(server)
+        child.sendline("clean up")
+        child.expect("May it")
+        child.sendintr()
+        left(child)
+    assert (tmp_path / "old").exists()
+
+
 def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
     child = talk(server)
     child.sendline("/titel")

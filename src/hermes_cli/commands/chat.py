@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_cli.commands import history, model_offer
-from hermes_cli.commands.conversing import Ending, converse
+from hermes_cli.commands.conversing import Ending, Talking
 from hermes_cli.desk import Desk
 from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
@@ -68,7 +68,7 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
                 with ending.turn():
                     code = speaker.say(question)
                 return ending.code or code
-            return converse(desk, speaker, ending, out)
+            return Talking(desk, speaker, person, ending, out).run()
         finally:
             ending.finish(out, is_told=question is None)
 

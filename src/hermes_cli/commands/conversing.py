@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import slash
 from hermes_cli.commands import history
+from hermes_cli.commands.meanwhile import Meanwhile
+from hermes_cli.keyboard import Keyboard
+from hermes_cli.speaking import INTERRUPTED
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, run_all
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hermes_cli.desk import Desk
     from hermes_cli.output import Output
-    from hermes_cli.speaking import Speaker
+    from hermes_cli.speaking import Person, Speaker
 
 TWICE_SECONDS: Final = 2.0
 AGAIN_SECONDS: Final = 0.5
@@ -29,52 +32,80 @@ FEW_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
 
-def converse(desk: Desk, speaker: Speaker, ending: Ending, out: Output) -> int:
-    """Read lines and answer them, until somebody leaves."""
-    lines = _lines(desk)
-    out.note(f"Hermes, {desk.agent.model}. /help lists commands, Ctrl-D leaves.")
-    pending = ""
-    while not ending.is_asked_to_leave:
-        line = pending or _next(lines, ending)
-        pending = ""
-        if line is None:
-            break
-        if not line.strip():
-            continue
-        if not line.startswith("/"):
-            with ending.turn():
-                speaker.say(line)
-            continue
+class Talking:
+    """A line, an answer, and so on, until somebody leaves."""
+
+    def __init__(
+        self, desk: Desk, speaker: Speaker, person: Person, ending: Ending, out: Output
+    ) -> None:
+        self._desk = desk
+        self._speaker = speaker
+        self._ending = ending
+        self._out = out
+        busy_input = ConfigFile.of_home().settings().get_str("agent.busy_input")
+        self._meanwhile = Meanwhile(desk, out, busy_input)
+        self._keyboard = Keyboard(self._meanwhile.take, ending.leave_soon)
+        self._meanwhile.answer = self._keyboard.answer
+        ending.on_stop = self._keyboard.give_up
+        person.reads = self._keyboard.ask
+
+    def run(self) -> int:
+        """Read lines and answer them; the exit code."""
+        lines = _lines()
+        self._out.note(f"Hermes, {self._desk.agent.model}. /help lists commands, Ctrl-D leaves.")
+        following, typed = "", ""
+        while not self._ending.is_asked_to_leave:
+            line = following or _next(lines, self._ending, typed)
+            following, typed = "", ""
+            if line is None:
+                break
+            if line.startswith("/"):
+                outcome = self._command(line.strip())
+                if outcome.leave:
+                    break
+                following, typed = outcome.say, outcome.fill
+            elif line.strip():
+                following, typed = self._say(line)
+        return self._ending.code
+
+    def _say(self, line: str) -> tuple[str, str]:
+        """A turn; what is said next of what was typed meanwhile, and what goes back."""
+        with self._ending.turn(), self._keyboard:
+            code = self._speaker.say(line)
+        if code == INTERRUPTED:
+            back = self._meanwhile.take_back()
+            return self._meanwhile.next(), back
+        return self._meanwhile.next(), ""
+
+    def _command(self, line: str) -> slash.Outcome:
         try:
-            outcome = slash.run(desk, line.strip())
+            outcome = slash.run(self._desk, line)
         except HermesError as error:
-            out.error(str(error))
-            continue
+            self._out.error(str(error))
+            return slash.Outcome()
         if outcome.text:
-            out.text(outcome.text)
-        if outcome.leave:
-            break
-        pending = outcome.say
-    return ending.code
+            self._out.text(outcome.text)
+        if outcome.stop or outcome.answer:
+            self._out.note("No turn is running.")
+        return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
 
 
-def _lines(desk: Desk) -> Any:
+def _lines() -> Any:
     """A line editor with history and completion of commands."""
     from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for talking at length
     from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
-    del desk
     words = WordCompleter([f"/{one.name}" for one in slash.COMMANDS], sentence=True)
     kept = FileHistory(str(hermes_home() / "prompt_history"))
     return PromptSession(PROMPT, completer=words, history=kept, complete_while_typing=False)
 
 
-def _next(lines: Any, ending: Ending) -> str | None:
-    """The next line; None at the end of input."""
+def _next(lines: Any, ending: Ending, typed: str) -> str | None:
+    """The next line, which begins with what was *typed* before; None at the end of input."""
     while True:
         try:
-            return str(lines.prompt())
+            return str(lines.prompt(default=typed))
         except EOFError:
             return None
         except KeyboardInterrupt:
@@ -116,6 +147,7 @@ class Ending:
         self._interrupted_at = 0.0
         self.code = 0  # what a signal that ends the process makes of the exit code
         self.is_asked_to_leave = False
+        self.on_stop: Callable[[], object] = lambda: None  # besides the turn
         self._before = dict(self._install())
 
     @contextlib.contextmanager
@@ -140,6 +172,7 @@ class Ending:
                 reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
             if reason:
                 self._desk.agent.interrupt(reason)
+                self.on_stop()
 
     def is_second_interrupt(self) -> bool:
         """Whether Ctrl-C came twice in a moment."""
@@ -147,6 +180,10 @@ class Ending:
         is_second = now - self._interrupted_at < TWICE_SECONDS
         self._interrupted_at = now
         return is_second
+
+    def leave_soon(self) -> None:
+        """Leave when the turn is over."""
+        self.is_asked_to_leave = True
 
     def _install(self) -> Iterator[tuple[int, Any]]:
         yield signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LATEST = 3
 EXAMPLES = (
     ("hermes setup", "choose a model, in under a minute"),
-    ("hermes chat", "talk to the agent; `hermes tui` on the whole screen"),
+    ("hermes", "on a terminal: talk to the agent; `hermes -c` goes on"),
     ("hermes sessions list", "the latest conversations"),
     ("hermes sessions show last", "read the latest one"),
     ("hermes sessions tail last --follow", "watch it grow"),

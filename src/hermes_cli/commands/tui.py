@@ -101,7 +101,7 @@ def _app(conversation: Conversation) -> HermesApp:
         conversation,
         ScreenDriver,
         theme=settings.get_str("tui.theme"),
-        busy_input=settings.get_str("tui.busy_input"),
+        busy_input=settings.get_str("agent.busy_input"),
         recall=Recall(hermes_home() / "prompt_history"),
     )
 

@@ -1,0 +1,99 @@
+"""What is typed on a plain terminal while a turn runs, line by line."""
+
+from __future__ import annotations
+
+import os
+import queue
+import selectors
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+PIECE: Final = 4096
+
+
+class Keyboard:
+    """Reads lines in a thread of its own as long as it is entered.
+
+    A line answers the question that waits for one; any other goes to *take*. Whatever is
+    typed and not ended with Enter stays in the terminal, for whoever reads next.
+    """
+
+    def __init__(self, take: Callable[[str], object], on_end: Callable[[], object]) -> None:
+        self._take = take
+        self._on_end = on_end
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._wake = (-1, -1)
+
+    def __enter__(self) -> Self:
+        self._wake = os.pipe()
+        self._thread = threading.Thread(target=self._read, name="hermes-keyboard", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        os.write(self._wake[1], b".")
+        if self._thread is not None:
+            self._thread.join()
+        for handle in self._wake:
+            os.close(handle)
+        self._thread = None
+
+    def ask(self) -> str:
+        """The next line; empty when nobody will type one."""
+        with self._lock:
+            self._waiting += 1
+        return self._answers.get()
+
+    def answer(self, text: str) -> bool:
+        """Answer the question that waits, as if it had been typed; whether there was one."""
+        with self._lock:
+            if not self._waiting:
+                return False
+            self._waiting -= 1
+        self._answers.put(text)
+        return True
+
+    def _read(self) -> None:
+        rest = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+            selector.register(self._wake[0], selectors.EVENT_READ)
+            while True:
+                ready = {key.fd for key, _ in selector.select()}
+                if self._wake[0] in ready:
+                    return
+                data = os.read(sys.stdin.fileno(), PIECE)
+                if not data:
+                    self._end()
+                    return
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._give(line.decode(errors="replace").strip())
+
+    def _give(self, line: str) -> None:
+        if not self.answer(line) and line:
+            self._take(line)
+
+    def _end(self) -> None:
+        """Ctrl-D: nothing more will be typed."""
+        self.give_up()
+        self._on_end()
+
+    def give_up(self) -> None:
+        """Whoever waits for an answer gets none."""
+        while self.answer(""):
+            pass
