@@ -6,10 +6,12 @@ a method here; how it is asked for and shown is theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from hermes_agent.events import Failed, TurnStarted
+from hermes_agent.providers import choosing
 from hermes_cli import pictures, saving, talking
+from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 NOTHING_SAID = "nothing has been said in this conversation yet"
+
+
+@runtime_checkable
+class AsksSecrets(Protocol):
+    """Somebody who can be asked for a key."""
+
+    def secret(self, prompt: str, name: str) -> str:
+        """What was typed, unseen; empty when nothing was."""
 
 
 class Said(NamedTuple):
@@ -127,7 +137,8 @@ class Desk:
         return found
 
     def use_model(self, name: str) -> str:
-        """Let another model answer from now on; its name."""
+        """Let another model answer from now on; its name. A key that is missing is asked for."""
+        self._make_sure_of_key(name)
         wish = self._wish._replace(model=name)
         talk = talking.begin(self.db, self._asks, wish._replace(session_id=self.session_id))
         self._talk.close()
@@ -135,6 +146,16 @@ class Desk:
         if self.exists:
             self.db.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
+
+    def _make_sure_of_key(self, name: str) -> None:
+        config = ConfigFile.of_home()
+        choice = talking.chain(config.settings(), name)[0]
+        setting = choosing.key_name(choice.api, choice.base_url)
+        if choice.key or not setting.startswith("keys.") or not isinstance(self._asks, AsksSecrets):
+            return
+        key = self._asks.secret(f"The key for {choice.model}", setting)
+        if key:
+            config.set(setting, key)
 
     def stop(self) -> None:
         """Stop everything that runs for the conversation; its row stays as it is."""

@@ -51,13 +51,18 @@ class Client:
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """A request and its answer, whatever comes in between."""
+        number = self.request(method, **params)
+        while True:
+            frame = self.next()
+            if frame.get("id") == number and "method" not in frame:
+                return frame
+
+    def request(self, method: str, **params: Any) -> int:
+        """A request whose answer nobody waits for; its number."""
         self._number += 1
         request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         self.send(json.dumps(request).encode())
-        while True:
-            frame = self.next()
-            if frame.get("id") == self._number and "method" not in frame:
-                return frame
+        return self._number
 
     def call(self, method: str, **params: Any) -> Any:
         """The result, which has nothing in it that the reference does not name."""

@@ -105,6 +105,47 @@ def test_a_question_of_the_agent_reaches_the_person(client: Client, serve: Any) 
     assert "tea" in stored()[2]["content"]
 
 
+def test_a_key_that_is_missing_is_asked_for_and_kept_secret(
+    client: Client, serve: Any, hermes_home: Path
+) -> None:
+    live = opened(client, serve("[]"))
+    client.request("command.dispatch", session_id=live, name="model", arg="anthropic:claude-x")
+    asked = client.until("secret.request")
+    assert asked["env_var"] == "keys.anthropic"
+    answer = {"session_id": live, "value": "sk-secret", "request_id": asked["request_id"]}
+    assert client.call("secret.respond", **answer) == {"resolved": True}
+    while client.call("session.status", session_id=live)["model"] != "claude-x":
+        time.sleep(0.01)
+    assert "sk-secret" in (hermes_home / ".env").read_text()
+    assert "sk-secret" not in str(client.call("config.get", key="keys.anthropic"))
+
+
+def test_pictures_steering_queueing_and_saving(client: Client, serve: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(b"not looked into")
+    live = opened(client, serve("[{say: Hello., pause: 0.3}, {say: Later.}]"), cwd=str(tmp_path))
+    call = client.call
+    assert call("image.attach", session_id=live, path="p.png") == {"attached": "p.png", "count": 1}
+    assert call("image.detach", session_id=live) == {"count": 0}
+    assert "error" in client.ask("image.attach", session_id=live, path="notes.txt")
+    assert call("session.steer", session_id=live, text="x") == {"status": "rejected"}
+    assert call("session.queue", session_id=live, text="x") == {"status": "rejected"}
+    call("prompt.submit", session_id=live, text="hi")
+    assert call("session.queue", session_id=live, text="and?") == {"status": "queued"}
+    assert client.until("message.complete")["text"] == "Hello."
+    assert client.until("message.complete")["text"] == "Later."
+    wait_until_idle(client, live)
+    saved = call("session.save", session_id=live)["file"]
+    assert "Later." in Path(saved).read_text()
+    page = call("session.save", session_id=live, path="talk.html")["file"]
+    assert "<html" in Path(page).read_text()
+    assert "there already" in str(client.ask("session.save", session_id=live, path="talk.html"))
+    assert call("session.cwd.set", session_id=live, cwd="/tmp")["cwd"] == "/tmp"
+    assert [one["text"] for one in call("session.prompts", session_id=live)["prompts"]] == [
+        "hi", "and?",
+    ]  # fmt: skip
+    assert len(call("session.tree", session_id=live)["sessions"]) == 1
+
+
 def test_one_turn_at_a_time_and_an_interrupt_keeps_what_was_shown(
     client: Client, serve: Any
 ) -> None:
