@@ -217,6 +217,16 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE INDEX IF NOT EXISTS hermes_change_sequence ON hermes_change(sequence)",
+    # Which conversation a place is having.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_route (
+        place TEXT PRIMARY KEY,
+        session_key TEXT NOT NULL UNIQUE,
+        session_id TEXT NOT NULL,
+        updated_at DOUBLE PRECISION NOT NULL,
+        entry TEXT NOT NULL
+    ) {clustered}
+    """,
     # What purged sessions add to lifetime statistics: numbers, without a word of their text.
     """
     CREATE TABLE IF NOT EXISTS hermes_kept (

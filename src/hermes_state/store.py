@@ -23,6 +23,7 @@ from hermes_state.outbox import OutboxPart
 from hermes_state.portable.part import PortablePart
 from hermes_state.pruning import PrunePart
 from hermes_state.resolving import ResolvePart
+from hermes_state.routes import RoutePart
 from hermes_state.sessions import SessionPart
 from hermes_state.small_parts import CompressionLockPart, HandoffPart, MetaPart
 from hermes_state.statistics import StatisticsPart
@@ -58,6 +59,7 @@ class SessionDB(
     InboxPart,
     OutboxPart,
     BoundaryPart,
+    RoutePart,
     StatisticsPart,
 ):
     """Every conversation, in one file.

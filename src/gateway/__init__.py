@@ -1,0 +1,1 @@
+"""The messaging gateway: chat apps on one side, conversations on the other."""

@@ -1,0 +1,318 @@
+"""What the gateway is told: platforms, when a place gets a new conversation, limits.
+
+Reading is lenient, because these files were written by people and by other programs: an
+unknown platform is skipped, a value that cannot be used is replaced by its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from gateway import lenient
+from gateway.platform_names import Platform
+from hermes_core.paths import hermes_home
+
+__all__ = [
+    "GatewayConfig",
+    "HomeChannel",
+    "Platform",
+    "PlatformConfig",
+    "SessionResetPolicy",
+    "StreamingConfig",
+]
+
+RESET_MODES: Final = ("none", "idle", "daily", "both")
+REPLY_MODES: Final = ("off", "first", "all")
+TRANSPORTS: Final = ("auto", "draft", "edit", "off")
+MAX_AGE_DAYS: Final = 90
+
+
+@dataclass(frozen=True)
+class HomeChannel:
+    """Where messages go that answer nobody."""
+
+    platform: Platform
+    chat_id: str
+    name: str = "Home"
+    thread_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written down."""
+        found = {"platform": self.platform.value, "chat_id": self.chat_id, "name": self.name}
+        return found | ({"thread_id": self.thread_id} if self.thread_id else {})
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """As it was written down."""
+        thread = data.get("thread_id")
+        return cls(
+            Platform(data["platform"]),
+            str(data["chat_id"]),
+            lenient.text(data.get("name"), "Home"),
+            str(thread) if thread else None,
+        )
+
+
+@dataclass
+class SessionResetPolicy:
+    """When a place gets a new conversation by itself; not at all, unless somebody says so."""
+
+    mode: str = "none"
+    at_hour: int = 4
+    idle_minutes: int = 1440
+    notify: bool = True
+    notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written down."""
+        return {
+            "mode": self.mode,
+            "at_hour": self.at_hour,
+            "idle_minutes": self.idle_minutes,
+            "notify": self.notify,
+            "notify_exclude_platforms": list(self.notify_exclude_platforms),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """As it was written down."""
+        default = cls()
+        excluded = data.get("notify_exclude_platforms")
+        hour = lenient.number(data.get("at_hour"), default.at_hour)
+        return cls(
+            lenient.choice(data.get("mode"), RESET_MODES, default.mode),
+            hour if 0 <= hour <= 23 else default.at_hour,
+            lenient.number(data.get("idle_minutes"), default.idle_minutes, least=1),
+            lenient.flag(data.get("notify"), default=default.notify),
+            tuple(map(str, excluded))
+            if isinstance(excluded, list | tuple)
+            else default.notify_exclude_platforms,
+        )
+
+
+@dataclass
+class PlatformConfig:
+    """One platform."""
+
+    enabled: bool = False
+    token: str | None = None
+    api_key: str | None = None
+    home_channel: HomeChannel | None = None
+    reply_to_mode: str = "first"
+    gateway_restart_notification: bool = True
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written down."""
+        found: dict[str, Any] = {
+            "enabled": self.enabled,
+            "extra": dict(self.extra),
+            "reply_to_mode": self.reply_to_mode,
+            "gateway_restart_notification": self.gateway_restart_notification,
+        }
+        if self.token:
+            found["token"] = self.token
+        if self.api_key:
+            found["api_key"] = self.api_key
+        if self.home_channel is not None:
+            found["home_channel"] = self.home_channel.to_dict()
+        return found
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """As it was written down."""
+        extra = lenient.mapping(data.get("extra"))
+        home = data.get("home_channel")
+        restart = data.get(
+            "gateway_restart_notification", extra.get("gateway_restart_notification")
+        )
+        return cls(
+            enabled=lenient.flag(data.get("enabled"), default=False),
+            token=lenient.text(data.get("token")) or None,
+            api_key=lenient.text(data.get("api_key")) or None,
+            home_channel=_home(home),
+            reply_to_mode=lenient.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
+            gateway_restart_notification=lenient.flag(restart, default=True),
+            extra=extra,
+        )
+
+
+def _home(data: Any) -> HomeChannel | None:
+    found = lenient.mapping(data)
+    if "chat_id" not in found or known_platform(found.get("platform")) is None:
+        return None
+    return HomeChannel.from_dict(found)
+
+
+def known_platform(name: Any) -> Platform | None:
+    """The platform called so, if there is one."""
+    try:
+        return Platform(name)
+    except ValueError:
+        return None
+
+
+@dataclass
+class StreamingConfig:
+    """Whether and how an answer is shown while it is written."""
+
+    enabled: bool = False
+    transport: str = "auto"
+    edit_interval: float = 0.8
+    buffer_threshold: int = 24
+    cursor: str = " ▉"
+    fresh_final_after_seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written down."""
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """As it was written down."""
+        default = cls()
+        return cls(
+            lenient.flag(data.get("enabled"), default=default.enabled),
+            lenient.choice(data.get("transport"), TRANSPORTS, default.transport),
+            lenient.fraction(data.get("edit_interval"), default.edit_interval),
+            lenient.number(data.get("buffer_threshold"), default.buffer_threshold, least=1),
+            lenient.text(data.get("cursor"), default.cursor),
+            lenient.fraction(
+                data.get("fresh_final_after_seconds"), default.fresh_final_after_seconds
+            ),
+        )
+
+
+@dataclass
+class GatewayConfig:
+    """Everything the gateway is told."""
+
+    platforms: dict[Platform, PlatformConfig] = field(default_factory=dict)
+    default_reset_policy: SessionResetPolicy = field(default_factory=SessionResetPolicy)
+    reset_by_type: dict[str, SessionResetPolicy] = field(default_factory=dict)
+    reset_by_platform: dict[Platform, SessionResetPolicy] = field(default_factory=dict)
+    reset_triggers: list[str] = field(default_factory=lambda: ["/new", "/reset"])
+    quick_commands: dict[str, Any] = field(default_factory=dict)
+    sessions_dir: Path = field(default_factory=lambda: hermes_home() / "sessions")
+    always_log_local: bool = True
+    filter_silence_narration: bool = True
+    stt_enabled: bool = True
+    group_sessions_per_user: bool = True
+    thread_sessions_per_user: bool = False
+    max_concurrent_sessions: int | None = None
+    multiplex_profiles: bool = False
+    unauthorized_dm_behavior: str = "pair"
+    streaming: StreamingConfig = field(default_factory=StreamingConfig)
+    session_store_max_age_days: int = MAX_AGE_DAYS
+
+    def get_reset_policy(
+        self, platform: Platform | None = None, session_type: str | None = None
+    ) -> SessionResetPolicy:
+        """The policy of a place: its platform's, else its kind's, else everybody's."""
+        if platform is not None and platform in self.reset_by_platform:
+            return self.reset_by_platform[platform]
+        if session_type is not None and session_type in self.reset_by_type:
+            return self.reset_by_type[session_type]
+        return self.default_reset_policy
+
+    def get_connected_platforms(self) -> list[Platform]:
+        """The platforms that are switched on."""
+        return [platform for platform, config in self.platforms.items() if config.enabled]
+
+    def get_home_channel(self, platform: Platform) -> HomeChannel | None:
+        """Where messages of a platform go that answer nobody."""
+        config = self.platforms.get(platform)
+        return config.home_channel if config else None
+
+    def get_unauthorized_dm_behavior(self, platform: Platform | None = None) -> str:
+        """What becomes of strangers: `pair` or `ignore`."""
+        config = self.platforms.get(platform) if platform is not None else None
+        own = config.extra.get("unauthorized_dm_behavior") if config else None
+        default = "ignore" if platform is Platform.EMAIL else self.unauthorized_dm_behavior
+        return lenient.choice(own, ("pair", "ignore"), default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written down."""
+        return {
+            "platforms": {one.value: config.to_dict() for one, config in self.platforms.items()},
+            "default_reset_policy": self.default_reset_policy.to_dict(),
+            "reset_by_type": {name: one.to_dict() for name, one in self.reset_by_type.items()},
+            "reset_by_platform": {
+                platform.value: one.to_dict() for platform, one in self.reset_by_platform.items()
+            },
+            "reset_triggers": list(self.reset_triggers),
+            "quick_commands": dict(self.quick_commands),
+            "sessions_dir": str(self.sessions_dir),
+            "always_log_local": self.always_log_local,
+            "filter_silence_narration": self.filter_silence_narration,
+            "stt_enabled": self.stt_enabled,
+            "group_sessions_per_user": self.group_sessions_per_user,
+            "thread_sessions_per_user": self.thread_sessions_per_user,
+            "max_concurrent_sessions": self.max_concurrent_sessions,
+            "multiplex_profiles": self.multiplex_profiles,
+            "unauthorized_dm_behavior": self.unauthorized_dm_behavior,
+            "streaming": self.streaming.to_dict(),
+            "session_store_max_age_days": self.session_store_max_age_days,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """As it was written down, by whomever."""
+        inner = lenient.mapping(data.get("gateway"))
+        stt = data.get("stt_enabled", lenient.mapping(data.get("stt")).get("enabled"))
+        most = data.get("max_concurrent_sessions", inner.get("max_concurrent_sessions"))
+        folder = data.get("sessions_dir")
+        triggers = data.get("reset_triggers")
+        return cls(
+            platforms=dict(_by_platform(data.get("platforms"), PlatformConfig.from_dict)),
+            default_reset_policy=SessionResetPolicy.from_dict(
+                lenient.mapping(data.get("default_reset_policy") or data.get("session_reset"))
+            ),
+            reset_by_type={
+                str(name): SessionResetPolicy.from_dict(lenient.mapping(one))
+                for name, one in lenient.mapping(data.get("reset_by_type")).items()
+            },
+            reset_by_platform=dict(
+                _by_platform(data.get("reset_by_platform"), SessionResetPolicy.from_dict)
+            ),
+            reset_triggers=list(map(str, triggers))
+            if isinstance(triggers, list)
+            else cls().reset_triggers,
+            quick_commands=lenient.mapping(data.get("quick_commands")),
+            sessions_dir=Path(folder) if isinstance(folder, str) and folder else cls().sessions_dir,
+            max_concurrent_sessions=lenient.number(most, 0, least=0) or None,
+            multiplex_profiles=lenient.flag(
+                data.get("multiplex_profiles", inner.get("multiplex_profiles")), default=False
+            ),
+            unauthorized_dm_behavior=lenient.choice(
+                data.get("unauthorized_dm_behavior"), ("pair", "ignore"), "pair"
+            ),
+            streaming=StreamingConfig.from_dict(
+                lenient.mapping(data.get("streaming") or inner.get("streaming"))
+            ),
+            session_store_max_age_days=lenient.number(
+                data.get("session_store_max_age_days"), MAX_AGE_DAYS, least=0
+            ),
+            **_flags(data, stt),
+        )
+
+
+def _flags(data: dict[str, Any], stt: Any) -> dict[str, bool]:
+    defaults = {
+        "always_log_local": True,
+        "filter_silence_narration": True,
+        "group_sessions_per_user": True,
+        "thread_sessions_per_user": False,
+    }
+    found = {name: lenient.flag(data.get(name), default=one) for name, one in defaults.items()}
+    return {**found, "stt_enabled": lenient.flag(stt, default=True)}
+
+
+def _by_platform(data: Any, read: Any) -> Any:
+    """What is written for each platform; names of none are skipped."""
+    for name, one in lenient.mapping(data).items():
+        platform = known_platform(name)
+        if platform is not None:
+            yield platform, read(lenient.mapping(one))

@@ -1,0 +1,47 @@
+"""The platforms there are names for; platform plugins add theirs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+
+class Platform(Enum):
+    """Where messages come from. Its value is the name in files and keys."""
+
+    LOCAL = "local"
+    TELEGRAM = "telegram"
+    DISCORD = "discord"
+    WHATSAPP = "whatsapp"
+    WHATSAPP_CLOUD = "whatsapp_cloud"
+    SLACK = "slack"
+    SIGNAL = "signal"
+    MATTERMOST = "mattermost"
+    MATRIX = "matrix"
+    HOMEASSISTANT = "homeassistant"
+    EMAIL = "email"
+    SMS = "sms"
+    DINGTALK = "dingtalk"
+    API_SERVER = "api_server"
+    WEBHOOK = "webhook"
+    MSGRAPH_WEBHOOK = "msgraph_webhook"
+    FEISHU = "feishu"
+    WECOM = "wecom"
+    WECOM_CALLBACK = "wecom_callback"
+    WEIXIN = "weixin"
+    BLUEBUBBLES = "bluebubbles"
+    QQBOT = "qqbot"
+    YUANBAO = "yuanbao"
+    RELAY = "relay"
+
+    @classmethod
+    def registered(cls, name: str) -> Platform:
+        """The platform called *name*, made where a plugin brings one that has no name yet."""
+        try:
+            return cls(name)
+        except ValueError:
+            member: Any = object.__new__(cls)
+            member._name_, member._value_ = name.upper(), name
+            cls._member_map_[member._name_] = member
+            cls._value2member_map_[name] = member
+            return cls(name)

@@ -1,0 +1,130 @@
+"""What a chat platform is to the gateway: messages in, messages out, what it is able to do."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from gateway.sources import SessionSource
+
+    # Called for every message; when it returns, the message is safe and may be confirmed.
+    Receive = Callable[["MessageEvent"], Awaitable[None]]
+
+
+class MessageType(Enum):
+    """What a message is."""
+
+    TEXT = "text"
+    LOCATION = "location"
+    PHOTO = "photo"
+    VIDEO = "video"
+    AUDIO = "audio"
+    VOICE = "voice"
+    DOCUMENT = "document"
+    STICKER = "sticker"
+    COMMAND = "command"
+
+
+@dataclass
+class MessageEvent:
+    """A message from a platform, in the words of none."""
+
+    text: str
+    message_type: MessageType = MessageType.TEXT
+    source: SessionSource | None = None
+    raw_message: Any = None
+    message_id: str | None = None
+    platform_update_id: int | None = None
+    media_urls: list[str] = field(default_factory=list)
+    media_types: list[str] = field(default_factory=list)
+    reply_to_message_id: str | None = None
+    reply_to_text: str | None = None
+    is_edit: bool = False
+    group_id: str | None = None  # of an album
+    internal: bool = False
+    timestamp: float = field(default_factory=time.time)
+
+    def get_command(self) -> str | None:
+        """The command a message is, without its slash and the bot's name; None when it is none."""
+        if not self.text.startswith("/"):
+            return None
+        word = self.text[1:].split(maxsplit=1)[0] if len(self.text) > 1 else ""
+        name = word.partition("@")[0].lower()
+        return name if name and "/" not in name else None
+
+    def get_command_args(self) -> str:
+        """What stands behind a command; a dash that a phone made of two is two again."""
+        _, _, words = self.text.partition(" ")
+        return words.replace("—", "--").strip() if self.get_command() else self.text
+
+
+class ErrorKind(Enum):
+    """Why a message was not sent."""
+
+    TOO_LONG = "too_long"
+    BAD_FORMAT = "bad_format"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    RATE_LIMITED = "rate_limited"
+    TRANSIENT = "transient"
+    UNKNOWN = "unknown"
+
+
+class SendResult(NamedTuple):
+    """What became of sending."""
+
+    success: bool
+    message_id: str | None = None
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    retry_after: float | None = None
+    may_have_arrived: bool = False  # the answer got lost: nobody knows
+    raw_response: Any = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another try makes sense."""
+        return self.error_kind in {ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN}
+
+
+class Abilities(NamedTuple):
+    """What a platform can do besides sending text."""
+
+    edit: bool = False
+    typing: bool = False
+    reactions: bool = False
+    files: bool = False
+    threads: bool = False
+    idempotent: bool = False  # a repeated send with the same key arrives once
+    longest_text: int = 4000
+
+
+class Outgoing(NamedTuple):
+    """Something to be sent."""
+
+    chat_id: str
+    text: str
+    key: str  # the same for every try
+    thread_id: str | None = None
+    reply_to: str | None = None
+
+
+class Adapter(Protocol):
+    """A platform."""
+
+    abilities: ClassVar[Abilities]
+    account: str
+
+    async def connect(self, receive: Receive) -> None:
+        """Begin to listen; each message is handed to *receive* before it is confirmed."""
+
+    async def disconnect(self) -> None:
+        """Stop listening; what was confirmed was handed over."""
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text."""

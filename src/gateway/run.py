@@ -1,0 +1,163 @@
+"""The gateway's runner: it wires; what is done lives in small modules beside it.
+
+Attributes are made on first use, so that a runner put together by hand works, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway import announcing, status
+from gateway.configuring import config_of_home
+from gateway.seams import (
+    entry_of,
+    expired_entries,
+    keeps_boundaries,
+    mark_finalized,
+    platform_of,
+)
+from gateway.session import SessionStore
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from gateway.config import GatewayConfig, Platform
+    from gateway.platforms.base import MessageEvent
+
+log = logging.getLogger(__name__)
+
+FIRST_LOOK_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 300.0
+PRUNE_SECONDS: Final = 3600.0
+RESET: Final = (
+    "New session. The conversation before it is kept: /resume goes on with it, and I can "
+    "search it for you."
+)
+
+
+class GatewayRunner:
+    """Everything a gateway holds, and what it does with it."""
+
+    _running = False
+    _draining = False
+    _restart_drain_timeout = 180.0
+    _last_session_store_prune_ts = 0.0
+    _exit_reason: str | None = None
+
+    @cached_property
+    def config(self) -> GatewayConfig:
+        """What the gateway was told."""
+        return config_of_home()
+
+    @cached_property
+    def session_store(self) -> Any:
+        """The places and their conversations."""
+        return SessionStore(self.config.sessions_dir, self.config)
+
+    @cached_property
+    def adapters(self) -> dict[Platform, Any]:
+        """The platforms that are connected."""
+        return {}
+
+    @cached_property
+    def _running_agents(self) -> dict[str, Any]:
+        """The agents at work, by the key of their place."""
+        return {}
+
+    # A new conversation
+
+    async def _handle_reset_command(self, event: MessageEvent) -> str:
+        """`/new`: end the place's conversation, begin another; what the user is told."""
+        return await asyncio.to_thread(self._reset, event)
+
+    def _reset(self, event: MessageEvent) -> str:
+        source = event.source
+        if source is None:
+            return "There is no chat to begin anew."
+        store = self.session_store
+        old = entry_of(store, source)
+        if old is not None:
+            self._stop_agent(old.session_key)
+        new = store.reset_session(old.session_key) if old is not None else None
+        if new is None:
+            new = store.get_or_create_session(source)
+        db = keeps_boundaries(store)
+        if db is not None:
+            announcing.deliver(db)
+        else:
+            if old is not None:
+                announcing.finalized(old.session_id, source.platform.value)
+            announcing.reset(new.session_id, source.platform.value)
+        return RESET
+
+    def _stop_agent(self, session_key: str) -> None:
+        agent = self._running_agents.pop(session_key, None)
+        if agent is not None:
+            attempt(Step("stop a turn", lambda: agent.interrupt("a new conversation was begun")))
+
+    # Conversations that are over by themselves
+
+    async def _session_expiry_watcher(self, interval: float = LOOK_SECONDS) -> None:
+        """End what is over by policy, once each, and forget places nobody uses."""
+        await asyncio.sleep(FIRST_LOOK_SECONDS)
+        while self._running:
+            await asyncio.to_thread(self._end_expired)
+            await asyncio.to_thread(self._prune)
+            await asyncio.sleep(interval)
+
+    def _end_expired(self) -> None:
+        store = self.session_store
+        for entry in expired_entries(store):
+            mark_finalized(store, entry)
+            if keeps_boundaries(store) is None:
+                reason = "session_expired"
+                announcing.finalized(entry.session_id, platform_of(entry), reason=reason)
+        db = keeps_boundaries(store)
+        if db is not None:
+            announcing.deliver(db)
+
+    def _prune(self) -> None:
+        if time.time() - self._last_session_store_prune_ts <= PRUNE_SECONDS:
+            return
+        self._last_session_store_prune_ts = time.time()
+        attempt(
+            Step(
+                "forget places nobody uses",
+                lambda: self.session_store.prune_old_entries(
+                    self.config.session_store_max_age_days
+                ),
+            )
+        )
+
+    # The end
+
+    async def stop(self) -> None:
+        """Finish or stop what runs, tell plugins, let go of the platforms."""
+        self._running = False
+        self._draining = True
+        await self._drain()
+        await asyncio.to_thread(self._end_agents)
+        for adapter in list(self.adapters.values()):
+            await self._disconnect(adapter)
+        status.write_runtime_status("stopped", exit_reason=self._exit_reason)
+        status.remove_pid_file()
+
+    async def _drain(self) -> None:
+        deadline = time.monotonic() + self._restart_drain_timeout
+        while self._running_agents and time.monotonic() < deadline:  # noqa: ASYNC110 - a dict
+            await asyncio.sleep(0.05)
+
+    def _end_agents(self) -> None:
+        for agent in list(self._running_agents.values()):
+            attempt(Step("stop a turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
+            announcing.finalized(agent.session_id, "gateway", reason="shutdown")
+        self._running_agents.clear()
+
+    async def _disconnect(self, adapter: Any) -> None:
+        try:
+            await adapter.disconnect()
+        except (OSError, RuntimeError, asyncio.CancelledError) as error:
+            log.warning("a platform did not let go: %s", error)

@@ -1,0 +1,55 @@
+"""`sessions.json`: the routes in one file, for people and older tools.
+
+Keys that begin with an underscore are notes, not places; every reader skips them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.entries import SessionEntry
+from hermes_core.atomic_files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "sessions.json"
+NOTE: Final = "_README"
+README: Final = (
+    "Where each chat's messages go, written by the Hermes gateway for people and older tools. "
+    "It is not the list of conversations: those are in state.db, and `hermes sessions list` shows "
+    "them. Changes here are not read back."
+)
+
+
+def write(folder: Path, entries: dict[str, dict[str, Any]]) -> None:
+    """Write the file, whole or not at all."""
+    text = json.dumps({NOTE: README, **entries}, indent=2, ensure_ascii=False)
+    write_atomically(folder / NAME, text.encode("utf-8", "surrogatepass"))
+
+
+def read(folder: Path) -> Iterator[SessionEntry]:
+    """The entries of the file; what cannot be read is left out, and said."""
+    path = folder / NAME
+    try:
+        content = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("%s cannot be read and is left as it is: %s", path, error)
+        return
+    if not isinstance(content, dict):
+        log.warning("%s holds no routes", path)
+        return
+    for key, data in content.items():
+        if key.startswith("_"):
+            continue
+        try:
+            yield SessionEntry.from_dict({**data, "session_key": key})
+        except (TypeError, ValueError, KeyError) as error:
+            log.warning("%s: the entry %r is left out: %s", path, key, error)
