@@ -1,0 +1,250 @@
+"""Places and their conversations: rows that change together, a file for people beside them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.session import (
+    SessionEntry,
+    SessionSource,
+    SessionStore,
+    build_session_key,
+    local_now,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+def source(**facts: Any) -> SessionSource:
+    return SessionSource(Platform.TELEGRAM, **{"chat_id": "42", "user_id": "u1", **facts})
+
+
+def reopened(places: SessionStore, db: SessionDB) -> SessionStore:
+    found = SessionStore(places.sessions_dir, places.config)
+    found._db = db
+    return found
+
+
+def kinds(db: SessionDB, session_id: str) -> list[str]:
+    return [one["kind"] for one in reversed(db.list_boundaries(session_id))]
+
+
+def test_a_place_keeps_its_conversation_across_processes(
+    places: SessionStore, db: SessionDB
+) -> None:
+    first = places.get_or_create_session(source())
+    assert places.get_or_create_session(source()).session_id == first.session_id
+    again = reopened(places, db).get_or_create_session(source())
+    assert again.session_id == first.session_id
+    row = db.get_session(first.session_id)
+    assert row is not None
+    assert (row["source"], row["session_key"]) == ("telegram", "agent:main:telegram:dm:42")
+
+
+def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
+    places: SessionStore, db: SessionDB
+) -> None:
+    old = places.get_or_create_session(source())
+    new = places.reset_session(old.session_key)
+    assert new is not None
+    assert new.session_id != old.session_id
+    assert new.prev_session_id == old.session_id
+    row = db.get_session(old.session_id)
+    assert row is not None
+    assert row["end_reason"] == "session_reset"
+    ends = db.list_boundaries(old.session_id)
+    assert [(one["kind"], one["new_session_id"], one["is_final"]) for one in ends] == [
+        ("new", new.session_id, 1)
+    ]
+    assert places.reset_session("agent:main:telegram:dm:nobody") is None
+
+
+def test_going_on_with_another_conversation_is_heard_on_both_sides(
+    places: SessionStore, db: SessionDB
+) -> None:
+    old = places.get_or_create_session(source())
+    new = places.reset_session(old.session_key)
+    assert new is not None
+    back = places.switch_session(old.session_key, old.session_id)
+    assert back is not None
+    assert back.session_id == old.session_id
+    assert kinds(db, new.session_id) == ["resume"]
+    assert kinds(db, old.session_id) == ["new", "resume"]
+    row = db.get_session(old.session_id)
+    assert row is not None
+    assert row["ended_at"] is None
+
+
+def test_two_places_that_share_a_text_have_conversations_of_their_own(
+    places: SessionStore, db: SessionDB
+) -> None:
+    thread = source(chat_type="group", chat_id="g", thread_id="7", user_id=None)
+    person = source(chat_type="group", chat_id="g", user_id="7")
+    assert build_session_key(thread) == build_session_key(person)
+    ids = {places.get_or_create_session(one).session_id for one in (thread, person, thread)}
+    assert len(ids) == 2
+    again = reopened(places, db)
+    assert {again.get_or_create_session(one).session_id for one in (person, thread)} == ids
+
+
+def test_the_file_is_not_written_for_every_message(places: SessionStore, tmp_path: Path) -> None:
+    for _ in range(3):
+        places.get_or_create_session(source())
+    assert not (tmp_path / "sessions.json").exists()
+    assert places.export_if_due()
+    assert not places.export_if_due()
+    content = json.loads((tmp_path / "sessions.json").read_text())
+    assert next(iter(content)) == "_README"
+    assert "agent:main:telegram:dm:42" in content
+
+
+def idle(minutes: int) -> GatewayConfig:
+    return GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=minutes))
+
+
+def aged(places: SessionStore, entry: SessionEntry, **ago: float) -> None:
+    places.update_session(entry.session_key, updated_at=local_now() - timedelta(**ago))
+
+
+def test_nothing_is_reset_by_itself_unless_somebody_says_so(places: SessionStore) -> None:
+    entry = places.get_or_create_session(source())
+    aged(places, entry, days=400)
+    assert places.get_or_create_session(source()).session_id == entry.session_id
+
+
+def test_after_a_pause_policy_begins_another_and_says_why(
+    places: SessionStore, db: SessionDB
+) -> None:
+    places.config = idle(30)
+    old = places.get_or_create_session(source())
+    db.append_message(old.session_id, "user", "hi")
+    aged(places, old, hours=1)
+    new = places.get_or_create_session(source())
+    assert new.session_id != old.session_id
+    assert (new.was_auto_reset, new.auto_reset_reason) == (True, "idle")
+    assert new.reset_had_activity
+    assert kinds(db, old.session_id) == ["idle"]
+
+
+def test_an_expired_conversation_is_ended_once_also_when_it_expired_while_nobody_looked(
+    places: SessionStore, db: SessionDB
+) -> None:
+    places.config = idle(30)
+    old = places.get_or_create_session(source())
+    aged(places, old, hours=1)
+    again = reopened(places, db)
+    entry = again.get(old.session_key)
+    assert entry is not None
+    assert again._is_session_expired(entry)
+    again.finalize_expired(entry)
+    again.finalize_expired(entry)
+    assert kinds(db, old.session_id) == ["expiry"]
+    new = again.get_or_create_session(source())  # the next message: no second end
+    assert new.session_id != old.session_id
+    assert kinds(db, old.session_id) == ["expiry"]
+    assert kinds(db, new.session_id) == ["idle"]
+
+
+def test_what_still_runs_or_cannot_be_asked_is_neither_reset_nor_forgotten(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    def unknown(_key: str) -> bool:
+        raise OSError("cannot look")
+
+    for check in (lambda _key: True, unknown):
+        places = SessionStore(tmp_path, idle(1), check)
+        places._db = db
+        entry = places.get_or_create_session(source())
+        aged(places, entry, days=400)
+        assert places.get_or_create_session(source()).session_id == entry.session_id
+        aged(places, entry, days=400)
+        assert places.prune_old_entries(90) == 0
+
+
+def test_a_forgotten_place_leaves_a_conversation_that_is_ended_and_found(
+    places: SessionStore, db: SessionDB
+) -> None:
+    entry = places.get_or_create_session(source())
+    db.append_message(entry.session_id, "user", "the roses")
+    aged(places, entry, days=100)
+    assert places.prune_old_entries(90) == 1
+    row = db.get_session(entry.session_id)
+    assert row is not None
+    assert row["end_reason"] == "pruned"
+    assert kinds(db, entry.session_id) == ["prune"]
+    assert [one["id"] for one in db.list_sessions_rich()] == [entry.session_id]
+    assert db.route_count() == 0
+    assert places.get_or_create_session(source()).session_id != entry.session_id
+
+
+def test_a_suspended_conversation_is_kept_and_the_next_message_begins_another(
+    places: SessionStore,
+) -> None:
+    entry = places.get_or_create_session(source())
+    assert places.suspend_session(entry.session_key)
+    aged(places, entry, days=1000)
+    assert places.prune_old_entries(90) == 0
+    assert places.get_or_create_session(source()).session_id != entry.session_id
+    assert not places.suspend_session("nowhere")
+
+
+GOOD = {
+    "session_id": "20260101_120000_abcdef01",
+    "created_at": "2026-01-01T12:00:00",
+    "updated_at": "2026-01-02T12:00:00",
+    "platform": "telegram",
+    "chat_type": "dm",
+    "memory_flushed": True,
+}
+KEY = "agent:main:telegram:dm:7"
+
+
+def test_what_an_older_gateway_noted_is_taken_over_once(
+    places: SessionStore, db: SessionDB, tmp_path: Path
+) -> None:
+    text = json.dumps({"_README": "words", KEY: GOOD})
+    (tmp_path / "sessions.json").write_text(text)
+    entry = places.get(KEY)
+    assert entry is not None
+    assert entry.expiry_finalized
+    assert places.get_or_create_session(source(chat_id="7")).session_id == GOOD["session_id"]
+    places.prune_old_entries(1)
+    (tmp_path / "sessions.json").write_text(text)
+    assert len(reopened(places, db).list_sessions()) == len(places.list_sessions())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": 1}', b'{"a": null}', b'{"a": {}}',
+        json.dumps({"a": {**GOOD, "session_id": "../../etc"}}).encode(),
+        json.dumps({"a": {**GOOD, "updated_at": "yesterday"}}).encode(),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_loses_only_what_is_damaged(
+    content: bytes, places: SessionStore, tmp_path: Path
+) -> None:
+    (tmp_path / "sessions.json").write_bytes(content)
+    assert places.list_sessions() == []
+    if content.startswith(b'{"a"'):
+        damaged = json.loads(content)
+        (tmp_path / "sessions.json").write_text(json.dumps({**damaged, KEY: GOOD}))
+        assert places._db is not None
+        again = SessionStore(tmp_path / "." / "..", places.config)
+        again.sessions_dir = tmp_path
+        again._db = None
+        assert [one.session_key for one in again.list_sessions()] == [KEY]
+
+
+def test_an_entry_is_read_as_it_was_written() -> None:
+    entry = SessionEntry.from_dict({**GOOD, "session_key": KEY, "origin": source().to_dict()})
+    assert SessionEntry.from_dict(entry.to_dict()) == entry
+    assert entry.origin == source()
