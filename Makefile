@@ -7,6 +7,9 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-header --python-version 3.11
 
+# One process per core, no more than four: beyond that the tests that wait begin to wait for cores.
+PARALLEL := -n auto --maxprocesses 4 --dist worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help setup system models lint test bench faults lock clean
 
@@ -50,7 +53,7 @@ lint: setup  ## style, format, types, layers
 
 test: lint system models  ## lint, then every test with a coverage report
 	$(BIN)/coverage erase
-	$(BIN)/python tests/run_with_coverage.py run -m pytest
+	$(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

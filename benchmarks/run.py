@@ -13,9 +13,12 @@ import appends
 import lists
 import opening
 import scans
+import screens
 import search
+import sessions_in_memory
 import space
 import startup
+import talks
 from surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ BENCHMARKS: Final = {
     "search": search,
     "achievements": scans,
     "startup": startup,
+    "talks": talks,
+    "memory": sessions_in_memory,
+    "screens": screens,
     "opening": opening,
 }
 HEAD: Final = ("figure", "value", "baseline", "ratio", "target", "")
@@ -64,7 +70,7 @@ def _number(value: float) -> str:
 def show(rows: Sequence[tuple[str, ...]]) -> None:
     """Print lines as a table."""
     for name, value, baseline, ratio, target, word in rows:
-        line = f"{name:<42}{value:>14}{baseline:>11}{ratio:>10}   {target:<12}{word}"
+        line = f"{name:<42}{value:>14}{baseline:>11}{ratio:>10}   {target:<15}{word}"
         print(line.rstrip(), flush=True)
 
 

@@ -60,6 +60,21 @@ class Surroundings:
         with tempfile.TemporaryDirectory(dir=self.data, prefix="run-") as name:
             yield Path(name)
 
+    @contextlib.contextmanager
+    def home(self) -> Iterator[Path]:
+        """A home of Hermes for this process and those it starts; it is gone afterwards."""
+        names = ("HERMES_HOME", "HOME")
+        before = {name: os.environ.get(name) for name in names}
+        with self.folder() as folder:
+            os.environ.update(dict.fromkeys(names, str(folder)))
+            try:
+                yield folder
+            finally:
+                for name, value in before.items():
+                    os.environ.pop(name, None)
+                    if value is not None:
+                        os.environ[name] = value
+
     def machine(self) -> dict[str, Any]:
         """What a reader needs to judge the figures, and nothing that names a place."""
         return {

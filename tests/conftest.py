@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from hermes_state import driver
+from support import measuring
 from support.command_line import Hermes, run_hermes
 
 driver.install()
+MEASURED = measuring.start()
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT / ".." / "shared"
@@ -26,6 +28,9 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(user))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "NO_COLOR", "COLUMNS", "HERMES_DEBUG"):
         monkeypatch.delenv(name, raising=False)
+    # A pseudo-terminal of a test answers no question about its cursor; the line editor would
+    # wait two seconds for it, then leave the line for a warning and lose what is typed meanwhile.
+    monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")
     return home
 
 
@@ -42,3 +47,7 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("no ../shared/data: histories of the original are not here")
     return path
+
+
+def pytest_unconfigure() -> None:
+    measuring.finish(MEASURED)

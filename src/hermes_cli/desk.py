@@ -189,8 +189,8 @@ class Desk:
         """What the user has said, the latest last."""
         if not self.exists:
             return []
-        rows = self.db.get_messages(self.session_id)
-        return [Said(row["id"], row["content"]) for row in rows if row["role"] == "user"]
+        rows, prompts = self.db.get_messages(self.session_id), self.db.prompt_ids(self.session_id)
+        return [Said(row["id"], row["content"]) for row in rows if row["id"] in prompts]
 
     def back_to(self, message_id: int) -> str:
         """Take back something the user said and all that followed; the words.

@@ -26,9 +26,15 @@ LIVE_FROM = """
     SELECT id FROM messages
     WHERE session_id = ? AND id >= ? AND coalesce(active, 1) = 1 ORDER BY id
 """
+# A summary stands among what the user said, is a copy of nothing, and nobody said it.
 NTH_USER = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
     ORDER BY id DESC LIMIT 1 OFFSET ?
+"""
+PROMPTS = """
+    SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
 """
 SET_STATE = "UPDATE messages SET active = ?, compacted = ? WHERE id = ?"
 LAST_LIVE = """
@@ -208,6 +214,11 @@ def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None
 
 class HistoryEditPart(StorePart):
     """Changes to what has been said."""
+
+    def prompt_ids(self, session_id: str) -> set[int]:
+        """The rows of what the user said, as far as the model reads them."""
+        rows = self.engine.read(lambda reader: reader.rows(PROMPTS, (session_id,)))
+        return {row[0] for row in rows}
 
     def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
         """Take back the last exchanges, each beginning with a user's message; their rows."""

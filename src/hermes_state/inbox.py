@@ -37,6 +37,13 @@ CLAIM = """
     UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
     WHERE inbox_id = ?
 """
+WAITING_PLACES = """
+    SELECT count(DISTINCT session_key) FROM hermes_inbox WHERE state = 'waiting'
+"""
+FOLLOWING = """
+    SELECT inbox_id FROM hermes_inbox
+    WHERE session_key = ? AND state = 'waiting' AND inbox_id > ? ORDER BY inbox_id
+"""
 GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
 SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
@@ -111,6 +118,28 @@ class InboxPart(StorePart):
             return row
 
         return self.engine.write(claim)
+
+    def claim_following(self, claimed: dict[str, Any]) -> list[dict[str, Any]]:
+        """Take what waits behind a claimed message of the same place, to handle it with it."""
+
+        def claim(tx: Tx) -> list[dict[str, Any]]:
+            found = tx.rows(FOLLOWING, (claimed["session_key"], claimed["inbox_id"]))
+            rows = []
+            for (inbox_id,) in found:
+                tx.execute(CLAIM, (self.identity.process_id, inbox_id))
+                rows += tx.dicts(GET, (inbox_id,))
+            return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+
+        return self.engine.write(claim)
+
+    def incoming(self, inbox_id: int) -> dict[str, Any] | None:
+        """A message that came in, whatever became of it."""
+        rows = self.engine.read(lambda reader: reader.dicts(GET, (inbox_id,)))
+        return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
+
+    def waiting_places(self) -> int:
+        """How many places have something waiting that nobody is handling."""
+        return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
 
     def settle_incoming(
         self, inbox_id: int, session_id: str | None = None, error: str | None = None

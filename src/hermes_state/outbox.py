@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.inbox import settle
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes_state.transaction import Tx
 
 MOST_ATTEMPTS: Final = 10
@@ -19,9 +22,13 @@ PUT = """
     VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT DO NOTHING
 """
 FIND = "SELECT outbox_id FROM hermes_outbox WHERE idempotency_key = ?"
+# The oldest that is due of a chat in which none before it is still to be sent.
 NEXT = """
-    SELECT outbox_id FROM hermes_outbox
-    WHERE state IN ('waiting', 'ambiguous') AND due_at <= ? ORDER BY outbox_id LIMIT 1
+    SELECT outbox_id FROM hermes_outbox o
+    WHERE state IN ('waiting', 'ambiguous') AND due_at <= ? {platform} AND NOT EXISTS (
+        SELECT 1 FROM hermes_outbox e WHERE e.state IN ('waiting', 'sending', 'ambiguous')
+            AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
+    ORDER BY outbox_id LIMIT 1
 """
 CLAIM = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
 COUNT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
@@ -41,6 +48,14 @@ GIVE_BACK = """
 """
 
 
+class Reply(NamedTuple):
+    """Something to be sent: where, and what."""
+
+    platform: str
+    target: dict[str, Any]
+    payload: dict[str, Any]
+
+
 def put(
     tx: Tx,
     key: str,
@@ -53,7 +68,8 @@ def put(
 ) -> int:
     """Owe a reply; in the transaction of the turn that made it."""
     now = tx.clock.now()
-    row = (key, session_id, inbox_id, platform, json.dumps(target), json.dumps(payload))
+    where = json.dumps(target, sort_keys=True)
+    row = (key, session_id, inbox_id, platform, where, json.dumps(payload))
     tx.execute(PUT, (*row, now, now))
     return int(tx.value(FIND, (key,)))
 
@@ -70,11 +86,38 @@ class OutboxPart(StorePart):
         """Keep a reply until it is sent: platform, target, payload, session_id, inbox_id."""
         return self.engine.write(lambda tx: put(tx, key, **reply))
 
-    def claim_reply(self) -> dict[str, Any] | None:
-        """Take the next reply that is due; `was_ambiguous` says it may have arrived already."""
+    def answer_incoming(
+        self, inbox_id: int, session_id: str | None, replies: Sequence[Reply]
+    ) -> None:
+        """A message was handled: it is settled and its replies are owed, in one change."""
+        process_id = self.identity.process_id
+
+        def answer(tx: Tx) -> None:
+            settle(tx, inbox_id, process_id, session_id)
+            for number, reply in enumerate(replies):
+                put(
+                    tx,
+                    f"inbox:{inbox_id}:{number}",
+                    platform=reply.platform,
+                    target=reply.target,
+                    payload=reply.payload,
+                    session_id=session_id,
+                    inbox_id=inbox_id,
+                )
+
+        self.engine.write(answer)
+
+    def claim_reply(self, platform: str | None = None) -> dict[str, Any] | None:
+        """Take the next reply that is due, of a platform if one is named.
+
+        `was_ambiguous` says that it may have arrived already. The replies of a chat are
+        taken in their order: one that has to wait keeps those behind it waiting.
+        """
+        sql = NEXT.format(platform="" if platform is None else "AND o.platform = ?")
+        more = () if platform is None else (platform,)
 
         def claim(tx: Tx) -> dict[str, Any] | None:
-            found = tx.value(NEXT, (tx.clock.now(),))
+            found = tx.value(sql, (tx.clock.now(), *more))
             if found is None:
                 return None
             row = tx.dicts(GET, (found,))[0]
@@ -92,16 +135,28 @@ class OutboxPart(StorePart):
         """The reply has arrived."""
         self.engine.write(lambda tx: tx.run(SENT, (tx.clock.now(), receipt, outbox_id)))
 
-    def postpone_reply(self, outbox_id: int, error: str, *, may_have_arrived: bool = False) -> None:
-        """Sending failed: try again later, longer each time, at last no more."""
+    def postpone_reply(
+        self,
+        outbox_id: int,
+        error: str,
+        *,
+        may_have_arrived: bool = False,
+        after_seconds: float | None = None,
+        is_hopeless: bool = False,
+    ) -> None:
+        """Sending failed: try again later, longer each time, at last no more.
+
+        *after_seconds* is what the platform asked for; what *is_hopeless* is not tried again.
+        """
 
         def later(tx: Tx) -> None:
             row = tx.dicts(GET, (outbox_id,))[0]
-            if row["attempts"] >= MOST_ATTEMPTS:
+            if is_hopeless or row["attempts"] >= MOST_ATTEMPTS:
                 state = "failed"
             else:
                 state = "ambiguous" if may_have_arrived else "waiting"
-            due = tx.clock.now() + min(2.0 ** row["attempts"], 600.0)
+            pause = min(2.0 ** row["attempts"], 600.0) if after_seconds is None else after_seconds
+            due = tx.clock.now() + pause
             tx.execute(LATER, (state, due, error, outbox_id))
 
         self.engine.write(later)

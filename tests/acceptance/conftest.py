@@ -12,19 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FIGURES = pytest.StashKey[campaign.Figures]()
+FIGURES = "figures of a campaign"
 
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Note what a campaign found, under its name."""
-    kept = request.config.stash.setdefault(FIGURES, {})
 
     def note(name: str, **numbers: Any) -> None:
-        kept[name] = {
+        rounded = {
             key: round(value, 4) if isinstance(value, float) else value
             for key, value in numbers.items()
         }
+        # A property of the test travels with its report, from whichever process it ran in.
+        request.node.user_properties.append((FIGURES, (name, rounded)))
 
     return note
 
@@ -35,10 +36,11 @@ def state_db(hermes_home: Path) -> Path:
     return hermes_home / "state.db"
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    figures = config.stash.get(FIGURES, {})
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    figures: campaign.Figures = dict(
+        value for report in reports for name, value in report.user_properties if name == FIGURES
+    )
     if not figures:
         return
     terminalreporter.section("figures of the fault campaigns")

@@ -166,6 +166,7 @@ def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> No
     child = talk(server)
     child.sendline("/titel")
     child.expect("did you mean /title")
+    child.expect(r"\x1b\[\?2004h")  # the line editor is back
     child.sendeof()
     child.expect(pexpect.EOF)
     child.close()

@@ -1,0 +1,19 @@
+"""A scripted model in a process of its own: prints its address, serves until it is killed.
+
+python benchmarks/serve_script.py WORDS
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hermes_agent.providers.script import Script, Step
+from hermes_agent.providers.script_server import ScriptServer
+
+MOST_ANSWERS = 10_000
+
+if __name__ == "__main__":
+    step = Step(say=" ".join(["word"] * int(sys.argv[1])))
+    server = ScriptServer(Script([step] * MOST_ANSWERS))
+    print(server.base_url, flush=True)
+    server.serve()

@@ -1,0 +1,78 @@
+"""Conversations at hand: put together when a message comes, let go of when others come."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli.desk import Desk
+from hermes_cli.talking import Wish
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.entries import SessionEntry
+    from gateway.questions import ChatQuestions
+    from hermes_state import SessionDB
+
+MOST: Final = 128
+
+
+class Conversations:
+    """Desks by the id of their conversation; the least used is let go of first."""
+
+    def __init__(self, db: SessionDB, cwd: Path, questions: ChatQuestions) -> None:
+        self._db = db
+        self._cwd = cwd
+        self._questions = questions
+        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
+
+    def take(self, entry: SessionEntry) -> Desk:
+        """The desk of a place's conversation, which is busy until it is given back."""
+        session_id = entry.session_id
+        with self._lock:
+            self._busy.add(session_id)
+            desk = self._desks.pop(session_id, None)
+        if desk is None:
+            platform = entry.platform.value if entry.platform else "gateway"
+            wish = Wish(session_id, "", platform, platform, self._cwd)
+            desk = Desk(self._db, self._questions.of(entry.session_key), wish)
+        with self._lock:
+            self._desks[session_id] = desk
+        return desk
+
+    def give_back(self, session_id: str) -> None:
+        """Nothing runs in it any more."""
+        with self._lock:
+            self._busy.discard(session_id)
+            idle = [one for one in self._desks if one not in self._busy]
+            gone = [self._desks.pop(one) for one in idle[: max(len(self._desks) - MOST, 0)]]
+        for desk in gone:
+            desk.stop()
+
+    def running(self, session_id: str) -> Desk | None:
+        """The desk of a conversation in which a turn is at work."""
+        with self._lock:
+            return self._desks.get(session_id) if session_id in self._busy else None
+
+    def all_running(self) -> list[Desk]:
+        """Every desk at which a turn is at work."""
+        with self._lock:
+            return [self._desks[one] for one in self._busy if one in self._desks]
+
+    def forget(self, session_id: str) -> None:
+        """A conversation was left: nothing of it stays in memory."""
+        with self._lock:
+            desk = self._desks.pop(session_id, None)
+        if desk is not None:
+            desk.stop()
+
+    def close(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            desks, self._desks = list(self._desks.values()), OrderedDict()
+        for desk in desks:
+            desk.stop()

@@ -1,0 +1,131 @@
+"""A socket of this machine: one JSON object on a line each way, for scripts and tests.
+
+In: `{"chat": "…", "user": "…", "id": "…", "text": "…"}`; it is confirmed with
+`{"received": "…"}` once it is safe. Out: `{"chat": "…", "text": "…", "key": "…"}`, which is
+to be confirmed with `{"arrived": "…"}`. A key that comes twice is the same message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from gateway.platform_names import Platform
+from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
+from gateway.sources import SessionSource
+from hermes_core.paths import private_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.platforms.base import Receive
+
+log = logging.getLogger(__name__)
+
+CONFIRM_SECONDS: Final = 10.0
+LONGEST_LINE: Final = 1024 * 1024
+
+
+class LocalAdapter:
+    """Clients on a Unix socket; each chat belongs to the client that spoke last in it."""
+
+    abilities: ClassVar = Abilities(idempotent=True, longest_text=100_000)
+
+    def __init__(self, path: Path, account: str = "local") -> None:
+        self.account = account
+        self._path = path
+        self._server: asyncio.Server | None = None
+        self._receive: Receive | None = None
+        self._chats: dict[str, asyncio.StreamWriter] = {}
+        self._arrivals: dict[str, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self, receive: Receive) -> None:
+        """Listen."""
+        self._receive = receive
+        private_folder(self._path.parent)
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(
+            self._serve, str(self._path), limit=LONGEST_LINE
+        )
+        self._path.chmod(0o600)
+
+    async def disconnect(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._chats.values()):
+            writer.close()
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                await self._take(line, writer)
+        except (ConnectionError, ValueError) as error:
+            log.info("a local client is gone: %s", error)
+        finally:
+            for chat in [one for one, known in self._chats.items() if known is writer]:
+                del self._chats[chat]
+            writer.close()
+
+    async def _take(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            await _write(writer, {"error": "this is no JSON object"})
+        elif "arrived" in found:
+            waiting = self._arrivals.get(str(found["arrived"]))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)
+        elif not all(isinstance(found.get(name), str) for name in ("chat", "id", "text")):
+            await _write(writer, {"error": "`chat`, `id` and `text` are needed, as texts"})
+        else:
+            self._chats[found["chat"]] = writer
+            await self._hand_over(found, writer)
+
+    async def _hand_over(self, found: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        user = str(found.get("user") or found["chat"])
+        source = SessionSource(
+            Platform.LOCAL,
+            found["chat"],
+            chat_type=str(found.get("chat_type") or "dm"),
+            user_id=user,
+            user_name=str(found.get("user_name") or user),
+        )
+        if self._receive is not None:
+            await self._receive(MessageEvent(found["text"], source=source, message_id=found["id"]))
+            await _write(writer, {"received": found["id"]})
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text to whoever spoke last in the chat; sent is what was confirmed."""
+        writer = self._chats.get(outgoing.chat_id)
+        if writer is None:
+            return SendResult(False, error="nobody is connected", error_kind=ErrorKind.TRANSIENT)
+        arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._arrivals[outgoing.key] = arrival
+        try:
+            message = {"chat": outgoing.chat_id, "text": outgoing.text, "key": outgoing.key}
+            await _write(writer, message)
+            await asyncio.wait_for(arrival, CONFIRM_SECONDS)
+        except (TimeoutError, ConnectionError) as error:
+            return SendResult(
+                False,
+                error=f"it was not confirmed: {error}",
+                error_kind=ErrorKind.TRANSIENT,
+                may_have_arrived=True,
+            )
+        finally:
+            self._arrivals.pop(outgoing.key, None)
+        return SendResult(True, message_id=outgoing.key)
+
+
+async def _write(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+    with contextlib.suppress(ConnectionError):
+        await writer.drain()

@@ -1,0 +1,82 @@
+"""Replies on their way to a platform: taken from the outbox, sent, settled or put off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.platforms.base import Outgoing, SendResult
+
+if TYPE_CHECKING:
+    from gateway.platforms.base import Adapter
+    from hermes_state import SessionDB
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 1.0
+AGAIN: Final = "(This may reach you twice: the first try was cut off.)\n\n"
+
+
+class Sender:
+    """Sends the replies of one platform, one after the other."""
+
+    def __init__(self, db: SessionDB, platform: str, adapter: Adapter) -> None:
+        self._db = db
+        self._platform = platform
+        self._adapter = adapter
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+
+    def wake(self) -> None:
+        """There is something to send."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Stop after the reply at hand."""
+        self._is_stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send until told to stop."""
+        while not self._is_stopping:
+            self._wake.clear()
+            reply = await asyncio.to_thread(self._db.claim_reply, self._platform)
+            if reply is not None:
+                await self._send(reply)
+                continue
+            try:
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def _send(self, reply: dict[str, Any]) -> None:
+        result = await self._tried(reply)
+        if result.success:
+            await asyncio.to_thread(self._db.settle_reply, reply["outbox_id"], result.message_id)
+            return
+        log.warning("reply %s was not sent: %s", reply["outbox_id"], result.error)
+        await asyncio.to_thread(
+            self._db.postpone_reply,
+            reply["outbox_id"],
+            result.error or "it was not sent",
+            may_have_arrived=result.may_have_arrived,
+            after_seconds=result.retry_after,
+            is_hopeless=not result.retryable and not result.may_have_arrived,
+        )
+
+    async def _tried(self, reply: dict[str, Any]) -> SendResult:
+        target, text = reply["target"], str(reply["payload"]["text"])
+        if reply["was_ambiguous"] and not self._adapter.abilities.idempotent:
+            text = AGAIN + text
+        outgoing = Outgoing(
+            str(target["chat_id"]),
+            text,
+            reply["idempotency_key"],
+            target.get("thread_id"),
+            reply["payload"].get("reply_to"),
+        )
+        try:
+            return await self._adapter.send(outgoing)
+        except OSError as error:
+            return SendResult(False, error=str(error), may_have_arrived=True)
