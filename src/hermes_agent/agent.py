@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.cancel import Cancel
 from hermes_agent.compaction import compact, is_due
@@ -16,6 +16,10 @@ from hermes_agent.hearing import Hearing, Who, nobody
 from hermes_agent.heartbeat import beating
 from hermes_agent.keeping import Keeping
 from hermes_agent.messages import Usage
+from hermes_agent.nobody import NobodyToAsk
+from hermes_agent.outcomes import outcome
+from hermes_agent.reviewing import Looking, Reviews
+from hermes_agent.room import SUMMED_UP, Room
 from hermes_agent.toolbox import no_guard
 from hermes_agent.turn import Means, Turn
 from hermes_core.ids import new_session_id
@@ -27,24 +31,12 @@ if TYPE_CHECKING:
     from hermes_agent.events import Event
     from hermes_agent.hearing import Announces
     from hermes_agent.messages import Message
+    from hermes_agent.profiles import Outfit
     from hermes_agent.providers.patient import Patient
     from hermes_agent.toolbox import Guard, Toolbox
-    from hermes_agent.tools.base import ApprovalRequest
     from hermes_state import SessionDB
 
-
-class NobodyToAsk:
-    """Nobody is there: nothing risky is allowed, no question is answered."""
-
-    def approve(self, request: ApprovalRequest) -> str:
-        """No."""
-        del request
-        return "deny"
-
-    def clarify(self, question: str, choices: list[str]) -> str:
-        """No answer."""
-        del question, choices
-        return ""
+CLOSE_SECONDS: Final = 1.0  # how long leaving waits for a review to see that it is unwanted
 
 
 class AIAgent:
@@ -65,6 +57,8 @@ class AIAgent:
         announce: Announces = nobody,
         guard: Guard = no_guard,
         on_finalize: Callable[[list[Message]], object] | None = None,
+        outfit: Callable[[int], Outfit] | None = None,
+        review_turns: int = 0,
         **facts: Any,
     ) -> None:
         self.session_id = session_id or new_session_id(store.clock)
@@ -78,6 +72,11 @@ class AIAgent:
         self._announce = announce
         self._guard = guard
         self._on_finalize = on_finalize
+        self._outfit = outfit  # by the model's window, which is asked for as late as possible
+        self._warning = ""
+        self._reviews = Reviews(review_turns, self._tell)
+        self.on_review: Callable[[str], object] | None = None  # hears what was remembered
+        self.reviews_at_end = True
         self._session_messages: list[Message] | None = None
         self.has_announced_end = False
         self._cancel = Cancel()
@@ -89,7 +88,6 @@ class AIAgent:
             self.session_id,
             source or platform,
             model=patient.current.model,
-            system_prompt=system_prompt or None,
             cwd=str(self.cwd),
             **facts,
         )
@@ -104,13 +102,33 @@ class AIAgent:
         """How many tokens the model can read at once."""
         return self._patient.current.window
 
+    def tool_names(self) -> list[str]:
+        """The tools that it takes along; fewer where the model reads little."""
+        self._fit_out()
+        return self._toolbox.names()
+
+    def _fit_out(self) -> None:
+        """Choose prompt and tools by how much the model reads, once."""
+        window = self._patient.current.learn_window()
+        if self._outfit is not None:
+            self._prompt, self._toolbox, self._warning = self._outfit(window)
+            self._outfit = None
+
     # Talking
 
     def turn(self, content: Any, **fields: Any) -> Iterator[Event]:
         """Say something; the events of the turn, the last of which is TurnFinished."""
+        return self._play(lambda turn, is_new: turn.run(content, is_first=is_new, **fields))
+
+    def go_on(self) -> Iterator[Event]:
+        """Go on with a turn that was broken off; what was said in it is not said again."""
+        return self._play(lambda turn, _is_new: turn.go_on())
+
+    def _play(self, play: Callable[[Turn, bool], Iterator[Event]]) -> Iterator[Event]:
         self._cancel = Cancel()
         self.has_announced_end = False
-        is_new = self.keeping.begin()
+        self._fit_out()
+        is_new = self.keeping.begin(self._prompt)
         turn_id = self._store.ids.new()
         hearing = Hearing(self._announce, self._who(turn_id))
         if is_new:
@@ -118,10 +136,11 @@ class AIAgent:
         lease = self.keeping.take_turn(f"{self.platform}, {self.model}")
         finished: TurnFinished | None = None
         last_usage = Usage()
+        turn = Turn(turn_id, self._means(hearing), lease)
         try:
-            turn = Turn(turn_id, self._means(hearing), lease)
             with beating(lambda: self.keeping.renew_turn(lease), self._lose_turn):
-                for event in turn.run(content, is_first=is_new, **fields):
+                yield from self._warn()
+                for event in play(turn, is_new):
                     if isinstance(event, TurnFinished):
                         finished = event
                         self._session_messages = list(turn.messages)
@@ -139,14 +158,20 @@ class AIAgent:
             hearing.turn_ends(completed=is_complete, interrupted=is_stopped)
             self.has_announced_end = True
         if finished is not None:
+            if is_complete:
+                self._reviews.turn_is_over(turn, self._looking(hearing))
             yield finished
+
+    def _warn(self) -> Iterator[Event]:
+        """Say once what the model's window means."""
+        warning, self._warning = self._warning, ""
+        if warning:
+            yield Notice(warning)
 
     def compress(self, focus: str = "") -> Compacted | Failed:
         """Sum up what was said before, so that there is room to go on."""
-        result = compact(self.keeping, self._patient, self._prompt, self._cancel, focus)
-        if any(result.usage):
-            self.keeping.spend(result.usage, self.model)
-        return result
+        self._fit_out()
+        return compact(self.keeping, self._patient, self._prompt, self._cancel, focus)
 
     def _make_room(self, usage: Usage) -> Iterator[Event]:
         """Compact when the last request was close to what the model can read."""
@@ -156,7 +181,7 @@ class AIAgent:
         if isinstance(result, Failed):
             yield Notice(f"The conversation is long, and could not be summed up: {result}")
         elif result.summary:
-            yield Notice("Older messages were summed up to make room; the history keeps them all.")
+            yield Notice(SUMMED_UP)
 
     def _lose_turn(self) -> None:
         """Another process has taken the conversation over: this one stops."""
@@ -192,7 +217,29 @@ class AIAgent:
             self._prompt,
             self._cancel,
             self.take_steering,
+            Room(self._patient, self.compress),
         )
+
+    # Looking back
+
+    def _looking(self, hearing: Hearing) -> Looking:
+        return Looking(
+            self.keeping,
+            self._patient.twin(),
+            self._toolbox,
+            hearing,
+            NobodyToAsk(),
+            self._guard,
+            self.cwd,
+        )
+
+    def _tell(self, text: str) -> None:
+        if self.on_review is not None:
+            self.on_review(text)
+
+    def wait_for_review(self, seconds: float) -> bool:
+        """Wait for the end of a review; whether none is under way."""
+        return self._reviews.wait(seconds)
 
     def run_conversation(
         self,
@@ -215,65 +262,33 @@ class AIAgent:
                 stream_callback(event.text)
             if isinstance(event, TurnFinished):
                 last = event
-        usage = last.usage if last else Usage()
-        end = last.end if last else TurnEnd.FAILED
-        return {
-            "final_response": last.text if last else "",
-            "messages": self._session_messages or [],
-            "completed": end is TurnEnd.COMPLETE,
-            "failed": end is TurnEnd.FAILED,
-            "interrupted": end is TurnEnd.INTERRUPTED,
-            "turn_exit_reason": str(end),
-            "error": (last.error or None) if last else None,
-            "session_id": self.session_id,
-            **{f"{name}_tokens": value for name, value in usage._asdict().items()},
-        }
+        return outcome(last, self._session_messages or [], self.session_id)
 
     # Ending
 
     def _persist_session(
         self, messages: list[Message], conversation_history: list[Message] | None = None
     ) -> None:
-        """Make sure that *messages* are stored, once each.
-
-        The store knows a message by its durable identity, and where it has none by its
-        place and content; what the caller takes to be old decides nothing.
-        """
+        """Make sure that *messages* are stored; what the caller takes to be old decides nothing."""
         del conversation_history
-        self.keeping.begin()
-        stored = self._store.get_messages_as_conversation(self.session_id)
-        missing = _missing(messages, stored)
-        if missing:
-            self._store.append_messages_batch(self.session_id, missing)
+        self.keeping.begin(self._prompt)
+        self.keeping.make_sure_of(messages)
 
     def close(self) -> None:
         """Let go of connections; the conversation stays where it is, in the store."""
+        self._reviews.stop(CLOSE_SECONDS)
         self._patient.close()
 
     def commit_memory_session(self, history: list[Message]) -> None:
-        """The conversation is over: let memory be made of it."""
+        """The conversation is over: let memory be made of what was not reviewed yet.
+
+        Nobody waits for it: in a process that goes on it has a minute, one that ends takes
+        it along. Where the end is known to be near, `reviews_at_end` is switched off.
+        """
         if self._on_finalize is not None:
             self._on_finalize(history)
-
-
-def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
-    """What is not stored yet: everything behind the longest common beginning."""
-    same = 0
-    while same < min(len(messages), len(stored)) and _is_same(messages[same], stored[same]):
-        same += 1
-    if same < len(stored):  # the stored history knows more, or other things: it is right
-        known = {_key(one) for one in stored}
-        return [one for one in messages[same:] if _key(one) not in known]
-    return messages[same:]
-
-
-def _is_same(one: Message, other: Message) -> bool:
-    return _key(one) == _key(other)
-
-
-def _key(message: Message) -> tuple[str, str, str]:
-    return (
-        str(message.get("role")),
-        str(message.get("content") or ""),
-        str(message.get("tool_call_id") or ""),
-    )
+        if self.reviews_at_end and self._reviews.is_worth_it:
+            read = Room(self._patient, self.compress).fitted(self.keeping.history())
+            system = {"role": "system", "content": self._prompt}
+            hearing = Hearing(self._announce, self._who(self._store.ids.new()))
+            self._reviews.start(self._looking(hearing), [system, *read], self._patient.close)

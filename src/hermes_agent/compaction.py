@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.asking import asked
 from hermes_agent.events import Failed, FailureKind, Reply
+from hermes_agent.fitting import newest_that_fit, reserve, tokens_in, with_short_results
 from hermes_agent.messages import Request, Usage
+from hermes_agent.profiles import profile_for
+from hermes_agent.repair import acceptable
 
 if TYPE_CHECKING:
     from hermes_agent.cancel import Cancel
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message
     from hermes_agent.providers.patient import Patient
 
-FULL: Final = 0.7  # of the window: from here on a conversation is compacted
 KEPT: Final = 0.2  # of the window: how much stays word for word
 CHARACTERS: Final = 4  # to a token, roughly
 LEAST_MESSAGES: Final = 4
@@ -42,7 +45,7 @@ class Compacted(NamedTuple):
 
 def is_due(tokens: int, window: int) -> bool:
     """Whether a context of *tokens* leaves too little room."""
-    return tokens >= FULL * window
+    return tokens >= profile_for(window).full * window
 
 
 def compact(
@@ -53,7 +56,7 @@ def compact(
     old, tail = split(messages, patient.current.window)
     if len(old) < LEAST_MESSAGES:
         return Compacted(len(messages), len(messages), "", Usage())
-    answer = _summary(old, patient, system_prompt, cancel, focus)
+    answer = _summary(keeping, patient, _Work(old, system_prompt, focus), cancel)
     if isinstance(answer, Failed):
         return answer
     summary: Message = {"role": "user", "content": OPENING + answer.text}
@@ -75,31 +78,30 @@ def split(messages: list[Message], window: int) -> tuple[list[Message], list[Mes
     return messages[:start], messages[start:]
 
 
-def _summary(
-    old: list[Message], patient: Patient, system_prompt: str, cancel: Cancel, focus: str
-) -> Reply | Failed:
-    task = TASK + (f" Keep everything about: {focus}." if focus else "")
-    request = Request(
-        [
-            {"role": "system", "content": system_prompt},
-            *(_shortened(message) for message in old),
-            {"role": "user", "content": task},
-        ],
-        [],
-    )
-    last: Reply | Failed | None = None
-    for event in patient.stream(request, cancel):
-        if isinstance(event, Reply | Failed):
-            last = event
-    if last is None or (isinstance(last, Reply) and not last.text.strip()):
+class _Work(NamedTuple):
+    """What is to be summed up."""
+
+    old: list[Message]
+    system_prompt: str
+    focus: str
+
+    def request(self, window: int) -> Request:
+        """The question; of a conversation longer than the window, the beginning and the end."""
+        task = TASK + (f" Keep everything about: {self.focus}." if self.focus else "")
+        room = window - reserve(window) - tokens_in(self.system_prompt) - tokens_in(task)
+        messages = newest_that_fit(with_short_results(self.old, LONGEST_RESULT), room)
+        return Request(
+            [
+                {"role": "system", "content": self.system_prompt},
+                *acceptable(messages),
+                {"role": "user", "content": task},
+            ],
+            [],
+        )
+
+
+def _summary(keeping: Keeping, patient: Patient, work: _Work, cancel: Cancel) -> Reply | Failed:
+    last = asked(patient, work.request(patient.current.window), cancel, keeping)
+    if isinstance(last, Reply) and not last.text.strip():
         return Failed(FailureKind.BROKEN, "The model wrote no summary; nothing was changed.")
     return last
-
-
-def _shortened(message: Message) -> Message:
-    content = message.get("content")
-    if message.get("role") != "tool" or len(str(content or "")) <= LONGEST_RESULT:
-        return message
-    half = LONGEST_RESULT // 2
-    text = str(content)
-    return {**message, "content": f"{text[:half]}\n…\n{text[-half:]}"}

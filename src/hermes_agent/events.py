@@ -45,6 +45,7 @@ class Reply(NamedTuple):
     calls: tuple[ToolCall, ...]
     finish_reason: str
     usage: Usage
+    cost: float | None = None  # in dollars, where the provider says it
 
 
 class Failed(NamedTuple):
@@ -56,6 +57,7 @@ class Failed(NamedTuple):
     is_passing: bool = False  # worth another try
     retry_after: float | None = None
     usage: Usage = Usage()
+    cost: float | None = None
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".strip()
@@ -67,6 +69,7 @@ class Retrying(NamedTuple):
     reason: str
     seconds: float
     model: str = ""
+    usage: Usage = Usage()  # of the try that failed
 
 
 class TurnStarted(NamedTuple):

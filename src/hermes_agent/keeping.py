@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.repair import acceptable, dangling
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from hermes_state.drafts import Draft
     from hermes_state.leases import Lease
+
+# How an answer that was not given to its end is marked.
+UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
 class Keeping:
@@ -22,14 +25,15 @@ class Keeping:
         self._source = source
         self._facts = facts
 
-    def begin(self) -> bool:
+    def begin(self, system_prompt: str = "") -> bool:
         """Make sure that the row is there and open; whether it is new.
 
         There is no row before the first prompt, so that looking around leaves no ghosts.
         """
         row = self._store.get_session(self.session_id)
         if row is None:
-            self._store.create_session(self.session_id, self._source, **self._facts)
+            facts = {**self._facts, "system_prompt": system_prompt or None}
+            self._store.create_session(self.session_id, self._source, **facts)
             return True
         if row.get("ended_at") is not None:
             self._store.reopen_session(self.session_id)
@@ -48,6 +52,13 @@ class Keeping:
             )
             messages.append(result)
         return acceptable(messages)
+
+    def drop_unfinished(self) -> None:
+        """Take back the beginning of an answer that broke off; the history keeps it."""
+        rows = self._store.get_messages(self.session_id)
+        last = rows[-1] if rows else None
+        if last and last["role"] == "assistant" and last["finish_reason"] in UNFINISHED:
+            self._store.rewind_to_message(self.session_id, last["id"])
 
     def take_turn(self, holder: str) -> Lease:
         """The right to run a turn; LeaseTakenError while somebody else has it."""
@@ -80,6 +91,17 @@ class Keeping:
             lease=lease,
         )
 
+    def make_sure_of(self, messages: list[Message]) -> None:
+        """Store what is not stored yet, once each.
+
+        The store knows a message by its durable identity, and where it has none by its
+        place and content.
+        """
+        stored = self._store.get_messages_as_conversation(self.session_id)
+        missing = _missing(messages, stored)
+        if missing:
+            self._store.append_messages_batch(self.session_id, missing)
+
     def go_on_with(self, messages: list[Message]) -> int:
         """Let the model read these from now on; the rest stays in the history."""
         return self._store.archive_and_compact(self.session_id, messages)
@@ -97,3 +119,26 @@ class Keeping:
             model=model,
             **billing,
         )
+
+
+def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
+    """What is not stored yet: everything behind the longest common beginning."""
+    same = 0
+    while same < min(len(messages), len(stored)) and _is_same(messages[same], stored[same]):
+        same += 1
+    if same < len(stored):  # the stored history knows more, or other things: it is right
+        known = {_key(one) for one in stored}
+        return [one for one in messages[same:] if _key(one) not in known]
+    return messages[same:]
+
+
+def _is_same(one: Message, other: Message) -> bool:
+    return _key(one) == _key(other)
+
+
+def _key(message: Message) -> tuple[str, str, str]:
+    return (
+        str(message.get("role")),
+        str(message.get("content") or ""),
+        str(message.get("tool_call_id") or ""),
+    )

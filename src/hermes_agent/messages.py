@@ -46,3 +46,21 @@ class Request(NamedTuple):
     messages: list[Message]
     tools: list[dict[str, Any]]
     max_tokens: int | None = None
+
+
+def answer_message(text: str, calls: tuple[ToolCall, ...]) -> Message:
+    """What the model said, as a message."""
+    message: Message = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = [call.stored() for call in calls]
+    return message
+
+
+def result_message(call: ToolCall, result: str) -> Message:
+    """What a tool answered, as a message."""
+    return {
+        "role": "tool",
+        "content": result,
+        "tool_call_id": call.id,
+        "tool_name": call.name,
+    }

@@ -10,6 +10,8 @@ import platform
 import time
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.profiles import PROFILES, Profile, cut
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,36 +26,39 @@ You are Hermes, a personal agent. You talk with one person and act for them with
 - Ask only when a choice is the person's to make and cannot be undone.
 - Answer in the person's language, in plain sentences; Markdown where it helps.\
 """
-LONGEST_NOTES: Final = 6000  # characters of AGENTS.md
+LARGE: Final = PROFILES[-1]
 
 
 def system_prompt(
-    cwd: Path, *, memory: str = "", user: str = "", skills: str = "", today: str = ""
+    cwd: Path,
+    *,
+    memory: str = "",
+    user: str = "",
+    skills: str = "",
+    today: str = "",
+    profile: Profile = LARGE,
 ) -> str:
-    """The prompt of a conversation that begins now, in *cwd*."""
-    parts = [ROLE, _place(cwd, today or time.strftime("%A, %d %B %Y"))]
-    notes = _notes(cwd)
-    if notes:
-        parts.append(f"# Notes of this folder (AGENTS.md)\n{notes}")
-    if user:
-        parts.append(f"# About the person\n{user}")
-    if memory:
-        parts.append(f"# What you remember\n{memory}")
-    if skills:
-        parts.append(f"# Skills (read one with skill_view before using it)\n{skills}")
-    return "\n\n".join(parts)
+    """The prompt of a conversation that begins now, in *cwd*; as long as *profile* allows."""
+    place = _place(cwd, today or time.strftime("%A, %d %B %Y"))
+    parts = {
+        "# Notes of this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
+        "# About the person": cut(user, profile.memory_characters, "USER.md"),
+        "# What you remember": cut(memory, profile.memory_characters, "MEMORY.md"),
+        "# Skills (read one with skill_view before using it)": cut(
+            skills, profile.skills_characters, "the folders of skills"
+        ),
+    }
+    return "\n\n".join([ROLE, place, *(f"{head}\n{text}" for head, text in parts.items() if text)])
 
 
 def _place(cwd: Path, today: str) -> str:
     return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
 
 
-def _notes(cwd: Path) -> str:
+def _notes(cwd: Path, characters: int) -> str:
     path = cwd / "AGENTS.md"
     try:
         text = path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-    if len(text) <= LONGEST_NOTES:
-        return text
-    return f"{text[:LONGEST_NOTES]}\n(cut; the rest is in {path})"
+    return cut(text, characters, str(path))

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.costs import Meter
 from hermes_agent.events import (
     Failed,
     FailureKind,
     MessageStored,
+    Notice,
     ReasoningDelta,
     Reply,
     Retrying,
@@ -24,7 +26,8 @@ from hermes_agent.events import (
     TurnStarted,
     UsageReport,
 )
-from hermes_agent.messages import Request, Usage
+from hermes_agent.fitting import estimated
+from hermes_agent.messages import Request, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
 from hermes_agent.repair import lost_result
 from hermes_agent.toolbox import Surroundings
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from hermes_agent.keeping import Keeping
     from hermes_agent.messages import Message
     from hermes_agent.providers.patient import Patient
+    from hermes_agent.room import Room
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks
     from hermes_state.drafts import Draft
@@ -64,6 +68,7 @@ class Means(NamedTuple):
     system_prompt: str
     cancel: Cancel
     steered: Callable[[], str]  # what the user said meanwhile, taken out
+    room: Room
 
 
 class Turn:
@@ -76,7 +81,7 @@ class Turn:
         self.messages: list[Message] = []
         self._usage = Usage()
         self._added = ""
-        self._asked_at = 0  # where in the messages the turn's question stands
+        self.asked_at = 0  # where in the messages the turn's question stands
 
     def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
         """The turn's events; the last is TurnFinished."""
@@ -84,7 +89,7 @@ class Turn:
         self.messages = means.keeping.history()
         self._added = means.hearing.turn_starts(content, list(self.messages), is_first=is_first)
         row_id = means.keeping.say(content, self._lease, **fields)
-        self._asked_at = len(self.messages)
+        self.asked_at = len(self.messages)
         self.messages.append({"role": "user", "content": content})
         yield TurnStarted(means.keeping.session_id, self._turn_id)
         yield MessageStored("user", row_id)
@@ -93,10 +98,20 @@ class Turn:
             means.hearing.answered(content, finished.text, list(self.messages))
         yield finished
 
+    def go_on(self) -> Iterator[Event]:
+        """The rest of a turn that was broken off: nothing is said, an answer is asked for."""
+        self._means.keeping.drop_unfinished()
+        self.messages = self._means.keeping.history()
+        self.asked_at = max(
+            (place for place, one in enumerate(self.messages) if one["role"] == "user"), default=0
+        )
+        yield TurnStarted(self._means.keeping.session_id, self._turn_id)
+        yield (yield from self._loop())
+
     def _loop(self) -> Generator[Event, None, TurnFinished]:
         for number in range(1, MOST_REQUESTS + 1):
             tools = self._means.toolbox.schemas() if number < MOST_REQUESTS else []
-            answer = yield from self._ask(tools, number)
+            answer = yield from self._ask_with_room(tools, number)
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
@@ -120,14 +135,51 @@ class Turn:
 
     # Asking
 
-    def _request(self, tools: list[dict[str, Any]], number: int) -> Request:
-        messages = list(self.messages)
+    def as_read(self) -> list[Message]:
+        """The conversation as the model reads it, from the prompt to the last word."""
+        messages = self._means.room.fitted(self.messages)
         if self._added:
-            messages[self._asked_at] = _with_context(messages[self._asked_at], self._added)
+            messages[self.asked_at] = _with_context(messages[self.asked_at], self._added)
+        return [{"role": "system", "content": self._means.system_prompt}, *messages]
+
+    def _request(self, tools: list[dict[str, Any]], number: int) -> Request:
+        messages = self.as_read()
         if number == MOST_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
-        system = {"role": "system", "content": self._means.system_prompt}
-        return Request([system, *messages], tools)
+        return Request(messages, tools)
+
+    def _ask_with_room(
+        self, tools: list[dict[str, Any]], number: int
+    ) -> Generator[Event, None, Reply | Failed]:
+        """Ask; a conversation that is too long is shortened first, or once it was refused."""
+        request = self._request(tools, number)
+        if self._means.room.is_short(request):
+            yield from self._make_room(request, number)
+        answer = yield from self._ask(tools, number)
+        if not self._is_too_long(answer):
+            return answer
+        request = self._request(tools, number)
+        self._means.room.learn(request)
+        has_room = yield from self._make_room(request, number)
+        return (yield from self._ask(tools, number)) if has_room else answer
+
+    def _is_too_long(self, answer: Reply | Failed) -> bool:
+        """Whether it was refused for its length; what was shown already is not asked again."""
+        is_refused = isinstance(answer, Failed) and answer.kind is FailureKind.CONTEXT
+        return is_refused and not self._was_partial() and not self._means.cancel.is_requested
+
+    def _make_room(self, request: Request, number: int) -> Generator[Event, None, bool]:
+        """Make a request shorter than *request* was; whether that could be done."""
+        done = self._means.room.make()
+        since = len(self.messages) - self.asked_at
+        self.messages = self._means.keeping.history()
+        self.asked_at = len(self.messages) - since
+        if self.asked_at < 0:  # the question itself was summed up
+            self._added, self.asked_at = "", 0
+        if estimated(self._request(request.tools, number)) >= estimated(request):
+            return False
+        yield Notice(done)
+        return True
 
     def _ask(
         self, tools: list[dict[str, Any]], number: int
@@ -139,20 +191,16 @@ class Turn:
         means.hearing.asked({**facts, "request": None})
         began = time.monotonic()
         draft = means.keeping.draft(self._lease)
+        meter = Meter(means.keeping, means.patient, request)
         try:
-            last = yield from self._stream(request, draft)
+            last = yield from self._stream(request, draft, meter)
         except BaseException:  # nobody listens any more: what was shown stays
             self._keep_partial(draft, interrupted())
+            meter.settle(interrupted())
             raise
         model = means.patient.current.model
-        self._usage += last.usage
-        if any(last.usage):
-            means.keeping.spend(
-                last.usage,
-                model,
-                billing_provider=means.patient.current.name,
-                billing_base_url=means.patient.current.base_url,
-            )
+        used = meter.settle(last)
+        self._usage += used
         if isinstance(last, Reply):
             row_id = draft.finish(
                 last.finish_reason,
@@ -160,19 +208,22 @@ class Turn:
                 reasoning=last.reasoning or None,
                 tool_calls=[call.stored() for call in last.calls] or None,
             )
-            self.messages.append(_assistant(last))
-            means.hearing.replied(facts, last.usage, last.finish_reason, began)
+            self.messages.append(answer_message(last.text, last.calls))
+            means.hearing.replied(facts, used, last.finish_reason, began)
         else:
             row_id = self._keep_partial(draft, last)
             means.hearing.refused(facts, str(last), retryable=last.is_passing, began=began)
         if row_id:
             yield MessageStored("assistant", row_id)
-        yield UsageReport(last.usage, self._usage, model)
+        yield UsageReport(used, self._usage, model)
         return last
 
-    def _stream(self, request: Request, draft: Draft) -> Generator[Event, None, Reply | Failed]:
+    def _stream(
+        self, request: Request, draft: Draft, meter: Meter
+    ) -> Generator[Event, None, Reply | Failed]:
         """What the model says, into the draft before it is shown; its last word."""
         for event in self._means.patient.stream(request, self._means.cancel):
+            meter.see(event)
             if isinstance(event, TextDelta):
                 draft.write(event.text)
                 yield event
@@ -225,14 +276,7 @@ class Turn:
                 if isinstance(event, ToolFinished):
                     row_id = means.keeping.result(event.call, event.result, self._lease)
                     answered.add(event.call.id)
-                    self.messages.append(
-                        {
-                            "role": "tool",
-                            "content": event.result,
-                            "tool_call_id": event.call.id,
-                            "tool_name": event.call.name,
-                        }
-                    )
+                    self.messages.append(result_message(event.call, event.result))
                     yield event
                     yield MessageStored("tool", row_id)
                 else:
@@ -250,13 +294,6 @@ class Turn:
             row_id = self._means.keeping.say(text, self._lease)
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
-
-
-def _assistant(reply: Reply) -> Message:
-    message: Message = {"role": "assistant", "content": reply.text}
-    if reply.calls:
-        message["tool_calls"] = [call.stored() for call in reply.calls]
-    return message
 
 
 def _with_context(question: Message, added: str) -> Message:

@@ -80,15 +80,22 @@ class Desk:
         """The conversation put together: its tools, skills, memory."""
         return self._talk
 
-    def say(self, text: str) -> Iterator[Event]:
-        """Say something, with the pictures attached before; the events of the turn."""
+    def say(self, text: str, **fields: Any) -> Iterator[Event]:
+        """Say something, with the pictures attached before; the events of the turn.
+
+        *fields* are stored with it: its identity, say, or its id on a platform.
+        """
         content = pictures.with_pictures(text, self.pictures)
         self.pictures = []
-        for event in self.agent.turn(content):
+        for event in self.agent.turn(content, **fields):
             if self._title and isinstance(event, TurnStarted):
                 self.db.set_session_title(self.session_id, self._title)
                 self._title = ""
             yield event
+
+    def go_on(self) -> Iterator[Event]:
+        """Go on with a turn that was broken off: nothing new is said."""
+        return self.agent.go_on()
 
     def attach(self, path: Path) -> Picture:
         """Let a picture go along with what is said next."""

@@ -35,6 +35,8 @@ class Speaker:
     def say(self, text: str) -> int:
         """One turn; the exit code that stands for its end."""
         code = 1
+        if not self._as_json:
+            self._desk.agent.on_review = self._out.note
         for event in self._desk.say(text):
             if self._as_json:
                 self._out.json_line(as_json(event))

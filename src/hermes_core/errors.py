@@ -3,6 +3,7 @@
     HermesError
       UsageError                 the user asked for something that cannot be done as asked
         ConfigError              a setting cannot be used as written
+          NoModelError           nothing was chosen, and nothing here can answer
         SessionNotFoundError     no session has that id, prefix or title
         AmbiguousSessionError    more than one session fits
         TitleError               a text cannot be the title of a session
@@ -10,6 +11,7 @@
       OutputError                what was printed could not be written
       KeyFormatError             a session key cannot be read
       IdFormatError              a message or event id cannot be read
+      FetchError                 the built-in model could not be fetched
       PluginError                a plugin cannot be used
       CatalogueError             an achievement cannot be used as written
       ScanError                  the history could not be read for statistics
@@ -51,6 +53,10 @@ class ConfigError(UsageError):
     """A setting cannot be used as written."""
 
 
+class NoModelError(ConfigError):
+    """Nothing was chosen, and nothing on this machine can answer."""
+
+
 class SessionNotFoundError(UsageError):
     """No session has that id, prefix or title."""
 
@@ -77,6 +83,10 @@ class KeyFormatError(HermesError, ValueError):
 
 class IdFormatError(HermesError, ValueError):
     """A message or event id cannot be read."""
+
+
+class FetchError(HermesError):
+    """The built-in model could not be fetched; the text says what to do."""
 
 
 class PluginError(HermesError):

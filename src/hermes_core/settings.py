@@ -220,14 +220,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "tui.theme",
-        "str",
+        "choice",
         "dark",
         "The colours of the full-screen terminal UI; Ctrl+T changes them.",
         choices=("dark", "light"),
     ),
     Setting(
         "agent.busy_input",
-        "str",
+        "choice",
         "steer",
         "What Enter does while a turn runs: say it to the turn, after it, or in its place.",
         choices=("steer", "queue", "interrupt"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_state.message_rows import NewMessage
-    from hermes_state.transaction import Tx
+    from hermes_state.transaction import Reader, Tx
 
 DAY_SECONDS: Final = 86_400
 
@@ -22,6 +22,7 @@ KNOWN_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
 NEWEST_UID = "SELECT max(uid) FROM hermes_message WHERE uid < ?"
 PUT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
+PUT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 HELD_BY = "SELECT token FROM hermes_lease WHERE session_id = ?"
 COUNT_IN_SESSION = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
@@ -84,6 +85,19 @@ def _digest(data: bytes) -> bytes:
     import hashlib  # noqa: PLC0415 - rarely needed, and slow to load
 
     return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def alias(tx: Tx, uid: str, row_id: int) -> None:
+    """Another identity of a stored message: of something that was merged into it."""
+    tx.execute(PUT_ALIAS, (_uid_key(uid), row_id))
+
+
+def row_of(reader: Reader, session_id: str, uid: str) -> int | None:
+    """The row of the message with an identity in a conversation."""
+    row_id: int | None = reader.value(KNOWN_UID, (_uid_key(uid),))
+    if row_id is None or reader.value(SESSION_OF, (row_id,)) != session_id:
+        return None
+    return row_id
 
 
 def known_row(tx: Tx, session_id: str, message: NewMessage) -> int | None:

@@ -53,7 +53,11 @@ GIVE_BACK = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
     WHERE state = 'claimed' AND process_id = ?
 """
-RELEASE = GIVE_BACK + " AND inbox_id = ?"
+# Given back unhandled on purpose: that was no attempt.
+RELEASE = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
+    WHERE state = 'claimed' AND process_id = ? AND inbox_id = ?
+"""
 
 
 class Received(NamedTuple):

@@ -85,12 +85,14 @@ class MessagePart(StorePart):
         timestamp: float | None = None,
         *,
         uid: str | None = None,
+        aliases: Sequence[str] = (),
         lease: Lease | None = None,
         **columns: Any,
     ) -> int:
         """Store a message; its row id once it is on disk.
 
-        `uid` is its durable identity: storing the same one again changes nothing. With
+        `uid` is its durable identity: storing the same one again changes nothing. `aliases`
+        are the identities of what was merged into it. With
         `lease`, the write is refused if the turn was taken over. When the database
         refuses, the message is kept in the journal and 0 is returned.
         """
@@ -112,7 +114,17 @@ class MessagePart(StorePart):
             "timestamp": timestamp,
             **columns,
         }
-        return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease)[0]
+        row_ids: list[int] = []
+
+        def name(tx: Tx) -> None:
+            for alias in aliases:
+                appending.alias(tx, alias, row_ids[0])
+
+        return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease, name, row_ids)[0]
+
+    def message_of(self, session_id: str, uid: str) -> int | None:
+        """The row of the message that has an identity; None where there is none."""
+        return self.engine.read(lambda reader: appending.row_of(reader, session_id, uid))
 
     def append_messages_batch(
         self,
@@ -130,14 +142,17 @@ class MessagePart(StorePart):
         messages: list[NewMessage],
         lease: Lease | None = None,
         also: Callable[[Tx], None] | None = None,
+        made: list[int] | None = None,
     ) -> list[int]:
-        """Store messages, and do *also* in the same transaction."""
+        """Store messages, and do *also* in the same transaction; *made* then has their rows."""
         for message in messages:
             message.name_if_nameless(self.ids)
         token = None if lease is None else lease.token
 
         def store(tx: Tx) -> list[int]:
             row_ids = appending.append_all(tx, session_id, messages, token)
+            if made is not None:
+                made[:] = row_ids
             if also is not None:
                 also(tx)
             return row_ids

@@ -118,6 +118,7 @@ class Hub:
         lives = self.all_live()
         for live in lives:
             live.interrupt()
+            live.desk.agent.reviews_at_end = False  # there is no time for it any more
         for live in lives:
             attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
         self.pool.shutdown(wait=False, cancel_futures=True)

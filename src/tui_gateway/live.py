@@ -164,6 +164,7 @@ class Live:
 
     def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
+        self.desk.agent.on_review = self._remember
         for event in self.desk.say(text):
             if isinstance(event, events.TurnFinished):
                 ends.append(telling.ended(event))
@@ -172,6 +173,10 @@ class Live:
                 has_begun = True
             else:
                 self._tell(event)
+
+    def _remember(self, text: str) -> None:
+        """What a look back on the conversation has put into memory, in one line."""
+        self.emit("status.update", {"kind": "review", "text": text})
 
     def _stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from hermes_agent.compaction import OPENING, Compacted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown

@@ -45,7 +45,16 @@ def test_a_released_message_is_claimed_again(db: SessionDB) -> None:
     receive(db, 1)
     claimed = db.claim_incoming()
     db.release_incoming(claimed["inbox_id"])
-    assert db.claim_incoming()["attempts"] == 2
+    assert db.claim_incoming()["attempts"] == 1  # given back on purpose: that was none
+
+
+def test_what_waits_behind_a_message_is_claimed_with_it(db: SessionDB) -> None:
+    for number in (1, 2, 3):
+        receive(db, number)
+    first = db.claim_incoming()
+    following = db.claim_following(first)
+    assert [one["inbox_id"] for one in following] == [first["inbox_id"] + 1, first["inbox_id"] + 2]
+    assert db.waiting_places() == 0
 
 
 def test_only_the_claimant_can_settle(db: SessionDB) -> None:

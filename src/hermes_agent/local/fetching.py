@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.local.built_in import DISK_MB, DOWNLOAD_MB, LOCK, STAMP, TITLE, BuiltIn
 from hermes_core.atomic_files import folder_locked
-from hermes_core.errors import HermesError
+from hermes_core.errors import FetchError
 from hermes_core.paths import private_folder
 
 if TYPE_CHECKING:
@@ -46,10 +46,6 @@ NO_NETWORK: Final = (
 )
 # uv trusts the certificates of this machine, as pip does; the name differs by release.
 CERTIFICATES: Final = {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
-
-
-class FetchError(HermesError):
-    """The built-in model could not be fetched; the text says what to do."""
 
 
 def fetch(target: BuiltIn, progress: Progress, *, is_anew: bool = False) -> bool:

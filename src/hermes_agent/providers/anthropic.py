@@ -9,8 +9,9 @@ import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.base import interrupted
-from hermes_agent.providers.http_stream import client_for, stream_events
+from hermes_agent.providers.base import interrupted, is_about_context, too_long
+from hermes_agent.providers.http_stream import Post, client_for, opened, stream_events
+from hermes_agent.providers.known_models import known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
+WINDOW: Final = 200_000  # of a model about which nothing is known
 MOST_TOKENS: Final = 8192
 CACHED: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
@@ -33,27 +35,26 @@ class Anthropic:
     api_mode = "anthropic_messages"
     name = "anthropic"
 
-    def __init__(
-        self, model: str, key: str, base_url: str = BASE_URL, *, window: int = 200_000
-    ) -> None:
+    def __init__(self, model: str, key: str, base_url: str = BASE_URL, *, window: int = 0) -> None:
         self.model = model
         self.base_url = base_url
-        self.window = window
+        found = None if window else known(base_url, model)
+        self.window = window or (found.window if found is not None else 0) or WINDOW
         self._headers = {"x-api-key": key, "anthropic-version": VERSION}
         self._client = client_for(base_url)
 
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _Answer(cancel)
-        yield from stream_events(
-            self,
-            self._client,
-            "messages",
-            self._body(request),
-            self._headers,
-            cancel,
-            answer.read,
-        )
+        answer = _Answer(self.model, cancel)
+        if not cancel.is_requested:
+            self._client = opened(self._client)
+        body = self._body(request)
+        post = Post(self, self._client, "messages", body, self._headers, answer.read)
+        yield from stream_events(post, cancel)
+
+    def learn_window(self) -> int:
+        """The window, as it is known."""
+        return self.window
 
     def close(self) -> None:
         """Let go of connections."""
@@ -111,7 +112,9 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
             }
         ]
     blocks: list[dict[str, Any]] = []
-    if content:
+    if isinstance(content, list):
+        blocks += [_part(part) for part in content]
+    elif content:
         blocks.append({"type": "text", "text": str(content)})
     for call in message.get("tool_calls") or ():
         function = call["function"]
@@ -126,6 +129,19 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     return blocks
 
 
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message, a picture say, as a block."""
+    if part.get("type") != "image_url":
+        return {"type": "text", "text": str(part.get("text") or "")}
+    url = str((part.get("image_url") or {}).get("url") or "")
+    head, comma, data = url.partition(";base64,")
+    if comma and head.startswith("data:"):
+        source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    else:
+        source = {"type": "url", "url": url}
+    return {"type": "image", "source": source}
+
+
 def _object(text: Any) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
@@ -137,7 +153,8 @@ def _object(text: Any) -> dict[str, Any]:
 class _Answer:
     """One streamed answer, put together from its events."""
 
-    def __init__(self, cancel: Cancel) -> None:
+    def __init__(self, model: str, cancel: Cancel) -> None:
+        self._model = model
         self._cancel = cancel
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -157,17 +174,19 @@ class _Answer:
                 yield Failed(FailureKind.BROKEN, "anthropic sent something unreadable.")
                 return
             if event.get("type") == "error":
-                error = event.get("error") or {}
-                is_busy = error.get("type") == "overloaded_error"
-                yield Failed(
-                    FailureKind.SERVER,
-                    f"anthropic: {error.get('message', 'error')}",
-                    is_passing=is_busy,
-                    usage=self._usage,
-                )
+                yield self._refused(event.get("error") or {})
                 return
             yield from self._take(event)
         yield self._end()
+
+    def _refused(self, error: dict[str, Any]) -> Failed:
+        message = str(error.get("message", "error"))
+        if is_about_context(message):
+            return too_long(self._model)._replace(usage=self._usage)
+        is_busy = error.get("type") == "overloaded_error"
+        return Failed(
+            FailureKind.SERVER, f"anthropic: {message}", is_passing=is_busy, usage=self._usage
+        )
 
     def _end(self) -> ProviderEvent:
         if self._cancel.is_requested:

@@ -21,7 +21,10 @@ class Provider(Protocol):
     model: str
     base_url: str
     api_mode: str
-    window: int  # tokens the model can read at once
+    window: int  # tokens the model can read at once, as far as is known
+
+    def learn_window(self) -> int:
+        """The window, asked for once where it is only assumed and asking is quick."""
 
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
@@ -30,7 +33,24 @@ class Provider(Protocol):
         """Let go of connections."""
 
 
-CONTEXT_WORDS: Final = ("context length", "context_length", "maximum context", "too long", "n_ctx")
+# How servers say that a conversation is longer than the model can read.
+CONTEXT_WORDS: Final = (
+    "context length",
+    "context_length",
+    "context limit",
+    "context overflow",
+    "context size",
+    "context window",
+    "exceed_context",
+    "input is too long",
+    "input token count",
+    "maximum context",
+    "n_ctx",
+    "prompt is too long",
+    "prompt too long",
+    "reduce the length",
+    "too many tokens",
+)
 CREDIT_WORDS: Final = ("insufficient_quota", "credit", "billing", "payment")
 
 
@@ -43,12 +63,8 @@ def http_failure(status: int, text: str, provider: Provider, after: float | None
             f"{provider.name} says the account has no credit left.",
             "Top it up there, or choose another model with `hermes models use`.",
         )
-    if status in (400, 413, 422) and any(word in words for word in CONTEXT_WORDS):
-        return Failed(
-            FailureKind.CONTEXT,
-            f"The conversation is longer than {provider.model} can read.",
-            "Shorten it with /compress.",
-        )
+    if status in (400, 413, 422, 500) and is_about_context(text):
+        return too_long(provider.model)
     if status == 429:
         return Failed(
             FailureKind.LIMIT,
@@ -64,6 +80,21 @@ def http_failure(status: int, text: str, provider: Provider, after: float | None
             retry_after=after,
         )
     return _refusal(status, text, provider)
+
+
+def is_about_context(text: str) -> bool:
+    """Whether a server's words mean that the conversation is too long for the model."""
+    words = text.lower()
+    return any(word in words for word in CONTEXT_WORDS)
+
+
+def too_long(model: str) -> Failed:
+    """The model cannot read all of it."""
+    return Failed(
+        FailureKind.CONTEXT,
+        f"The conversation is longer than {model} can read.",
+        "Shorten it with /compress, begin another with /new, or choose a model that reads more.",
+    )
 
 
 def _refusal(status: int, text: str, provider: Provider) -> Failed:

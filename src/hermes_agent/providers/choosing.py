@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
 WINDOW: Final = 128_000
+WITH_COST: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
 
 
 class LocalServer(NamedTuple):
@@ -53,9 +54,7 @@ class Choice(NamedTuple):
                 Anthropic,
             )
 
-            return Anthropic(
-                self.model, self.key, self.base_url or BASE_URL, window=self.window or 200_000
-            )
+            return Anthropic(self.model, self.key, self.base_url or BASE_URL, window=self.window)
         if self.api == "script":
             from hermes_agent.providers.script import (  # noqa: PLC0415 - one of several
                 Script,
@@ -71,9 +70,9 @@ class Choice(NamedTuple):
             OpenAICompatible,
         )
 
-        return OpenAICompatible(
-            self.model, self.base_url or OPENAI, self.key, window=self.window or WINDOW
-        )
+        base_url = self.base_url or OPENAI
+        extra = WITH_COST if base_url.rstrip("/") == OPENROUTER else None
+        return OpenAICompatible(self.model, base_url, self.key, window=self.window, extra=extra)
 
 
 def chosen(settings: Settings) -> Choice | None:

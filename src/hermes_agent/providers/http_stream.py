@@ -6,7 +6,7 @@ import contextlib
 import queue
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
 
@@ -25,16 +25,19 @@ SILENCE_SECONDS: Final = 300.0
 LONGEST_ERROR: Final = 500
 
 
-def stream_events(
-    provider: Provider,
-    client: httpx2.Client,
-    path: str,
-    body: dict[str, Any],
-    headers: dict[str, str],
-    cancel: Cancel,
-    read: Callable[[Iterator[str]], Iterator[ProviderEvent]],
-) -> Iterator[ProviderEvent]:
-    """POST *body* and hand the lines of the answer to *read*; failures become events.
+class Post(NamedTuple):
+    """What is sent, by whom and through what; `read` makes events of the lines that come back."""
+
+    provider: Provider
+    client: httpx2.Client
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+    read: Callable[[Iterator[str]], Iterator[ProviderEvent]]
+
+
+def stream_events(post: Post, cancel: Cancel) -> Iterator[ProviderEvent]:
+    """Send it and have the lines of the answer read; failures become events.
 
     The connection has a thread of its own: a stop is obeyed at once, also while a server
     says nothing at all.
@@ -45,7 +48,7 @@ def stream_events(
     events: queue.SimpleQueue[ProviderEvent] = queue.SimpleQueue()
 
     def pump() -> None:
-        for event in _stream(provider, client, path, body, headers, cancel, read):
+        for event in _stream(post, cancel):
             events.put(event)
 
     forget = cancel.on_request(lambda: events.put(interrupted()))
@@ -60,23 +63,18 @@ def stream_events(
         forget()
 
 
-def _stream(
-    provider: Provider,
-    client: httpx2.Client,
-    path: str,
-    body: dict[str, Any],
-    headers: dict[str, str],
-    cancel: Cancel,
-    read: Callable[[Iterator[str]], Iterator[ProviderEvent]],
-) -> Iterator[ProviderEvent]:
+def _stream(post: Post, cancel: Cancel) -> Iterator[ProviderEvent]:
+    provider = post.provider
     try:
-        with client.stream("POST", path, json=body, headers=headers) as response:
+        with post.client.stream(
+            "POST", post.path, json=post.body, headers=post.headers
+        ) as response:
             forget = cancel.on_request(lambda: _hang_up(response))
             try:
                 if response.status_code != 200:
                     yield _refusal(provider, response)
                     return
-                yield from read(response.iter_lines())
+                yield from post.read(response.iter_lines())
             finally:
                 forget()
     except httpx2.TimeoutException as error:
@@ -92,6 +90,13 @@ def client_for(base_url: str) -> httpx2.Client:
     """A client for one address; connections are kept open between requests."""
     timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
     return httpx2.Client(base_url=base_url.rstrip("/") + "/", timeout=timeout)
+
+
+def opened(client: httpx2.Client) -> httpx2.Client:
+    """The client, or one like it where it was closed: who closes may be asked once more."""
+    if not client.is_closed:
+        return client
+    return httpx2.Client(base_url=client.base_url, timeout=client.timeout)
 
 
 def _hang_up(response: httpx2.Response) -> None:

@@ -87,6 +87,10 @@ class LocalModel:
             forget()
             answer.is_unwanted = True
 
+    def learn_window(self) -> int:
+        """The window, as it is known."""
+        return self.window
+
     def close(self) -> None:
         """Let go of the weights, when the engine has seen that nobody listens any more.
 

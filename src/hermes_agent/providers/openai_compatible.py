@@ -8,8 +8,9 @@ import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.base import interrupted
-from hermes_agent.providers.http_stream import client_for, stream_events
+from hermes_agent.providers.base import interrupted, is_about_context, too_long
+from hermes_agent.providers.http_stream import Post, client_for, opened, stream_events
+from hermes_agent.providers.known_models import is_on_this_machine, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Request
 
 DONE: Final = "[DONE]"
+WINDOW: Final = 128_000  # of a model about which nothing is known
 # Fields of our messages that the endpoint knows.
 SENT: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
@@ -35,29 +37,35 @@ class OpenAICompatible:
         key: str = "",
         *,
         name: str = "",
-        window: int = 128_000,
+        window: int = 0,
         extra: dict[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.base_url = base_url
         self.name = name or base_url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
-        self.window = window
+        self._is_window_known = window > 0
+        self.window = window or _assumed_window(base_url, model)
         self._extra = extra or {}
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = client_for(base_url)
 
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _Answer(self.name, cancel)
-        yield from stream_events(
-            self,
-            self._client,
-            "chat/completions",
-            self._body(request),
-            self._headers,
-            cancel,
-            answer.read,
-        )
+        answer = _Answer(self.name, self.model, cancel)
+        if not cancel.is_requested:
+            self._client = opened(self._client)
+        body = self._body(request)
+        post = Post(self, self._client, "chat/completions", body, self._headers, answer.read)
+        yield from stream_events(post, cancel)
+
+    def learn_window(self) -> int:
+        """The window; a server on this machine is asked for it once."""
+        if not self._is_window_known and is_on_this_machine(self.base_url):
+            from hermes_agent.providers.windows import told_by_server  # noqa: PLC0415 - once
+
+            self.window = told_by_server(self.base_url, self.model, self._headers) or self.window
+        self._is_window_known = True
+        return self.window
 
     def close(self) -> None:
         """Let go of connections."""
@@ -78,6 +86,11 @@ class OpenAICompatible:
         return body
 
 
+def _assumed_window(base_url: str, model: str) -> int:
+    found = None if is_on_this_machine(base_url) else known(base_url, model)
+    return (found.window if found is not None else 0) or WINDOW
+
+
 def _sent(message: dict[str, Any]) -> dict[str, Any]:
     sent = {name: message[name] for name in SENT if message.get(name) is not None}
     sent.setdefault("content", "")
@@ -87,14 +100,16 @@ def _sent(message: dict[str, Any]) -> dict[str, Any]:
 class _Answer:
     """One streamed answer, put together from its chunks."""
 
-    def __init__(self, name: str, cancel: Cancel) -> None:
+    def __init__(self, name: str, model: str, cancel: Cancel) -> None:
         self._name = name
+        self._model = model
         self._cancel = cancel
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._finish = ""
         self._usage = Usage()
+        self._cost: float | None = None
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
         """Events of the lines; the last one says how it ended."""
@@ -116,7 +131,7 @@ class _Answer:
                 return
             yield from self._take(chunk)
         if self._cancel.is_requested:
-            yield interrupted()._replace(usage=self._usage)
+            yield interrupted()._replace(usage=self._usage, cost=self._cost)
         elif is_done or self._finish:
             yield self._reply()
         else:
@@ -129,11 +144,15 @@ class _Answer:
 
     def _refused(self, error: Any) -> Failed:
         message = error.get("message") if isinstance(error, dict) else error
+        if is_about_context(str(message)):
+            return too_long(self._model)._replace(usage=self._usage)
         return Failed(FailureKind.SERVER, f"{self._name}: {message}", usage=self._usage)
 
     def _take(self, chunk: dict[str, Any]) -> Iterator[ProviderEvent]:
         if isinstance(chunk.get("usage"), dict):
             self._usage = _usage(chunk["usage"])
+            cost = chunk["usage"].get("cost")  # OpenRouter's, in dollars; it is asked for
+            self._cost = float(cost) if isinstance(cost, int | float) else None
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             thought = delta.get("reasoning_content") or delta.get("reasoning")
@@ -163,7 +182,8 @@ class _Answer:
             for index, call in sorted(self._calls.items())
         )
         finish = self._finish or ("tool_calls" if calls else "stop")
-        return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
+        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        return Reply(text, reasoning, calls, finish, self._usage, self._cost)
 
 
 def _usage(found: dict[str, Any]) -> Usage:

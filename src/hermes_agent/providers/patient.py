@@ -60,9 +60,9 @@ class Patient:
         """Ask until somebody answers; exactly one Reply or Failed at the end."""
         failure: Failed | None = None
         for number, provider in enumerate(self._providers):
+            if failure is not None:  # what it cost is still the former one's
+                yield Retrying(str(failure), 0.0, provider.model, failure.usage)
             self.current = provider
-            if failure is not None:
-                yield Retrying(str(failure), 0.0, provider.model)
             failure = yield from self._ask(provider, request, cancel)
             is_last = number + 1 == len(self._providers)
             if failure is None:
@@ -70,6 +70,10 @@ class Patient:
             if failure.kind not in ELSEWHERE or is_last:
                 yield failure
                 return
+
+    def twin(self) -> Patient:
+        """The same providers, asked by somebody else at the same time."""
+        return Patient(self._providers, tries=self._tries, first_pause=self._first_pause)
 
     def close(self) -> None:
         """Let go of all of them."""
@@ -79,7 +83,7 @@ class Patient:
     def _ask(
         self, provider: Provider, request: Request, cancel: Cancel
     ) -> Generator[ProviderEvent, None, Failed | None]:
-        """Ask one provider, again if need be; what it failed with, None if it did not."""
+        """Ask one provider, again if need be; why another is to be asked, None if none is."""
         for attempt in range(1, self._tries + 1):
             was_shown = False
             last: ProviderEvent | None = None
@@ -87,14 +91,17 @@ class Patient:
                 last = event
                 if isinstance(event, Failed):
                     break
-                was_shown |= isinstance(event, TextDelta | ReasoningDelta)
+                was_shown |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
                 yield event
             if not isinstance(last, Failed):
                 return None
-            if was_shown or not last.is_passing or attempt == self._tries:
-                return last if not was_shown else last._replace(is_passing=False)
+            if was_shown:  # neither here nor elsewhere: it would come twice
+                yield last._replace(is_passing=False)
+                return None
+            if not last.is_passing or attempt == self._tries:
+                return last
             pause = self._pause(attempt, last)
-            yield Retrying(str(last), pause)
+            yield Retrying(str(last), pause, usage=last.usage)
             if cancel.wait(pause):
                 return interrupted()
         return None

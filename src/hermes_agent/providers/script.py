@@ -13,6 +13,8 @@ A script is YAML with a list of steps; each request takes the next one:
         cut: true                    # the connection breaks off here
       - say: Too slow
         hang: 60                     # silence before the first word
+      - say: Not for nothing.
+        cost: 0.01                   # dollars, said by a provider that says it
 
 When the script is over, the last user message is repeated back.
 """
@@ -48,6 +50,7 @@ class Step(NamedTuple):
     hang: float = 0.0
     cut: bool = False
     fail: dict[str, Any] | None = None
+    cost: float | None = None
 
     def words(self) -> list[str]:
         """What is said, word by word, spaces and all."""
@@ -149,6 +152,10 @@ class ScriptedProvider:
             return
         calls = step.tool_calls(number)
         yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)
+
+    def learn_window(self) -> int:
+        """The window, as it is known."""
+        return self.window
 
     def close(self) -> None:
         """Nothing to let go of."""

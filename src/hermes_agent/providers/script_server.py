@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.script import Script, Step
 
+ASKED_AT = ("/chat/completions", "/messages")
+
 
 class ScriptServer:
     """Serves a script until it is closed; `requests` is what was asked."""
@@ -83,13 +85,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Nobody reads these."""
 
     def do_GET(self) -> None:
-        """The list of models."""
+        """The list of models; nothing else is known here."""
+        if not self.path.endswith("/models"):
+            self._json({"error": {"message": "not found"}}, 404)
+            return
         self._json({"object": "list", "data": [{"id": self.server.owner.model, "object": "model"}]})
 
     def do_POST(self) -> None:
         """A question."""
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or b"{}")
+        if not self.path.endswith(ASKED_AT):
+            self._json({"error": {"message": "not found"}}, 404)
+            return
         self.server.owner.note(body)
         number, step = self.server.owner.take(body)
         if step.fail is not None:
@@ -139,7 +147,12 @@ class _Handler(BaseHTTPRequestHandler):
         finish = "tool_calls" if step.calls else "stop"
         self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         usage = counted(body.get("messages") or [], step.say)
-        tokens = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
+        tokens: dict[str, Any] = {
+            "prompt_tokens": usage.input,
+            "completion_tokens": usage.output,
+        }
+        if step.cost is not None:
+            tokens["cost"] = step.cost
         self._send({"choices": [], "usage": tokens})
         self.wfile.write(b"data: [DONE]\n\n")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hermes_agent.local import built_in
 from hermes_cli import talking
 from hermes_cli.confirmation import confirm
-from hermes_core.errors import NoModelError
 from hermes_core.config_file import ConfigFile
+from hermes_core.errors import NoModelError
 
 if TYPE_CHECKING:
     from hermes_cli.output import Output

@@ -1,0 +1,208 @@
+"""A message handled: routed to its conversation, answered, and the answer owed.
+
+Whatever happens in between, a message is answered once. What the user said has an identity
+made of its place in the inbox: when a message comes back after a crash, its turn is found as
+it stands, and either goes on or has its answer sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gateway import letters
+from gateway.chunking import pieces
+from hermes_agent import events
+from hermes_core.errors import HermesError, UsageError
+from hermes_state.outbox import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.commands import Commands
+    from gateway.conversations import Conversations
+    from gateway.entries import SessionEntry
+    from gateway.platforms.base import MessageEvent
+    from gateway.session import SessionStore
+    from gateway.sources import SessionSource
+    from hermes_cli.desk import Desk
+    from hermes_state import SessionDB
+
+    Row = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+MOST_ATTEMPTS: Final = 3
+BREATH_SECONDS: Final = 2.0
+UNFINISHED: Final = frozenset({"interrupted", "error", "crashed", "incomplete"})
+GIVEN_UP: Final = (
+    "I have tried this message {attempts} times, and each time something broke off in the middle. "
+    "The conversation is kept; write again to begin another one."
+)
+RESET_NOTE: Final = (
+    "This is a new conversation ({reason}). /resume goes on with the one before, which I can "
+    "search, too."
+)
+
+
+class Interrupted(Exception):  # noqa: N818 - no error: the gateway is leaving
+    """The turn was stopped because the gateway is: the message waits for the next start."""
+
+
+class Answer(NamedTuple):
+    """What is sent back."""
+
+    session_id: str | None
+    texts: list[str]
+
+
+class Handling:
+    """Handles one message at a time per place; called from as many threads as there are places."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        places: SessionStore,
+        conversations: Conversations,
+        commands: Commands,
+        longest_text: Any,
+    ) -> None:
+        self._db = db
+        self._places = places
+        self._conversations = conversations
+        self._commands = commands
+        self._longest_text = longest_text  # by the platform's name
+        self.is_leaving = False
+
+    def handle(self, row: dict[str, Any]) -> None:
+        """Answer a claimed message; on the way out of the gateway it is given back instead."""
+        rows = [row, *self._in_one_breath(row)]
+        event = letters.merged([letters.read(one["payload"]) for one in rows])
+        try:
+            answer = self._answer(rows, event)
+        except Interrupted:
+            for one in rows:
+                self._db.release_incoming(one["inbox_id"])
+            return
+        self._db.answer_incoming(row["inbox_id"], answer.session_id, self._replies(event, answer))
+        for one in rows[1:]:
+            self._db.settle_incoming(one["inbox_id"], answer.session_id)
+
+    def _in_one_breath(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What was sent right behind it and belongs to it: an album, a thought in pieces.
+
+        After a crash that is what had been merged into it then, and nothing else.
+        """
+        if row["payload"]["text"].startswith("/"):
+            return
+        last = row["received_at"]
+        for one in self._db.claim_following(row):
+            if self._belongs(one, row, last):
+                last = one["received_at"]
+                yield one
+            else:
+                self._db.release_incoming(one["inbox_id"])
+                last = float("-inf")  # whatever comes behind it keeps its place behind it
+
+    def _belongs(self, one: dict[str, Any], row: dict[str, Any], last: float) -> bool:
+        if row["attempts"] > 1:
+            entry = self._places.get(row["session_key"])
+            return (
+                entry is not None and self._db.message_of(entry.session_id, _uid(one)) is not None
+            )
+        is_close = one["received_at"] - last <= BREATH_SECONDS
+        return is_close and not one["payload"]["text"].startswith("/")
+
+    def _answer(self, rows: list[Row], event: MessageEvent) -> Answer:
+        entry = self._places.get_or_create_session(_source(event))
+        if rows[0]["attempts"] > MOST_ATTEMPTS:
+            self._places.suspend_session(entry.session_key)
+            return Answer(entry.session_id, [GIVEN_UP.format(attempts=MOST_ATTEMPTS)])
+        if event.get_command():
+            return self._carried_out(rows, entry, event)
+        texts = [RESET_NOTE.format(reason=entry.auto_reset_reason)] if _is_told(entry) else []
+        return Answer(entry.session_id, [*texts, self._turn(rows, entry, event.text)])
+
+    def _carried_out(self, rows: list[Row], entry: SessionEntry, event: MessageEvent) -> Answer:
+        try:
+            outcome = self._commands.run(entry, event)
+        except HermesError as error:
+            return Answer(entry.session_id, [str(error)])
+        texts = [outcome.text] if outcome.text else []
+        if outcome.say:
+            again = self._places.get(entry.session_key) or entry
+            texts.append(self._turn(rows, again, outcome.say))
+        return Answer(entry.session_id, texts)
+
+    # A turn
+
+    def _turn(self, rows: list[Row], entry: SessionEntry, text: str) -> str:
+        desk = self._conversations.take(entry)
+        try:
+            return self._played(rows, desk, text)
+        finally:
+            self._conversations.give_back(entry.session_id)
+
+    def _played(self, rows: list[Row], desk: Desk, text: str) -> str:
+        uid, *merged = map(_uid, rows)
+        said = self._db.message_of(desk.session_id, uid)
+        if said is None:
+            known_as = rows[0]["message_id"]
+            turn = desk.say(text, uid=uid, aliases=merged, platform_message_id=known_as)
+        else:
+            answer = _finished(self._db.get_messages(desk.session_id, after_id=said))
+            if answer is not None:
+                return answer
+            turn = desk.go_on()
+        last = None
+        for event in turn:
+            if isinstance(event, events.TurnFinished):
+                last = event
+        return self._told(last)
+
+    def _told(self, last: events.TurnFinished | None) -> str:
+        if last is None:
+            return "Something broke off in the middle; please write again."
+        if last.end is events.TurnEnd.INTERRUPTED:
+            if self.is_leaving:
+                raise Interrupted
+            return f"{last.text}\n\n(stopped)".strip()
+        if last.end is events.TurnEnd.FAILED:
+            return f"{last.text}\n\nI could not go on: {last.error}".strip()
+        return last.text or "(nothing to say)"
+
+    def _replies(self, event: MessageEvent, answer: Answer) -> list[Reply]:
+        source = _source(event)
+        platform = source.platform.value
+        target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
+        found = [
+            piece for text in answer.texts for piece in pieces(text, self._longest_text(platform))
+        ]
+        first = {"reply_to": event.message_id}
+        return [
+            Reply(platform, target, {"text": piece, **(first if number == 0 else {})})
+            for number, piece in enumerate(found)
+        ]
+
+
+def _uid(row: Row) -> str:
+    """The identity of what a message of the inbox says."""
+    return f"inbox:{row['inbox_id']}"
+
+
+def _source(event: MessageEvent) -> SessionSource:
+    if event.source is None:
+        raise UsageError("a message without a source cannot be answered")
+    return event.source
+
+
+def _finished(rows: list[dict[str, Any]]) -> str | None:
+    """The answer behind a message, if it was given to its end."""
+    last = rows[-1] if rows else None
+    if last is None or last["role"] != "assistant" or last["tool_calls"]:
+        return None
+    return None if last["finish_reason"] in UNFINISHED else str(last["content"] or "")
+
+
+def _is_told(entry: SessionEntry) -> bool:
+    return entry.was_auto_reset and entry.reset_had_activity and not entry.total_tokens

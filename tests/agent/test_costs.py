@@ -1,0 +1,175 @@
+"""What a conversation costs is known as well as it can be, and it is said how well that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.costs import bill, price
+from hermes_agent.events import Reply, Retrying, TurnEnd
+from hermes_agent.messages import Usage
+from hermes_agent.providers.choosing import WITH_COST, Choice
+from hermes_agent.providers.known_models import Known, known
+from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.providers.script import Script, ScriptedProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.conftest import Scene
+    from hermes_agent.agent import AIAgent
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Request
+
+MILLION = Usage(input=1_000_000, output=1_000_000)
+
+
+class Elsewhere(OpenAICompatible):
+    """A provider that is asked here and is said to be far away, so that it has a price."""
+
+    def __init__(self, base_url: str, model: str, place: str) -> None:
+        super().__init__(model, base_url, window=100_000)
+        self.base_url = place
+
+
+class Uncounted(ScriptedProvider):
+    """A provider that says nothing about tokens."""
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        for event in super().stream(request, cancel):
+            yield event._replace(usage=Usage()) if isinstance(event, Reply) else event
+
+
+def row(scene: Scene, agent: AIAgent) -> dict[str, Any]:
+    found = scene.db.get_session(agent.session_id)
+    assert found is not None
+    return found
+
+
+def far(scene: Scene, steps: str, model: str = "gpt-4o") -> AIAgent:
+    server = scene.server(f"steps: [{steps}]")
+    return scene.with_providers([Elsewhere(server.base_url, model, "https://api.openai.com/v1")])
+
+
+def test_a_known_model_has_a_price_that_adds_up(scene: Scene) -> None:
+    agent = far(scene, "{say: Hello there.}, {say: Hello again.}")
+    list(agent.turn("hi"))
+    first = row(scene, agent)["estimated_cost_usd"]
+    list(agent.turn("hi"))
+    found = row(scene, agent)
+    table = known("https://api.openai.com/v1", "gpt-4o")
+    assert table is not None
+    usage = Usage(found["input_tokens"], found["output_tokens"])
+    assert 0 < first < found["estimated_cost_usd"]
+    assert found["estimated_cost_usd"] == pytest.approx(price(usage, table))
+    assert found["cost_status"] == "estimated"
+    assert found["pricing_version"].startswith("genai-prices ")
+
+
+def test_an_unknown_model_has_no_price(scene: Scene) -> None:
+    agent = far(scene, "{say: Hello.}", "nobody-knows-it")
+    list(agent.turn("hi"))
+    found = row(scene, agent)
+    assert found["estimated_cost_usd"] is None
+    assert found["cost_status"] == "unknown"
+    assert found["output_tokens"] > 0
+
+
+def test_a_model_on_this_machine_costs_nothing(scene: Scene) -> None:
+    agent = scene.agent("steps: [{say: Hello.}]")
+    list(agent.turn("hi"))
+    found = row(scene, agent)
+    assert found["estimated_cost_usd"] == 0
+    assert found["cost_status"] == "included"
+
+
+def test_an_answer_that_was_cut_off_is_counted_by_what_was_shown(scene: Scene) -> None:
+    said = "word " * 100
+    agent = far(scene, f"{{say: {said}, cut: true}}")
+    assert list(agent.turn("q " * 1_000))[-1].end is TurnEnd.FAILED
+    found = row(scene, agent)
+    assert found["input_tokens"] >= 500
+    assert found["output_tokens"] >= 100
+    assert found["estimated_cost_usd"] > 0
+    assert found["cost_status"] == "estimated"
+
+
+def test_an_answer_nobody_listens_to_any_more_is_counted_too(scene: Scene) -> None:
+    agent = far(scene, "{say: one two three four five six, pause: 0.05}")
+    events = agent.turn("hi")
+    for event in events:
+        if getattr(event, "text", "") == "three ":
+            break
+    events.close()  # type: ignore[attr-defined]
+    found = row(scene, agent)
+    assert found["output_tokens"] > 0
+    assert found["estimated_cost_usd"] > 0
+
+
+def test_a_server_that_does_not_count_is_counted_for(scene: Scene) -> None:
+    provider = Uncounted(Script.parse("steps: [{say: one two three four}]"))
+    agent = scene.with_providers([provider])
+    list(agent.turn("q " * 1_000))
+    found = row(scene, agent)
+    assert found["input_tokens"] >= 500
+    assert found["output_tokens"] >= 4
+    assert found["cost_status"] == "estimated"
+    assert agent.context_tokens >= 500
+
+
+def test_what_was_refused_costs_nothing(scene: Scene) -> None:
+    agent = far(scene, "{fail: {status: 401}}")
+    list(agent.turn("hi"))
+    assert not row(scene, agent)["estimated_cost_usd"]
+    assert not row(scene, agent)["api_call_count"]
+
+
+def test_a_try_that_failed_is_counted_for_the_model_that_failed(scene: Scene) -> None:
+    cut = ", ".join(["{say: '', cut: true}"] * 4)
+    first = ScriptedProvider(Script.parse(f"steps: [{cut}]"), "first", window=100_000)
+    second = ScriptedProvider(Script.parse("steps: [{say: Hello.}]"), "second", window=100_000)
+    agent = scene.with_providers([first, second])
+    events = list(agent.turn("hi"))
+    assert any(isinstance(event, Retrying) for event in events)
+    assert len(first.requests) == 4
+    assert row(scene, agent)["api_call_count"] == 5
+    assert row(scene, agent)["model"] == "second"
+
+
+def test_a_summary_is_counted(scene: Scene) -> None:
+    steps = "{say: a}, {say: b}, {say: c}, {say: Summary.}"
+    server = scene.server(f"steps: [{steps}]")
+    provider = OpenAICompatible("m", server.base_url, window=700)
+    agent = scene.with_providers([provider])
+    for number in range(3):
+        list(agent.turn(f"{number} " + "x" * 400))
+    agent.compress()
+    assert row(scene, agent)["api_call_count"] == 4
+
+
+def test_openrouter_is_asked_what_it_cost_and_believed(scene: Scene) -> None:
+    server = scene.server("steps: [{say: Hello., cost: 0.0125}]")
+    provider = OpenAICompatible("m", server.base_url, extra=WITH_COST)
+    agent = scene.with_providers([provider])
+    list(agent.turn("hi"))
+    assert row(scene, agent)["estimated_cost_usd"] == 0.0125
+    assert row(scene, agent)["cost_status"] == "actual"
+    assert server.requests[0]["usage"] == WITH_COST["usage"]
+
+
+def test_cached_tokens_have_their_own_price() -> None:
+    model = Known(1, 2.0, 0.5, None, 8.0, "v")
+    assert price(MILLION, model) == 10.0
+    assert price(Usage(cache_read=1_000_000), model) == 0.5
+    assert price(Usage(cache_write=1_000_000), model) == 2.0
+    assert price(MILLION, model._replace(output=None)) is None
+
+
+def test_a_bill_names_who_is_paid() -> None:
+    provider = Choice("anthropic", "claude-sonnet-4-5").provider()
+    facts = bill(MILLION, provider)
+    assert facts["billing_provider"] == "anthropic"
+    assert facts["estimated_cost_usd"] == pytest.approx(18.0)
+    provider.close()

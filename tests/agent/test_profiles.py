@@ -1,0 +1,215 @@
+"""What goes along is chosen by how much the model reads, and servers say how much that is."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.events import Notice
+from hermes_agent.profiles import PROFILES, profile_for, warning_for
+from hermes_agent.prompt import system_prompt
+from hermes_agent.providers.choosing import Choice
+from hermes_agent.providers.known_models import is_on_this_machine, known
+from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_cli import talking
+from hermes_cli.talking import Wish
+from hermes_core.config_file import ConfigFile
+from hermes_state import SessionDB
+from support.scripted import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
+    """The first request of a conversation with a model of this window, and its notices."""
+    ConfigFile.of_home().set("llm.window", str(window))
+    ConfigFile.of_home().set("llm.model", "m")
+    with serving() as serve, SessionDB() as db:
+        server = serve("[{say: Hello.}]")
+        ConfigFile.of_home().set("llm.base_url", server.base_url)
+        ConfigFile.of_home().set("llm.api", "openai")
+        talk = talking.begin(db, None, Wish(cwd=tmp_path))  # type: ignore[arg-type]
+        events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
+        talk.close()
+    return server.requests[0], [one.text for one in events if isinstance(one, Notice)]
+
+
+def names(request: dict[str, Any]) -> set[str]:
+    return {tool["function"]["name"] for tool in request["tools"]}
+
+
+def test_a_small_model_gets_little_and_its_person_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
+    request, notices = begun(4_096, tmp_path)
+    assert names(request) == {"terminal", "read_file", "write_file", "patch"}
+    assert len(json.dumps(request)) / 4 < 4_096 / 2
+    assert len(notices) == 1
+    assert "4,096 tokens" in notices[0]
+    assert "llm.window" in notices[0]
+
+
+def test_a_medium_model_gets_more(tmp_path: Path) -> None:
+    request, notices = begun(32_000, tmp_path)
+    assert {"memory", "session_search", "clarify", "search_files"} < names(request)
+    assert "delegate_task" not in names(request)
+    assert len(notices) == 1
+
+
+def test_a_large_model_gets_everything_and_nothing_is_said(tmp_path: Path) -> None:
+    request, notices = begun(128_000, tmp_path)
+    assert {"memory", "delegate_task"} < names(request)
+    assert notices == []
+
+
+def test_the_table_is_in_order() -> None:
+    assert [profile_for(tokens).name for tokens in (2_000, 8_192, 8_193, 32_768, 40_000)] == [
+        "small", "small", "medium", "medium", "large",
+    ]  # fmt: skip
+    assert [profile.full for profile in PROFILES] == sorted(profile.full for profile in PROFILES)
+    assert warning_for("m", 200_000) == ""
+
+
+def test_a_prompt_is_as_long_as_the_profile_allows(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
+    lengths = [
+        len(system_prompt(tmp_path, memory="m\n" * 1_000, skills="- s\n" * 300, profile=profile))
+        for profile in PROFILES
+    ]
+    assert lengths == sorted(lengths)
+    assert lengths[0] < 3_000
+    assert "Skills" not in system_prompt(tmp_path, skills="- s\n", profile=PROFILES[0])
+
+
+# What servers say
+
+MODELS = {"data": [{"id": "other", "max_model_len": 1}, {"id": "m"}]}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "vLLM": {"/v1/models": {"data": [{"id": "m", "max_model_len": 16_384}]}},
+    "LM Studio": {"/v1/models": {"data": [{"id": "m", "loaded_context_length": 16_384}]}},
+    "llama-server": {
+        "/v1/models": MODELS,
+        "/props": {"default_generation_settings": {"n_ctx": 16_384}},
+    },
+    "Ollama, loaded": {
+        "/v1/models": MODELS,
+        "/api/ps": {"models": [{"name": "m:latest", "context_length": 16_384}]},
+    },
+    "Ollama, with a parameter": {
+        "/v1/models": MODELS,
+        "/api/ps": {"models": []},
+        "/api/show": {"parameters": "stop x\nnum_ctx    16384", "model_info": {}},
+    },
+}
+
+
+@contextmanager
+def answering(answers: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """A server that knows these paths, and which were asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            asked.append(self.path)
+            data = json.dumps(answers.get(self.path, {})).encode()
+            self.send_response(200 if self.path in answers else 404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_arguments: object) -> None:
+            """Nobody reads these."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("program", ANSWERS)
+def test_a_server_on_this_machine_says_how_much_its_model_reads(program: str) -> None:
+    with answering(ANSWERS[program]) as (base_url, asked):
+        provider = OpenAICompatible("m", base_url)
+        assert asked == [], "nobody is asked before it is needed"
+        assert provider.learn_window() == 16_384
+        count = len(asked)
+        assert provider.learn_window() == provider.window == 16_384
+        assert len(asked) == count, "and only once"
+        provider.close()
+
+
+def test_ollama_gives_a_model_that_is_not_loaded_less_than_it_could_read() -> None:
+    info = {"model_info": {"llama.context_length": 131_072}}
+    with answering({"/api/ps": {"models": []}, "/api/show": info}) as (base_url, _):
+        provider = OpenAICompatible("m", base_url)
+        assert provider.learn_window() == 4_096
+        provider.close()
+
+
+@pytest.mark.parametrize("answers", [{}, {"/v1/models": [1]}, {"/props": {"a": 1}}])
+def test_a_server_that_does_not_say_leaves_the_default(answers: dict[str, Any]) -> None:
+    with answering(answers) as (base_url, _):
+        provider = OpenAICompatible("m", base_url)
+        assert provider.learn_window() == 128_000
+        provider.close()
+
+
+def test_a_server_that_is_busy_or_gone_is_not_asked_for_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        provider = OpenAICompatible("m", f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
+        began = time.monotonic()
+        assert provider.learn_window() == 128_000
+        assert time.monotonic() - began < 1.5
+        provider.close()
+    gone = OpenAICompatible("m", provider.base_url)
+    assert gone.learn_window() == 128_000
+    gone.close()
+
+
+def test_a_window_that_was_set_is_not_asked_for() -> None:
+    with answering(ANSWERS["vLLM"]) as (base_url, asked):
+        provider = OpenAICompatible("m", base_url, window=5_000)
+        assert provider.learn_window() == 5_000
+        assert asked == []
+        provider.close()
+
+
+@pytest.mark.parametrize(
+    ("choice", "window"),
+    [
+        (Choice("openai", "gpt-4o"), 128_000),
+        (Choice("openai", "gpt-4o-2024-11-20"), 128_000),
+        (Choice("anthropic", "claude-sonnet-4-5"), 200_000),
+        (Choice("anthropic", "claude-of-tomorrow"), 200_000),
+        (Choice("openai", "unknown", "https://models.example.com/v1"), 128_000),
+    ],
+)
+def test_known_models_elsewhere_are_in_a_table(choice: Choice, window: int) -> None:
+    provider = choice.provider()
+    assert provider.learn_window() == window
+    provider.close()
+
+
+def test_the_table_finds_a_model_by_name_beginning_and_date() -> None:
+    exact = known("https://api.openai.com/v1", "gpt-4o")
+    assert exact is not None
+    assert exact == known("https://api.openai.com/v1", "gpt-4o-2031-01-01")
+    assert known("https://api.openai.com/v1", "nothing-like-it") is None
+    assert known("http://127.0.0.1:1/v1", "gpt-4o") is None
+    assert is_on_this_machine("http://localhost:11434/v1")
+    assert not is_on_this_machine("https://api.openai.com/v1")
