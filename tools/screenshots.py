@@ -90,7 +90,7 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         await pilot.press("enter")
         await _until(pilot, lambda: not app.is_busy and len(app.query(Answer)) == 2)
         await pilot.pause(0.3)
-        prompt.fill("Correct it, and write the test")
+        prompt.fill("Write that test, please")
         await pilot.pause(0.3)
         _save(app, folder / "tui.svg")
         prompt.fill("clear the build folder")
