@@ -98,7 +98,8 @@ def run(arguments: Sequence[str], out: Output) -> int:
 def _is_talk(arguments: Sequence[str]) -> bool:
     """Bare `hermes` on a terminal talks; so do its options without a command."""
     if not arguments:
-        return sys.stdin.isatty() and sys.stdout.isatty()
+        is_able = os.environ.get("TERM", "") not in {"", "dumb"}
+        return is_able and sys.stdin.isatty() and sys.stdout.isatty()
     return arguments[0].partition("=")[0] in TALKING
 
 

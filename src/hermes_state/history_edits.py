@@ -137,8 +137,14 @@ def _note_copies(
 ) -> None:
     for row_id, origin in zip(row_ids, origins, strict=True):
         if origin is not None and row_id != origin:
-            tx.execute(PUT_COPY, (row_id, tx.value(ORIGIN, (origin,)) or origin))
+            tx.execute(PUT_COPY, (row_id, _first(tx, origin)))
             tx.execute(UNCOUNT, (session_id,))
+
+
+def _first(tx: Tx, row_id: int) -> int:
+    """What a row is a copy of at last: itself, an older one, or nothing that anybody said."""
+    origin: int | None = tx.value(ORIGIN, (row_id,))
+    return row_id if origin is None else origin
 
 
 def _summaries(row_ids: Sequence[int], origins: Sequence[int | None]) -> list[int]:
@@ -188,8 +194,7 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     count = 0
     for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
         copy_id = tx.execute(put, (new_id, *values)).lastrowid
-        first = tx.value(ORIGIN, (origin,)) or origin
-        tx.execute(PUT_COPY, (copy_id, first))
+        tx.execute(PUT_COPY, (copy_id, _first(tx, origin)))
         count += 1
     return count
 

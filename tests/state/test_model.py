@@ -25,6 +25,7 @@ class Row:
     role: str
     content: str
     state: tuple[int, int] = LIVE
+    is_summary: bool = False  # nobody said it
 
 
 @dataclass
@@ -41,6 +42,9 @@ class Talk:
 
     def live(self) -> list[Row]:
         return [row for row in self.rows if row.state == LIVE]
+
+    def prompts(self) -> list[Row]:
+        return [row for row in self.live() if row.role == "user" and not row.is_summary]
 
     def append(self, role: str, content: str) -> None:
         self.rows.append(Row(role, content))
@@ -115,7 +119,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if session not in self.model:
             return
         talk = self.model[session]
-        users = [row for row in talk.live() if row.role == "user"]
+        users = talk.prompts()
         self.db.undo(session, count)
         if len(users) >= count:
             talk.undo_from(users[-count])
@@ -135,7 +139,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if session not in self.model:
             return
         talk = self.model[session]
-        users = [row for row in talk.live() if row.role == "user"]
+        users = talk.prompts()
         question = self.db.retry(session)
         assert (question is None) == (not users)
         if users:
@@ -152,6 +156,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         for row in talk.live():
             row.state = COMPACTED
         talk.append("user", text)
+        talk.rows[-1].is_summary = True
         talk.lifetime -= 1  # a summary is nothing that anybody said
 
     @rule(target=sessions, session=sessions)
