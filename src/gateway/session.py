@@ -101,6 +101,11 @@ class SessionStore:
             found = [one for one in found if one.updated_at >= since]
         return sorted(found, key=lambda one: one.updated_at, reverse=True)
 
+    def key_of(self, source: SessionSource) -> str:
+        """The key of the place a message came from."""
+        self._ensure_loaded()
+        return self._generate_session_key(source)
+
     def _generate_session_key(self, source: SessionSource) -> str:
         """The key of a place: the text people know, unless another place goes by it."""
         where = place_of(

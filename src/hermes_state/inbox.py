@@ -53,6 +53,9 @@ GIVE_BACK = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
     WHERE state = 'claimed' AND process_id = ?
 """
+SETTLE_WAITING = """
+    UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
+"""
 # Given back unhandled on purpose: that was no attempt.
 RELEASE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
@@ -151,6 +154,17 @@ class InboxPart(StorePart):
         """A claimed message was handled, or has failed for good."""
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
+
+    def retry_incoming(self, inbox_id: int) -> None:
+        """Handling a message broke off: it waits again, and the attempt counts."""
+        row = (self.identity.process_id, inbox_id)
+        self.engine.write(lambda tx: tx.run(GIVE_BACK + " AND inbox_id = ?", row))
+
+    def settle_waiting(self, inbox_id: int) -> bool:
+        """A message that nobody had claimed was dealt with in passing; whether it still waited."""
+        return self.engine.write(
+            lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
+        )
 
     def release_incoming(self, inbox_id: int) -> None:
         """Give a claimed message back unhandled."""

@@ -1,0 +1,110 @@
+"""A gateway at work: platforms, the inbox, conversations and the outbox, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.commands import Commands
+from gateway.conversations import Conversations
+from gateway.handling import Handling
+from gateway.intake import Intake
+from gateway.questions import ChatQuestions
+from gateway.sending import Sender
+from gateway.turns import MOST_AT_ONCE, Turns
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from gateway.config import GatewayConfig
+    from gateway.platforms.base import Adapter
+    from gateway.session import SessionStore
+    from hermes_state import SessionDB
+
+log = logging.getLogger(__name__)
+
+LONGEST_TEXT: Final = 4000
+GRACE_SECONDS: Final = 5.0
+EXPORT_SECONDS: Final = 30.0
+
+
+class Service:
+    """Everything between a platform's update and its reply."""
+
+    def __init__(
+        self, db: SessionDB, places: SessionStore, config: GatewayConfig, cwd: Path | None = None
+    ) -> None:
+        self._db = db
+        self._places = places
+        self.adapters: dict[str, Adapter] = {}
+        self._senders: dict[str, Sender] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.questions = ChatQuestions(self._ask)
+        self.conversations = Conversations(db, cwd or Path.home(), self.questions)
+        commands = Commands(db, places, self.conversations, self.questions)
+        self._handling = Handling(db, places, self.conversations, commands, self._longest_text)
+        most = config.max_concurrent_sessions or MOST_AT_ONCE
+        self.turns = Turns(db, self._handling.handle, self._wake_senders, most)
+        self.intake = Intake(db, places, self.conversations, commands, self.turns.wake)
+
+    def _longest_text(self, platform: str) -> int:
+        adapter = self.adapters.get(platform)
+        return adapter.abilities.longest_text if adapter else LONGEST_TEXT
+
+    def _wake_senders(self) -> None:
+        for sender in self._senders.values():
+            sender.wake()
+
+    def _ask(self, session_key: str, text: str) -> None:
+        """Ask a person in a chat; called from the thread of a turn."""
+        entry = self._places.get(session_key)
+        origin = entry.origin if entry else None
+        if entry is None or origin is None:
+            return
+        self._db.owe_reply(
+            f"question:{self._db.ids.new()}",
+            platform=origin.platform.value,
+            target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
+            payload={"text": text},
+            session_id=entry.session_id,
+        )
+
+    async def start(self, adapters: dict[str, Any]) -> None:
+        """Connect the platforms and begin to work."""
+        for name, adapter in adapters.items():
+            self.adapters[name] = adapter
+            self._senders[name] = Sender(self._db, name, adapter)
+        self._tasks = [asyncio.create_task(one.run()) for one in self._senders.values()]
+        self._tasks.append(asyncio.create_task(self.turns.run()))
+        self._tasks.append(asyncio.create_task(self._export()))
+        for name, adapter in adapters.items():
+            await adapter.connect(functools.partial(self.intake.receive, adapter.account))
+            log.info("%s is connected as %s", name, adapter.account)
+
+    async def _export(self) -> None:
+        while True:
+            await asyncio.sleep(EXPORT_SECONDS)
+            await asyncio.to_thread(self._write_file)
+
+    def _write_file(self) -> None:
+        attempt(Step("write sessions.json", self._places.export_if_due))
+
+    async def stop(self, drain_seconds: float) -> None:
+        """Take no more messages, finish what runs or give it back, send what is owed."""
+        for adapter in self.adapters.values():
+            await adapter.disconnect()
+        if not await self.turns.stop(drain_seconds):
+            self._handling.is_leaving = True
+            for desk in self.conversations.all_running():
+                desk.agent.interrupt("shutdown")
+            await self.turns.stop(GRACE_SECONDS)
+        self.turns.close()
+        for sender in self._senders.values():
+            sender.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self.conversations.close)
+        await asyncio.to_thread(self._write_file)

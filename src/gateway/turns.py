@@ -1,0 +1,88 @@
+"""Messages taken from the inbox and handled: many places at once, one message each."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state import SessionDB
+
+MOST_AT_ONCE: Final = 32
+LOOK_SECONDS: Final = 1.0
+
+
+class Turns:
+    """Claims what waits, and has it handled in threads."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        handle: Callable[[dict[str, Any]], None],
+        on_handled: Callable[[], object],
+        most: int = MOST_AT_ONCE,
+    ) -> None:
+        self._db = db
+        self._handle = handle
+        self._on_handled = on_handled
+        self._most = most
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="hermes-place")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+
+    def wake(self) -> None:
+        """There is something to handle."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Handle messages until told to stop."""
+        while not self._is_stopping:
+            self._wake.clear()
+            row = None
+            if len(self._tasks) < self._most:
+                row = await asyncio.to_thread(self._db.claim_incoming)
+            if row is None:
+                await self._wait()
+                continue
+            task = asyncio.create_task(self._work(row))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    async def _wait(self) -> None:
+        try:
+            await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+        except TimeoutError:
+            return  # a message of another process, or one that was given back
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+    async def _work(self, row: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._pool, self._isolated, row)
+        self._on_handled()
+
+    def _isolated(self, row: dict[str, Any]) -> None:
+        number = row["inbox_id"]
+        failure = attempt(Step(f"handle message {number}", lambda: self._handle(row)))
+        if failure is not None:
+            attempt(Step("give it back", lambda: self._db.retry_incoming(number)))
+
+    async def stop(self, seconds: float) -> bool:
+        """Take nothing more, and wait for what is being handled; whether it has ended."""
+        self._is_stopping = True
+        self._wake.set()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=seconds)
+        return not self._tasks
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
