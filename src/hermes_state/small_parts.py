@@ -52,6 +52,10 @@ class MetaPart(StorePart):
         """Write a note."""
         self.engine.write(lambda tx: tx.run(PUT_META, (key, value)))
 
+    def delete_meta(self, key: str) -> None:
+        """Take a note away."""
+        self.engine.write(lambda tx: tx.run("DELETE FROM state_meta WHERE key = ?", (key,)))
+
 
 class CompressionLockPart(StorePart):
     """One compaction at a time per session."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_RETURNS: Final = 3
 RETURN_SECONDS: Final = 60.0
+MOVING: Final = frozenset({"command.dispatch", "session.branch"})
 
 
 class Opening(NamedTuple):
@@ -47,6 +48,8 @@ class Conversation:
         self.info: dict[str, Any] = {}
         self.messages: list[dict[str, Any]] = []
         self.inflight: dict[str, Any] | None = None
+        self.unread = ""
+        self._was_left = False
         self.commands: list[dict[str, Any]] = []
 
     # Coming and going
@@ -85,9 +88,18 @@ class Conversation:
         self.info = found["info"]
         self.messages = found["messages"]
         self.inflight = found["inflight"]
+        self.unread = found["unread"] or self.unread
+
+    def take_unread(self) -> str:
+        """Words that were typed and that nobody has read; they are taken back now."""
+        found, self.unread = self.unread, ""
+        return found
 
     def come_back(self) -> bool:
         """The connection was lost: open it anew, unless that has been tried too often."""
+        if self._was_left:
+            self._was_left = False
+            raise UsageError("the daemon was stopped; write something to start it again")
         now = time.monotonic()
         self._returns = [one for one in self._returns if now - one < RETURN_SECONDS]
         if len(self._returns) >= MOST_RETURNS:
@@ -123,6 +135,8 @@ class Conversation:
             return
         if kind == "session.info":
             self.info = payload
+        elif kind == "gateway.leaving":
+            self._was_left = True
         elif kind == "message.start":
             count = max(self.info.get("message_count", 0), 1)
             self.info = {**self.info, "running": True, "message_count": count}
@@ -141,7 +155,10 @@ class Conversation:
             raise UsageError("the conversation is not open")
         if self.live_id:
             params.setdefault("session_id", self.live_id)
-        return self._link.call(method, **params)
+        found = self._link.call(method, **params)
+        if method in MOVING:  # to another conversation, perhaps
+            self.live_id = found["session_id"]
+        return found
 
     def reload(self) -> None:
         """See anew what was said."""

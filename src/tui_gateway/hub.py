@@ -6,14 +6,14 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import plugins
 from hermes_cli.plugins.delivery import Delivery
 from hermes_core.isolate import Step, attempt
 from hermes_core.mentions import is_mentioned
 from tui_gateway import server
-from tui_gateway.frames import BUSY, NO_SESSION, RpcError
+from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live import Live
 
 if TYPE_CHECKING:
@@ -40,17 +40,35 @@ class Hub:
         self._lock = threading.Lock()
         self._doors = threading.RLock()  # one opens or closes at a time
 
-    def open(self, wish: Wish, listener: Listener) -> Live:
-        """Open a conversation, or look at it where it is open already."""
+    def open(self, wish: Wish, listener: Listener) -> dict[str, Any]:
+        """Open a conversation, or look at it where it is open already; what there is to see."""
         with self._doors:
             live = self.live_of(wish.session_id) if wish.session_id else None
             if live is None:
                 live = Live(self.db, wish)
                 with self._lock:
                     self._lives[live.id] = live
-        live.attach(listener)
-        listener.event("session.info", live.id, live.info())
-        return live
+            elif wish.model and wish.model != live.desk.wish.model and not live.is_running:
+                live.desk.use_model(wish.model)
+            return self.look(live, listener)
+
+    def look(self, live: Live, listener: Listener) -> dict[str, Any]:
+        """Let somebody look at an open conversation, unless they are gone meanwhile."""
+        with self._doors:
+            opened = live.attach(listener)
+            if getattr(listener, "is_gone", False):
+                live.detach(listener)
+        listener.event("session.info", live.id, opened["info"])
+        return opened
+
+    def turn_away(self, live: Live, listener: Listener, reason: str) -> bool:
+        """Somebody looks elsewhere; a conversation that is left alone and idle is ended."""
+        live.detach(listener)
+        with self._doors:
+            if not live.is_alone or live.is_running:
+                return False
+            self.close(live, reason)
+        return True
 
     def live(self, live_id: str) -> Live:
         """An open conversation by its live id."""
@@ -59,13 +77,6 @@ class Hub:
         if found is None:
             raise RpcError(NO_SESSION, f"no conversation is open under {live_id!r}")
         return found
-
-    def idle(self, live_id: str) -> Live:
-        """An open conversation in which no turn is running."""
-        live = self.live(live_id)
-        if live.is_running:
-            raise RpcError(BUSY, "a turn is running; wait for it or interrupt it")
-        return live
 
     def live_of(self, session_id: str) -> Live | None:
         """The open conversation that is stored under *session_id*."""
@@ -117,6 +128,7 @@ class Hub:
         """End every open conversation, all at the same time."""
         lives = self.all_live()
         for live in lives:
+            live.emit("gateway.leaving", {})
             live.interrupt()
             live.desk.agent.reviews_at_end = False  # there is no time for it any more
         for live in lives:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANSWER_SECONDS: Final = 120.0
+ANSWER_SECONDS: Final = 3600.0  # a model may sum up for long; a lost connection is told at once
 GONE: Final = "gateway.gone"  # heard when the connection is lost
 
 
@@ -107,8 +107,6 @@ def to_daemon(place: Whereabouts, hear: Hear) -> Link:
     )
     from websockets.sync.client import connect  # noqa: PLC0415 - as above
 
-    from tui_gateway.frames import LONGEST  # noqa: PLC0415 - as above
-
     held = contextlib.ExitStack()
     try:
         connection = held.enter_context(
@@ -116,7 +114,7 @@ def to_daemon(place: Whereabouts, hear: Hear) -> Link:
                 place.url,
                 additional_headers={"Authorization": f"Bearer {place.token}"},
                 compression=None,
-                max_size=LONGEST,
+                max_size=None,  # a long history is one answer
                 proxy=None,
             )
         )

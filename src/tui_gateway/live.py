@@ -6,6 +6,7 @@ terminal is closed, and is found as it stands by the next one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -16,17 +17,18 @@ from hermes_cli.desk import Desk
 from hermes_core.isolate import Step, attempt
 from tui_gateway import telling
 from tui_gateway.frames import BUSY, RpcError
+from tui_gateway.looking import View, as_shown, usage
 from tui_gateway.questions import Questions
 from tui_gateway.unread import Unread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermes_cli.slash import Outcome
     from hermes_cli.talking import Wish
     from hermes_state import SessionDB
 
-FIELDS = (
-    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "timestamp", "finish_reason",
-)  # fmt: skip
+OCCUPIED = "a turn is running; wait for it, interrupt it, or steer it"
 
 
 class Listener(Protocol):
@@ -48,21 +50,41 @@ class Live:
         self.alone_since: float | None = time.monotonic()
         self._listeners: list[Listener] = []
         self._is_running = False
+        self._is_changing = False
         self._idle = threading.Event()
         self._idle.set()
         self._lock = threading.Lock()
-        self._unread = Unread()
-        self._shown = ""  # of the answer that is under way
-        self._tools: dict[str, dict[str, Any]] = {}  # those that run
+        self._unread = Unread(db)
+        self._returned = self._unread.of(self.desk.session_id)  # words nobody took back yet
+        self._view = View()
 
     # Who looks
 
-    def attach(self, listener: Listener) -> None:
-        """Tell *listener* from now on."""
+    def attach(self, listener: Listener) -> dict[str, Any]:
+        """Tell *listener* from now on; all that it would have to know is in the answer."""
         with self._lock:
             if listener not in self._listeners:
                 self._listeners.append(listener)
             self.alone_since = None
+            return self._opened()
+
+    def _opened(self) -> dict[str, Any]:
+        messages = self.messages()
+        returned, self._returned = self._returned, ""
+        inflight = self._view.inflight(messages) if self._is_running else None
+        if inflight is not None:
+            inflight |= {"questions": self.questions.open_ones(), "waiting": self._unread.waiting()}
+        return {
+            "session_id": self.id,
+            "stored_session_id": self.desk.session_id,
+            "message_count": len(messages),
+            "messages": messages,
+            "info": self.info(),
+            "running": self._is_running,
+            "started_at": self.started_at,
+            "inflight": inflight,
+            "unread": returned,
+        }
 
     def detach(self, listener: Listener) -> None:
         """Tell *listener* no more."""
@@ -72,12 +94,27 @@ class Live:
                 if not self._listeners:
                     self.alone_since = time.monotonic()
 
-    def emit(self, kind: str, payload: dict[str, Any]) -> None:
-        """Tell whoever looks."""
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody looks."""
+        return self.alone_since is not None
+
+    def emit(self, kind: str, payload: dict[str, Any], but: Listener | None = None) -> None:
+        """Tell whoever looks, *but* the one who knows already."""
         with self._lock:
             listeners = list(self._listeners)
+        self._send(listeners, kind, payload, but)
+
+    def _send(
+        self,
+        listeners: list[Listener],
+        kind: str,
+        payload: dict[str, Any],
+        but: Listener | None = None,
+    ) -> None:
         for listener in listeners:
-            listener.event(kind, self.id, payload)
+            if listener is not but:
+                listener.event(kind, self.id, payload)
 
     # What is known
 
@@ -111,16 +148,26 @@ class Live:
         """The conversation so far, as it is shown."""
         if not self.desk.exists:
             return []
-        rows = self.desk.db.get_messages(self.desk.session_id)
-        return [{name: row.get(name) for name in FIELDS} for row in rows]
+        return [as_shown(row) for row in self.desk.db.get_messages(self.desk.session_id)]
 
-    def inflight(self) -> dict[str, Any] | None:
-        """What a running turn has shown and not stored as a message yet."""
+    # Changes that no turn may meet
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Desk]:
+        """The desk, for a change; nothing is said meanwhile, and what was typed is said after."""
         with self._lock:
-            if not self._is_running:
-                return None
-            tools = [dict(tool) for tool in self._tools.values()]
-            return {"text": self._shown, "tools": tools, "questions": self.questions.open_ones()}
+            if self._is_running or self._is_changing:
+                raise RpcError(BUSY, OCCUPIED)
+            self._is_changing = True
+        self.questions.begin()
+        try:
+            yield self.desk
+        finally:
+            with self._lock:
+                self._is_changing = False
+                following = self._unread.after(is_well=True).following
+            if following:
+                self.say(following)
 
     # The turn
 
@@ -128,39 +175,62 @@ class Live:
         """Say something; the turn runs on, and its events are sent as they come."""
         with self._lock:
             if self._is_running:
-                raise RpcError(BUSY, "a turn is running; wait for it, interrupt it, or steer it")
+                raise RpcError(BUSY, OCCUPIED)
+        self.say(text)
+
+    def say(self, text: str) -> bool:
+        """Say something now, or after what is under way; whether it is said now."""
+        with self._lock:
+            if self._is_running or self._is_changing:
+                self._unread.add(text)
+                return False
             self._is_running = True
             self._idle.clear()
         threading.Thread(
             target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
         ).start()
+        return True
+
+    def steer(self, text: str) -> bool:
+        """Say something to the running turn, or now where none runs; whether it is said now."""
+        with self._lock:
+            if self._is_running:
+                self._unread.steer(text)
+                self.desk.agent.steer(text)
+                return False
+        return self.say(text)
 
     def _run(self, text: str) -> None:
-        while text:
-            text = self._turn(text)
+        try:
+            while text:
+                text = self._turn(text)
+        finally:
+            self._is_running = False
+            self._idle.set()
 
     def _turn(self, text: str) -> str:
         """One turn; what is to be said next of what waited."""
-        self._shown = ""
-        self._tools = {}
-        self.emit("message.start", {"text": text})
+        self.questions.begin()
+        with self._lock:
+            self._view.begin(text)
+            listeners = list(self._listeners)
+        self._send(listeners, "message.start", {"text": text})
         ends: list[dict[str, Any]] = []
         failure = attempt(Step("run a turn", lambda: self._play(text, ends)))
-        end = ends[0] if ends else None
+        end = ends[0] if ends else telling.broken(RuntimeError("the turn ended without a word"))
         if failure is not None:
             end = telling.broken(failure.error)
-        end = end or telling.broken(RuntimeError("the turn ended without a word"))
-        is_well = end["status"] == "complete"
         with self._lock:
-            steering = self.desk.agent.take_steering()
-            following, back = self._unread.after(steering, is_well=is_well)
-            self._is_running = bool(following)
-            self._shown = ""
-        self.emit("message.complete", {**end, "unread": back})
-        self.emit("session.info", self.info())
-        if not following:
-            self._idle.set()
-        return following
+            self.desk.agent.take_steering()  # what it has not read is in `unread`, too
+            after = self._unread.after(is_well=end["status"] == "complete")
+            self._is_running = bool(after.following)
+            self._view.end()
+            listeners = list(self._listeners)
+            if after.back and not listeners:
+                self._returned = after.back  # for whoever comes next
+        self._send(listeners, "message.complete", {**end, "unread": after.back})
+        attempt(Step("tell how it stands", lambda: self.emit("session.info", self.info())))
+        return after.following
 
     def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
@@ -180,9 +250,9 @@ class Live:
 
     def _stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
-            if event.role == "assistant":
-                self._shown = ""
+            self._view.stored(event.role)
         if event.role == "user" and has_begun:
+            self._unread.read()
             self.emit("steer.read", {})
 
     def _tell(self, event: events.Event) -> None:
@@ -190,28 +260,10 @@ class Live:
         if found is None:
             return
         kind, payload = found
-        with self._lock:
-            if kind == "message.delta":
-                self._shown += payload["text"]
-            elif kind == "tool.start":
-                self._tools[payload["tool_id"]] = payload
-            elif kind == "tool.complete":
-                self._tools.pop(payload["tool_id"], None)
-        self.emit(kind, payload)
-
-    def steer(self, text: str) -> bool:
-        """Say something to the running turn; False when none runs."""
-        with self._lock:
-            if self._is_running:
-                self.desk.agent.steer(text)
-            return self._is_running
-
-    def say_later(self, text: str) -> bool:
-        """Say something when the running turn is over; False when none runs."""
-        with self._lock:
-            if self._is_running:
-                self._unread.add(text)
-            return self._is_running
+        with self._lock:  # whoever looks from now on knows it from what stands here
+            self._view.add(kind, payload)
+            listeners = list(self._listeners)
+        self._send(listeners, kind, payload)
 
     def interrupt(self, instead: str = "") -> bool:
         """Stop the running turn, to say something *instead* if there is; whether one ran."""
@@ -228,13 +280,13 @@ class Live:
         return self._idle.wait(timeout=seconds)
 
     def follow(self, outcome: Outcome) -> bool:
-        """Do what a command asks to be done with the running turn; whether there was one."""
+        """Do what a command asks to be done with the running turn; whether it could be."""
         if outcome.answer:
             return self.questions.answer("", outcome.answer)
-        if outcome.steer:
-            return self.steer(outcome.steer)
-        if outcome.queue:
-            return self.say_later(outcome.queue)
+        if outcome.steer or outcome.queue:
+            text = outcome.steer or outcome.queue
+            _ = self.steer(text) if outcome.steer else self.say(text)
+            return True
         return self.interrupt() if outcome.stop else True
 
     def as_session(self) -> dict[str, Any]:
@@ -245,13 +297,3 @@ class Live:
             "history_lock": threading.Lock(),
             "session_key": self.desk.session_id if self.desk.exists else None,
         }
-
-
-def usage(row: dict[str, Any]) -> dict[str, Any]:
-    """The tokens of a conversation, and what they cost where that is known."""
-    names = ("input", "output", "cache_read", "cache_write", "reasoning")
-    cost = row.get("actual_cost_usd")
-    return {
-        **{name: row.get(f"{name}_tokens") or 0 for name in names},
-        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
-    }

@@ -71,7 +71,7 @@ def _discovered(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
 
 
 OPENED: Final = (
-    "session_id stored_session_id message_count messages info running started_at inflight"
+    "session_id stored_session_id message_count messages info running started_at inflight unread"
 )
 USAGE: Final = "input output cache_read cache_write reasoning cost_usd"
 INFO: Final = "model window context_tokens cwd title running stored_session_id message_count usage"
@@ -92,8 +92,8 @@ METHODS: Final = {
                 "session_id!", OPENED),
         _method("session.active_list", "conversations that are open here", opening.active_list,
                 "", "sessions"),
-        _method("session.close", "end an open conversation", opening.close, "session_id!",
-                "closed", slow=True),
+        _method("session.close", "end an open conversation, unless somebody else looks at it",
+                opening.close, "session_id!", "closed", slow=True),
         _method("session.delete", "move a stored conversation into the trash", opening.delete,
                 "session_id!", "deleted"),
         _method("session.title", "show or set the title", conversation.title,
@@ -125,9 +125,9 @@ METHODS: Final = {
                 "session_id! focus_topic", "before after summary", slow=True),
         _method("session.interrupt", "stop the running turn, to say something else if there is",
                 conversation.interrupt, "session_id! text", "interrupted"),
-        _method("session.steer", "say something to the running turn", conversation.steer,
+        _method("session.steer", "say something to the running turn, or now", conversation.steer,
                 "session_id! text!", "status"),
-        _method("session.queue", "say something when the turn is over", conversation.queue,
+        _method("session.queue", "say something when the turn is over, or now", conversation.queue,
                 "session_id! text!", "status"),
         _method("session.save", "write the conversation to a file", conversation.save,
                 "session_id! path", "file", slow=True),
@@ -146,7 +146,7 @@ METHODS: Final = {
         _method("commands.catalog", "the commands inside a conversation", conversation.catalog,
                 "", "commands"),
         _method("command.dispatch", "carry out a command", conversation.dispatch,
-                "session_id! name! arg", "type message output changed", slow=True),
+                "session_id! name! arg", "type message output changed session_id", slow=True),
         _method("complete.slash", "what a command could become", surroundings.complete_slash,
                 "text!", "items replace_from"),
         _method("complete.path", "what a path could become", surroundings.complete_path,
@@ -181,6 +181,8 @@ EVENTS: Final = {
     one.name: one
     for one in (
         _event("gateway.ready", "the first frame", "version methods"),
+        _event("gateway.leaving", "the server was told to leave"),
+        _event("session.changed", "somebody else has changed what was said; look again"),
         _event("session.info", "what stands beside the conversation has changed", INFO),
         _event("message.start", "a turn begins with what was said", "text"),
         _event("message.delta", "more of the answer", "text"),

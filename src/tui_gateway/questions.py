@@ -32,6 +32,12 @@ class Questions:
         self._emit = emit
         self._lock = threading.Lock()
         self._open: dict[str, Open] = {}
+        self._is_given_up = False
+
+    def begin(self) -> None:
+        """A turn begins: somebody may be asked again."""
+        with self._lock:
+            self._is_given_up = False
 
     def approve(self, request: ApprovalRequest) -> str:
         """Whether a command may run; no answer means no."""
@@ -55,6 +61,8 @@ class Questions:
         request_id = os.urandom(4).hex()
         question = Open(kind, {**payload, "request_id": request_id}, threading.Event(), [])
         with self._lock:
+            if self._is_given_up:
+                return ""
             self._open[request_id] = question
         self._emit(kind, question.payload)
         question.answered.wait(WAIT_SECONDS)
@@ -83,6 +91,7 @@ class Questions:
         """Nobody will answer: whoever waits goes on without."""
         with self._lock:
             questions, self._open = self._open, {}
+            self._is_given_up = True
         for request_id, question in questions.items():
             question.answered.set()
             self._emit("question.closed", {"request_id": request_id})

@@ -6,6 +6,7 @@ import contextlib
 import hmac
 import logging
 import queue
+import socket
 import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -113,7 +114,7 @@ class Outgoing:
         try:
             self._frames.put_nowait(frame)
         except queue.Full:
-            self._connection.socket.close()
+            self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whoever reads from it
             raise ConnectionError("the client has stopped reading") from None
 
     def _send(self) -> None:

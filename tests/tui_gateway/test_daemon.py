@@ -223,5 +223,6 @@ def test_the_same_wish_reaches_the_open_conversation(serve: Any) -> None:
 
         nobody = Nobody()
         live = here.open(wish, nobody)
-        assert here.open(wish._replace(session_id=live.desk.session_id), nobody) is live
+        again = here.open(wish._replace(session_id=live["stored_session_id"]), nobody)
+        assert again["session_id"] == live["session_id"]
         here.close_all("tui_shutdown")

@@ -127,8 +127,6 @@ def test_pictures_steering_queueing_and_saving(client: Client, serve: Any, tmp_p
     assert call("image.attach", session_id=live, path="p.png") == {"attached": "p.png", "count": 1}
     assert call("image.detach", session_id=live) == {"count": 0}
     assert "error" in client.ask("image.attach", session_id=live, path="notes.txt")
-    assert call("session.steer", session_id=live, text="x") == {"status": "rejected"}
-    assert call("session.queue", session_id=live, text="x") == {"status": "rejected"}
     call("prompt.submit", session_id=live, text="hi")
     assert call("session.queue", session_id=live, text="and?") == {"status": "queued"}
     assert client.until("message.complete")["text"] == "Hello."
@@ -175,7 +173,7 @@ def test_undo_redo_retry_branch_title_and_history(client: Client, serve: Any) ->
     assert texts == ["one", "A1", "two", "A3"]
     branch = client.call("session.branch", session_id=live)
     assert branch["parent"] != branch["stored_session_id"]
-    assert client.call("session.usage", session_id=live)["output"] >= 0
+    assert client.call("session.usage", session_id=branch["session_id"])["output"] >= 0
     assert client.call("session.list")["sessions"]
 
 

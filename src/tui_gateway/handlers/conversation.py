@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import slash
-from hermes_core.errors import UsageError
-from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
-from tui_gateway.live import usage as usage_of
+from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
+from tui_gateway.handlers import moving
+from tui_gateway.handlers.wrong import told
+from tui_gateway.looking import usage as usage_of
 from tui_gateway.questions import CHOICES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_cli.desk import Desk
     from tui_gateway.dispatcher import Dispatcher
     from tui_gateway.live import Live
 
@@ -19,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def submit(peer: Dispatcher, params: Params) -> Any:
-    live = _live(peer, params)
-    live.submit(params["text"])
+    _live(peer, params).submit(params["text"])
     return {"status": "streaming"}
 
 
@@ -29,12 +33,11 @@ def interrupt(peer: Dispatcher, params: Params) -> Any:
 
 
 def steer(peer: Dispatcher, params: Params) -> Any:
-    return {"status": "queued" if _live(peer, params).steer(params["text"]) else "rejected"}
+    return {"status": "streaming" if _live(peer, params).steer(params["text"]) else "queued"}
 
 
 def queue(peer: Dispatcher, params: Params) -> Any:
-    is_queued = _live(peer, params).say_later(params["text"])
-    return {"status": "queued" if is_queued else "rejected"}
+    return {"status": "streaming" if _live(peer, params).say(params["text"]) else "queued"}
 
 
 def title(peer: Dispatcher, params: Params) -> Any:
@@ -56,8 +59,9 @@ def status(peer: Dispatcher, params: Params) -> Any:
 
 
 def set_folder(peer: Dispatcher, params: Params) -> Any:
-    desk = peer.hub.idle(params["session_id"]).desk
-    return {"cwd": str(told(lambda: desk.move_to(Path(params["cwd"]).expanduser())))}
+    with _changing(peer, params) as desk:
+        found = told(lambda: desk.move_to(Path(params["cwd"]).expanduser()))
+    return {"cwd": str(found)}
 
 
 def attach_image(peer: Dispatcher, params: Params) -> Any:
@@ -76,27 +80,28 @@ def detach_image(peer: Dispatcher, params: Params) -> Any:
 
 
 def undo(peer: Dispatcher, params: Params) -> Any:
-    desk = peer.hub.idle(params["session_id"]).desk
-    return {"removed": told(lambda: desk.undo(params.get("count") or 1))}
+    with _changing(peer, params) as desk:
+        return {"removed": told(lambda: desk.undo(params.get("count") or 1))}
 
 
 def redo(peer: Dispatcher, params: Params) -> Any:
-    return {"restored": told(peer.hub.idle(params["session_id"]).desk.redo)}
+    with _changing(peer, params) as desk:
+        return {"restored": told(desk.redo)}
 
 
 def retry(peer: Dispatcher, params: Params) -> Any:
-    live = peer.hub.idle(params["session_id"])
-    text = told(live.desk.take_back_last)
-    live.submit(text)
+    with _changing(peer, params) as desk:
+        text = told(desk.take_back_last)
+    _live(peer, params).submit(text)
     return {"status": "streaming", "text": text}
 
 
 def branch(peer: Dispatcher, params: Params) -> Any:
-    live = peer.hub.idle(params["session_id"])
+    live = _live(peer, params)
     parent = live.desk.session_id
-    found = told(lambda: live.desk.branch(params.get("name") or "", params.get("message_id") or 0))
-    live.emit("session.info", live.info())
-    return {"session_id": live.id, "stored_session_id": found, "parent": parent}
+    opened = moving.branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
+    names = ("session_id", "stored_session_id")
+    return {**{name: opened[name] for name in names}, "parent": parent}
 
 
 def prompts(peer: Dispatcher, params: Params) -> Any:
@@ -105,8 +110,8 @@ def prompts(peer: Dispatcher, params: Params) -> Any:
 
 
 def rewind(peer: Dispatcher, params: Params) -> Any:
-    desk = peer.hub.idle(params["session_id"]).desk
-    return {"text": told(lambda: desk.back_to(params["message_id"]))}
+    with _changing(peer, params) as desk:
+        return {"text": told(lambda: desk.back_to(params["message_id"]))}
 
 
 def tree(peer: Dispatcher, params: Params) -> Any:
@@ -117,8 +122,8 @@ def tree(peer: Dispatcher, params: Params) -> Any:
 
 
 def compress(peer: Dispatcher, params: Params) -> Any:
-    desk = peer.hub.idle(params["session_id"]).desk
-    found = told(lambda: desk.compress(params.get("focus_topic") or ""))
+    with _changing(peer, params) as desk:
+        found = told(lambda: desk.compress(params.get("focus_topic") or ""))
     return {"before": found.before, "after": found.after, "summary": found.summary}
 
 
@@ -169,23 +174,32 @@ def catalog(_peer: Dispatcher, _params: Params) -> Any:
 def dispatch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     name = params["name"].removeprefix("/").lower()
+    words = params.get("arg") or ""
     command = told(lambda: slash.find(name))
-    if live.is_running and not command.while_busy:
-        raise RpcError(BUSY, f"a turn is running; /{command.name} has to wait, or /stop it")
-    before = None if live.is_running else _state(live)  # a turn shows its changes itself
-    line = f"/{name} {params.get('arg') or ''}".rstrip()
-    outcome = told(lambda: slash.run(live.desk, line))
+    opened = moving.move(peer, live, command.name, words)
+    if opened is not None:
+        facts = {"type": "exec", "message": "", "output": opened["output"], "changed": True}
+        return {**facts, "session_id": opened["session_id"]}
+    line = f"/{name} {words}".rstrip()
+    if command.while_busy:
+        outcome, is_changed = told(lambda: slash.run(live.desk, line)), False
+    else:
+        outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome):
         raise RpcError(NOTHING_TO_DO, f"there is nothing to /{command.name}")
-    is_changed = before is not None and _state(live) != before
+    live.emit("session.info", live.info())
+    return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
+
+
+def _changed(peer: Dispatcher, live: Live, line: str) -> tuple[slash.Outcome, bool]:
+    """Run a command that may change the history; whether it did. Others who look are told."""
+    with live.changing() as desk:
+        before = [one["id"] for one in live.messages()]
+        outcome = told(lambda: slash.run(desk, line))
+        is_changed = before != [one["id"] for one in live.messages()]
     if is_changed:
-        live.emit("session.info", live.info())
-    return {**_kind(outcome), "changed": is_changed}
-
-
-def _state(live: Live) -> tuple[str, Any]:
-    """What a front end would have to show anew when it changes."""
-    return live.desk.session_id, [one["id"] for one in live.messages()]
+        live.emit("session.changed", {}, but=peer)
+    return outcome, is_changed
 
 
 def _kind(outcome: slash.Outcome) -> dict[str, Any]:
@@ -202,9 +216,11 @@ def _live(peer: Dispatcher, params: Params) -> Live:
     return peer.hub.live(params["session_id"])
 
 
-def told(work: Any) -> Any:
-    """Do *work*; what a person did wrong is told in the words of the error."""
-    try:
-        return work()
-    except UsageError as error:
-        raise RpcError(NOTHING_TO_DO, str(error)) from error
+@contextlib.contextmanager
+def _changing(peer: Dispatcher, params: Params) -> Iterator[Desk]:
+    """The desk for a change, which others who look are told of."""
+    live = _live(peer, params)
+    with live.changing() as desk:
+        yield desk
+    live.emit("session.changed", {}, but=peer)
+    live.emit("session.info", live.info())

@@ -12,7 +12,6 @@ from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcErr
 if TYPE_CHECKING:
     from hermes_state import SessionDB
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.live import Live
 
     Params = dict[str, Any]
 
@@ -23,22 +22,20 @@ FIELDS: Final = (
 
 
 def create(peer: Dispatcher, params: Params) -> Any:
-    live = _open(peer, params, None)
+    opened = _open(peer, params, None)
     if params.get("title"):
-        live.desk.title(params["title"])
-    return _opened(live)
+        peer.hub.live(opened["session_id"]).desk.title(params["title"])
+    return opened
 
 
 def resume(peer: Dispatcher, params: Params) -> Any:
-    found = _stored(peer, params["session_id"])
-    live = _open(peer, params, found)
-    return {**_opened(live), "resumed": found}
+    found = stored(peer, params["session_id"])
+    return {**_open(peer, params, found), "resumed": found}
 
 
-def _stored(peer: Dispatcher, text: str) -> str:
+def stored(peer: Dispatcher, text: str) -> str:
     """The stored conversation a text means; one that is open and still empty is not stored."""
-    live = peer.hub.live_of(text)
-    if live is not None:
+    if peer.hub.live_of(text) is not None:
         return text
     try:
         return str(peer.hub.db.resolve_resume_session_id(peer.hub.db.resolve(text)))
@@ -46,29 +43,21 @@ def _stored(peer: Dispatcher, text: str) -> str:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
 
-def _open(peer: Dispatcher, params: Params, session_id: str | None) -> Live:
+def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
     cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
     wish = Wish(session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd)
+    opened = open_as_wished(peer, wish)
+    live = peer.hub.live(opened["session_id"])
+    live.closes_when_alone = bool(params.get("close_on_disconnect"))
+    return opened
+
+
+def open_as_wished(peer: Dispatcher, wish: Wish) -> dict[str, Any]:
+    """Open a conversation; what is wrong with the model is told as such."""
     try:
-        live = peer.hub.open(wish, peer)
+        return peer.hub.open(wish, peer)
     except HermesError as error:
         raise RpcError(NO_AGENT, str(error)) from error
-    live.closes_when_alone = bool(params.get("close_on_disconnect"))
-    return live
-
-
-def _opened(live: Live) -> dict[str, Any]:
-    messages = live.messages()
-    return {
-        "session_id": live.id,
-        "stored_session_id": live.desk.session_id,
-        "message_count": len(messages),
-        "messages": messages,
-        "info": live.info(),
-        "running": live.is_running,
-        "started_at": live.started_at,
-        "inflight": live.inflight(),
-    }
 
 
 def listed(peer: Dispatcher, params: Params) -> Any:
@@ -110,9 +99,7 @@ def most_recent(peer: Dispatcher, params: Params) -> Any:
 
 
 def activate(peer: Dispatcher, params: Params) -> Any:
-    live = peer.hub.live(params["session_id"])
-    live.attach(peer)
-    return _opened(live)
+    return peer.hub.look(peer.hub.live(params["session_id"]), peer)
 
 
 def active_list(peer: Dispatcher, _params: Params) -> Any:
@@ -125,7 +112,12 @@ def active_list(peer: Dispatcher, _params: Params) -> Any:
 
 
 def close(peer: Dispatcher, params: Params) -> Any:
-    peer.hub.close(peer.hub.live(params["session_id"]), "tui_close")
+    """End it, unless somebody else looks at it: then only this one looks away."""
+    live = peer.hub.live(params["session_id"])
+    live.detach(peer)
+    if not live.is_alone:
+        return {"closed": False}
+    peer.hub.close(live, "tui_close")
     return {"closed": True}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_cli import slash
 from hermes_core.config_file import ConfigFile
 from tui_gateway.frames import INVALID_PARAMS, RpcError
-from tui_gateway.handlers.conversation import told
+from tui_gateway.handlers.wrong import told
 
 if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher

@@ -1,0 +1,208 @@
+"""Several terminals on one conversation, and words that must not get lost between them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_state import SessionDB
+from support.daemons import Terminal, ending, wait_until
+from tui_gateway import daemon, link
+from tui_gateway.frames import RpcError
+from tui_gateway.hub import Hub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture(autouse=True)
+def _ended() -> Iterator[None]:
+    with ending():
+        yield
+
+
+@pytest.fixture
+def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
+    """Two terminals on one conversation in which something was said."""
+    first, second = Terminal(), Terminal()
+    opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.1}}, {{say: A3}}]"))
+    first.call("prompt.submit", text="hi")
+    first.until("message.complete")
+    second.open("session.activate", session_id=opened["session_id"])
+    yield first, second
+    first.close()
+    second.close()
+
+
+def test_leaving_in_one_terminal_leaves_the_other_where_it_is(
+    two: tuple[Terminal, Terminal],
+) -> None:
+    first, second = two
+    assert first.call("session.close") == {"closed": False}
+    second.call("prompt.submit", text="still there?")
+    assert second.until("message.complete")["text"] == SLOW
+    assert second.call("session.close") == {"closed": True}
+
+
+def test_a_new_conversation_in_one_terminal_is_not_the_others(
+    two: tuple[Terminal, Terminal],
+) -> None:
+    first, second = two
+    before = second.call("session.status")["stored_session_id"]
+    found = first.call("command.dispatch", name="new")
+    assert found["session_id"] != second.live
+    assert second.call("session.status")["stored_session_id"] == before
+    first.live = found["session_id"]
+    assert first.call("session.history") == {"messages": []}
+    with SessionDB() as db:
+        row = db.get_session(before)
+        assert row is not None
+        assert row["ended_at"] is None
+
+
+def test_going_on_with_what_is_open_elsewhere_is_looking_at_it(
+    serve: Any, two: tuple[Terminal, Terminal]
+) -> None:
+    first, _ = two
+    stored = first.call("session.status")["stored_session_id"]
+    first.call("prompt.submit", text="count")
+    first.shown_until("two")
+    third = Terminal()
+    third.open(model=serve("[]"))
+    found = third.call("command.dispatch", name="resume", arg=stored)
+    assert found["session_id"] == first.live
+    third.live = found["session_id"]
+    assert third.call("session.status")["running"]
+    assert third.until("message.complete")["text"] == SLOW
+    third.close()
+
+
+def test_what_one_terminal_takes_back_the_other_is_told_of(
+    two: tuple[Terminal, Terminal],
+) -> None:
+    first, second = two
+    first.call("session.undo")
+    second.until("session.changed")
+    assert second.call("session.history") == {"messages": []}
+    first.call("command.dispatch", name="redo")
+    second.until("session.changed")
+
+
+def test_words_to_a_turn_are_there_for_whoever_comes_next(
+    two: tuple[Terminal, Terminal],
+) -> None:
+    first, second = two
+    first.call("prompt.submit", text="count")
+    first.shown_until("two")
+    assert first.call("session.queue", text="and then?") == {"status": "queued"}
+    assert first.call("session.steer", text="quickly") == {"status": "queued"}
+    opened = second.open("session.activate")
+    assert opened["inflight"]["waiting"] == ["quickly", "and then?"]
+    assert opened["inflight"]["asked"] == ""
+    assert [one["content"] for one in opened["messages"]] == ["hi", "A1", "count"]
+
+
+def test_words_that_waited_when_the_daemon_was_killed_come_back(serve: Any) -> None:
+    model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
+    first = Terminal()
+    opened = first.open(model=model)
+    first.call("prompt.submit", text="count")
+    first.shown_until("two")
+    first.call("session.queue", text="and then?")
+    os.kill(daemon.summoned().pid, signal.SIGKILL)
+    first.until("gateway.gone")
+    second = Terminal()
+    found = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
+    assert found["unread"] == "and then?"
+    assert second.open("session.activate")["unread"] == ""
+    second.close()
+
+
+def test_words_that_came_back_to_nobody_wait_for_somebody(serve: Any) -> None:
+    first = Terminal()
+    opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.1, cut: true}}]"))
+    first.call("prompt.submit", text="count")
+    first.shown_until("two")
+    first.call("session.queue", text="and then?")
+    live, stored = first.live, opened["stored_session_id"]
+    first.close()
+    second = Terminal()
+    second.call("session.interrupt", session_id=live)
+    wait_until(lambda: not second.call("session.status", session_id=live)["running"])
+    assert second.open("session.resume", session_id=stored)["unread"] == "and then?"
+    second.close()
+
+
+def test_what_is_said_while_a_command_works_is_said_after_it(serve: Any) -> None:
+    with SessionDB() as db:
+        hub = Hub(db)
+        connection = link.here(hub, lambda *_: None)
+        opened = connection.call("session.create", model=serve("[{say: A1}, {say: A2}]"))
+        live = hub.live(opened["session_id"])
+        with live.changing():
+            assert connection.call("session.queue", session_id=live.id, text="hi") == {
+                "status": "queued"
+            }
+            for method in ("session.undo", "session.compress"):
+                with pytest.raises(RpcError, match="running"):
+                    connection.call(method, session_id=live.id)
+            assert not live.is_running
+        wait_until(lambda: not live.is_running and len(live.messages()) == 2)
+        assert [one["content"] for one in live.messages()] == ["hi", "A1"]
+        hub.close_all("tui_shutdown")
+
+
+def test_a_client_that_goes_while_its_conversation_opens_leaves_nothing_behind(
+    serve: Any,
+) -> None:
+    model = serve("[]")
+    for _ in range(5):
+        hasty = Terminal()
+        hasty._link._send(
+            b'{"jsonrpc":"2.0","id":9,"method":"session.create","params":{"model":"%s"}}'
+            % model.encode()
+        )
+        hasty.close()
+    watcher = Terminal()
+    lives = lambda: watcher.call("session.active_list")["sessions"]  # noqa: E731 - a short one
+    wait_until(lambda: not lives(), seconds=40)
+    watcher.close()
+
+
+def test_nothing_is_shown_twice_to_who_comes_in_mid_stream(serve: Any) -> None:
+    words = " ".join(f"w{number}" for number in range(300))
+    first = Terminal()
+    opened = first.open(model=serve(f"[{{say: {words}, pause: 0.003}}]"))
+    first.call("prompt.submit", text="go")
+    for _ in range(10):
+        second = Terminal()
+        found = second.open("session.resume", session_id=opened["stored_session_id"])
+        if found["inflight"] is None:
+            break
+        shown = found["inflight"]["text"] + second.shown_until(" ")
+        assert words.startswith(shown), shown[-80:]
+        second.close()
+    first.close()
+
+
+def test_a_conversation_with_large_pictures_opens_again(serve: Any, tmp_path: Path) -> None:
+    picture = tmp_path / "large.png"
+    picture.write_bytes(base64.b64decode("iVBORw0KGgo=") + os.urandom(13 * 1024 * 1024))
+    first = Terminal()
+    opened = first.open(model=serve("[{say: Seen.}]"), cwd=str(tmp_path))
+    first.call("image.attach", path="large.png")
+    first.call("prompt.submit", text="look")
+    first.until("message.complete")
+    second = Terminal()
+    found = second.open("session.resume", session_id=opened["stored_session_id"])
+    kinds = [part["type"] for part in found["messages"][0]["content"]]
+    assert kinds == ["text", "image"]
+    first.close()
+    second.close()
