@@ -91,7 +91,7 @@ class Handling:
     def _in_one_breath(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """What was sent right behind it and belongs to it: an album, a thought in pieces.
 
-        After a crash that is what had been merged into it then, and nothing else.
+        When it was said in an earlier attempt, that is what was merged into it then.
         """
         if row["payload"]["text"].startswith("/"):
             return
@@ -104,14 +104,16 @@ class Handling:
                 self._db.release_incoming(one["inbox_id"])
                 last = float("-inf")  # whatever comes behind it keeps its place behind it
 
-    def _belongs(self, one: dict[str, Any], row: dict[str, Any], last: float) -> bool:
-        if row["attempts"] > 1:
-            entry = self._places.get(row["session_key"])
-            return (
-                entry is not None and self._db.message_of(entry.session_id, _uid(one)) is not None
-            )
+    def _belongs(self, one: Row, row: Row, last: float) -> bool:
+        if self._is_said(row):
+            return self._is_said(one)
         is_close = one["received_at"] - last <= BREATH_SECONDS
         return is_close and not one["payload"]["text"].startswith("/")
+
+    def _is_said(self, row: Row) -> bool:
+        """Whether a message stands in its conversation already, from an earlier attempt."""
+        entry = self._places.get(row["session_key"])
+        return entry is not None and self._db.message_of(entry.session_id, _uid(row)) is not None
 
     def _answer(self, rows: list[Row], event: MessageEvent) -> Answer:
         entry = self._places.get_or_create_session(_source(event))

@@ -1,0 +1,193 @@
+"""From a message to its reply: a real socket, a real store, a real model server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.config import GatewayConfig
+from gateway.platforms.local import LocalAdapter
+from gateway.service import Service
+from gateway.session import SessionStore
+from hermes_core.config_file import ConfigFile
+from support.chat import Chat
+from support.scripted import serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+SLOW = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
+    """A function that lets a scripted model answer."""
+    with serving() as start:
+
+        def choose(steps: str) -> Any:
+            server = start(steps)
+            config = ConfigFile.of_home()
+            config.set("llm.api", "openai")
+            config.set("llm.base_url", server.base_url)
+            config.set("llm.model", "scripted")
+            return server
+
+        yield choose
+
+
+@asynccontextmanager
+async def running(db: SessionDB, folder: Path, drain: float = 10) -> AsyncIterator[Chat]:
+    places = SessionStore(folder, GatewayConfig())
+    places._db = db
+    service = Service(db, places, GatewayConfig(), folder)
+    await service.start({"local": LocalAdapter(folder / "s.sock")})
+    try:
+        async with Chat(folder / "s.sock") as chat:
+            yield chat
+    finally:
+        await service.stop(drain)
+
+
+def said(db: SessionDB, chat: str = "c1") -> list[str]:
+    key = f"agent:main:local:dm:{chat}"
+    rows = db.list_sessions_rich(limit=1, session_key=key, order_by_last_active=True)
+    return [str(one["content"]) for one in db.get_messages(rows[0]["id"])]
+
+
+async def test_a_message_is_answered(db: SessionDB, tmp_path: Path, answering: Any) -> None:
+    answering("[{say: Hello there.}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        assert await chat.until(1) == ["Hello there."]
+    assert said(db) == ["hi", "Hello there."]
+
+
+async def test_a_repeated_delivery_is_answered_once(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: A2}]")
+    async with running(db, tmp_path) as chat:
+        for _ in range(3):
+            await chat.say("hi", "m1")
+        await chat.until(1)
+        await chat.say("and?", "m2")
+        assert await chat.until(2) == ["A1", "A2"]
+    assert said(db) == ["hi", "A1", "and?", "A2"]
+
+
+async def test_a_thought_in_three_messages_is_one_question(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.05}}, {{say: All three.}}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("count", "m1")
+        await asyncio.sleep(0.2)
+        for number, text in enumerate(("one thing", "another", "a third")):
+            await chat.say(text, f"n{number}")
+        assert await chat.until(2) == [SLOW, "All three."]
+    assert said(db)[2] == "one thing\nanother\na third"
+
+
+async def test_chats_do_not_wait_for_each_other(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Quick.}}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("count", "m1", "slow")
+        await asyncio.sleep(0.3)
+        await chat.say("hi", "m1", "quick")
+        assert await chat.until(1) == ["Quick."]
+        await chat.until(2)
+
+
+async def test_commands_begin_anew_and_go_back(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: B1}, {say: A2}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("the roses", "m1")
+        await chat.until(1)
+        await chat.say("/new", "m2")
+        assert "New session" in (await chat.until(2))[1]
+        await chat.say("the pump", "m3")
+        await chat.until(3)
+        await chat.say("/resume", "m4")
+        assert "Going on with" in (await chat.until(4))[3]
+        await chat.say("and?", "m5")
+        assert (await chat.until(5))[4] == "A2"
+        await chat.say("/nothing", "m6")
+        assert "there is no /nothing" in (await chat.until(6))[5]
+    assert said(db) == ["the roses", "A1", "and?", "A2"]
+    kinds = [one["kind"] for one in reversed(db.list_boundaries())]
+    assert kinds == ["new", "resume", "resume"]
+
+
+async def test_nobody_goes_on_with_what_others_said(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("a secret", "m1", "mine")
+        await chat.until(1)
+        foreign = db.list_sessions_rich()[0]["id"]
+        await chat.say(f"/resume {foreign}", "m1", "yours")
+        assert "no conversation" in (await chat.until(2))[1]
+        await chat.say("/sessions", "m2", "yours")
+        assert foreign not in (await chat.until(3))[2]
+
+
+async def test_an_approval_is_asked_for_in_the_chat(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    (tmp_path / "old").mkdir()
+    call = "{name: terminal, arguments: {command: rm -rf old}}"
+    answering(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("clean up", "m1")
+        assert "rm -rf old" in (await chat.until(1))[0]
+        await chat.say("/approve", "m2")
+        assert (await chat.until(2))[1] == "Done."
+    assert not (tmp_path / "old").exists()
+
+
+async def test_a_turn_is_stopped_from_the_chat(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.2}}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("count", "m1")
+        await asyncio.sleep(0.7)
+        await chat.say("/stop", "m2")
+        assert (await chat.until(1))[0].endswith("(stopped)")
+
+
+async def test_what_ran_when_the_gateway_left_is_answered_by_the_next(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.2}}, {{say: Whole.}}, {{say: Next.}}]")
+    async with running(db, tmp_path, drain=0.1) as chat:
+        await chat.say("count", "m1")
+        await asyncio.sleep(0.5)
+        await chat.say("and then?", "m2")
+    async with running(db, tmp_path) as chat:
+        await chat.write({"chat": "c1", "id": "m2", "text": "and then?"})  # who is where
+        assert await chat.until(2) == ["Whole.", "Next."]
+    assert said(db) == ["count", "Whole.", "and then?", "Next."]
+
+
+async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering("[]")
+    monkeypatch.setattr(
+        "gateway.handling.Handling._turn", lambda *_: (_ for _ in ()).throw(RuntimeError("boom"))
+    )
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        assert "tried this message 3 times" in (await chat.until(1))[0]

@@ -1,0 +1,64 @@
+"""A chat app on this machine: a client of the gateway's local socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Chat:
+    """Sends messages, confirms what comes back, and remembers it by its key."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.received: dict[str, asyncio.Event] = {}
+        self.replies: list[dict[str, Any]] = []
+        self._news = asyncio.Event()
+
+    async def __aenter__(self) -> Chat:
+        self._reader, self._writer = await asyncio.open_unix_connection(str(self._path))
+        self._task = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        assert self._writer is not None
+        assert self._task is not None
+        self._task.cancel()
+        self._writer.close()
+
+    async def _read(self) -> None:
+        assert self._reader is not None
+        while line := await self._reader.readline():
+            message = json.loads(line)
+            if "received" in message:
+                self.received.setdefault(message["received"], asyncio.Event()).set()
+            elif "key" in message:
+                self.replies.append(message)
+                await self.write({"arrived": message["key"]})
+            self._news.set()
+
+    async def write(self, message: dict[str, Any]) -> None:
+        assert self._writer is not None
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
+
+    async def say(self, text: str, message_id: str, chat: str = "c1") -> None:
+        """Send a message, until it is confirmed."""
+        await self.write({"chat": chat, "id": message_id, "text": text})
+        event = self.received.setdefault(message_id, asyncio.Event())
+        await asyncio.wait_for(event.wait(), 20)
+
+    async def until(self, count: int) -> list[str]:
+        """Wait until so many replies have come; their texts."""
+        async with asyncio.timeout(30):
+            while len(self.replies) < count:
+                self._news.clear()
+                await self._news.wait()
+        return [str(one["text"]) for one in self.replies]
