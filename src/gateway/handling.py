@@ -17,7 +17,7 @@ from hermes_core.errors import HermesError, UsageError
 from hermes_state.outbox import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gateway.commands import Commands
     from gateway.conversations import Conversations
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_ATTEMPTS: Final = 3
 BREATH_SECONDS: Final = 2.0
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed", "incomplete"})
 GIVEN_UP: Final = (
@@ -65,13 +64,15 @@ class Handling:
         places: SessionStore,
         conversations: Conversations,
         commands: Commands,
-        longest_text: Any,
+        longest_text: Callable[[str], int],
+        most_attempts: int,
     ) -> None:
         self._db = db
         self._places = places
         self._conversations = conversations
         self._commands = commands
         self._longest_text = longest_text  # by the platform's name
+        self._most_attempts = most_attempts
         self.is_leaving = False
 
     def handle(self, row: dict[str, Any]) -> None:
@@ -117,9 +118,9 @@ class Handling:
 
     def _answer(self, rows: list[Row], event: MessageEvent) -> Answer:
         entry = self._places.get_or_create_session(_source(event))
-        if rows[0]["attempts"] > MOST_ATTEMPTS:
+        if rows[0]["attempts"] > self._most_attempts:
             self._places.suspend_session(entry.session_key)
-            return Answer(entry.session_id, [GIVEN_UP.format(attempts=MOST_ATTEMPTS)])
+            return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
         if event.get_command():
             return self._carried_out(rows, entry, event)
         texts = [RESET_NOTE.format(reason=entry.auto_reset_reason)] if _is_told(entry) else []

@@ -20,7 +20,9 @@ from gateway.seams import (
     mark_finalized,
     platform_of,
 )
+from gateway.service import Service
 from gateway.session import SessionStore
+from hermes_core.errors import StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class GatewayRunner:
     _restart_drain_timeout = 180.0
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
+    _service: Service | None = None
+    _watcher: asyncio.Task[None] | None = None
 
     @cached_property
     def config(self) -> GatewayConfig:
@@ -66,6 +70,20 @@ class GatewayRunner:
     def _running_agents(self) -> dict[str, Any]:
         """The agents at work, by the key of their place."""
         return {}
+
+    # The beginning
+
+    async def start(self, adapters: dict[str, Any]) -> None:
+        """Connect the platforms and begin to work."""
+        db = keeps_boundaries(self.session_store)
+        if db is None:
+            raise StoreUnavailableError("the gateway needs a store to keep messages in")
+        self._running = True
+        status.write_runtime_status("starting")
+        self._service = Service(db, self.session_store, self.config)
+        self._watcher = asyncio.create_task(self._session_expiry_watcher())
+        await self._service.start(adapters)
+        status.write_runtime_status("running", platforms={name: {} for name in adapters})
 
     # A new conversation
 
@@ -115,9 +133,7 @@ class GatewayRunner:
             if keeps_boundaries(store) is None:
                 reason = "session_expired"
                 announcing.finalized(entry.session_id, platform_of(entry), reason=reason)
-        db = keeps_boundaries(store)
-        if db is not None:
-            announcing.deliver(db)
+        self._deliver()
 
     def _prune(self) -> None:
         if time.time() - self._last_session_store_prune_ts <= PRUNE_SECONDS:
@@ -138,12 +154,23 @@ class GatewayRunner:
         """Finish or stop what runs, tell plugins, let go of the platforms."""
         self._running = False
         self._draining = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._service is not None:
+            status.write_runtime_status("draining")
+            await self._service.stop(self._restart_drain_timeout)
+            self._deliver()
         await self._drain()
         await asyncio.to_thread(self._end_agents)
         for adapter in list(self.adapters.values()):
             await self._disconnect(adapter)
         status.write_runtime_status("stopped", exit_reason=self._exit_reason)
         status.remove_pid_file()
+
+    def _deliver(self) -> None:
+        db = keeps_boundaries(self.session_store)
+        if db is not None:
+            announcing.deliver(db)
 
     async def _drain(self) -> None:
         deadline = time.monotonic() + self._restart_drain_timeout

@@ -15,6 +15,7 @@ from gateway.intake import Intake
 from gateway.questions import ChatQuestions
 from gateway.sending import Sender
 from gateway.turns import MOST_AT_ONCE, Turns
+from hermes_core.config_file import ConfigFile
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Service:
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions)
         commands = Commands(db, places, self.conversations, self.questions)
-        self._handling = Handling(db, places, self.conversations, commands, self._longest_text)
+        attempts = ConfigFile.of_home().settings().get_int("gateway.attempts")
+        self._handling = Handling(
+            db, places, self.conversations, commands, self._longest_text, attempts
+        )
         most = config.max_concurrent_sessions or MOST_AT_ONCE
         self.turns = Turns(db, self._handling.handle, self._wake_senders, most)
         self.intake = Intake(db, places, self.conversations, commands, self.turns.wake)

@@ -233,6 +233,14 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("steer", "queue", "interrupt"),
     ),
     Setting(
+        "gateway.attempts",
+        "int",
+        3,
+        "How often a chat message is tried whose turn breaks off in the middle.",
+        minimum=1,
+        maximum=1000,
+    ),
+    Setting(
         "achievements.enabled",
         "bool",
         True,

@@ -1,0 +1,53 @@
+"""The gateway as a process: one for a Hermes folder, until it is told to leave."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli import log_file
+from hermes_core import paths
+from hermes_state import driver
+
+if TYPE_CHECKING:
+    from gateway.run import GatewayRunner
+
+ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
+
+
+def main() -> int:
+    """Run until SIGTERM, SIGINT or SIGHUP; the exit code."""
+    driver.install()
+    log_file.install()
+    from gateway import status  # noqa: PLC0415 - after our SQLite is in place
+    from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
+
+    with status.held() as is_ours:
+        if not is_ours:
+            print(f"hermes: a gateway runs already ({status.read_pid()})", file=sys.stderr)  # noqa: T201
+            return ALREADY
+        asyncio.run(_run(GatewayRunner()))
+    return 0
+
+
+async def _run(runner: GatewayRunner) -> None:
+    leaving = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, leaving.set)
+    await runner.start(_adapters())
+    await leaving.wait()
+    await runner.stop()
+
+
+def _adapters() -> dict[str, Any]:
+    """The platforms that are switched on; the local socket always is."""
+    from gateway.platforms.local import LocalAdapter  # noqa: PLC0415 - after our SQLite
+
+    return {"local": LocalAdapter(paths.hermes_home() / "run" / "gateway.sock")}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
