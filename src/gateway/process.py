@@ -12,24 +12,29 @@ from hermes_core import paths
 from hermes_state import driver
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gateway.run import GatewayRunner
 
 ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
 
 
 def main() -> int:
-    """Run until SIGTERM, SIGINT or SIGHUP; the exit code."""
+    """The gateway as a program of its own; the exit code."""
     driver.install()
     log_file.install()
+    return 0 if run() else ALREADY
+
+
+def run() -> bool:
+    """Run until SIGTERM, SIGINT or SIGHUP; False when another gateway runs here."""
     from gateway import status  # noqa: PLC0415 - after our SQLite is in place
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
     with status.held() as is_ours:
-        if not is_ours:
-            print(f"hermes: a gateway runs already ({status.read_pid()})", file=sys.stderr)  # noqa: T201
-            return ALREADY
-        asyncio.run(_run(GatewayRunner()))
-    return 0
+        if is_ours:
+            asyncio.run(_run(GatewayRunner()))
+        return is_ours
 
 
 async def _run(runner: GatewayRunner) -> None:
@@ -46,7 +51,12 @@ def _adapters() -> dict[str, Any]:
     """The platforms that are switched on; the local socket always is."""
     from gateway.platforms.local import LocalAdapter  # noqa: PLC0415 - after our SQLite
 
-    return {"local": LocalAdapter(paths.hermes_home() / "run" / "gateway.sock")}
+    return {"local": LocalAdapter(socket_path())}
+
+
+def socket_path() -> Path:
+    """Where programs of this machine talk to it."""
+    return paths.hermes_home() / "run" / "gateway.sock"
 
 
 if __name__ == "__main__":

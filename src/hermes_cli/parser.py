@@ -57,6 +57,7 @@ COMMANDS = (
     Command("restore", "hermes_cli.commands.restore", "put a backup back"),
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
+    Command("gateway", "hermes_cli.commands.gateway", "answer chats: run, start, stop, status"),
     Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )
