@@ -170,6 +170,11 @@ class AIAgent:
 
     def compress(self, focus: str = "") -> Compacted | Failed:
         """Sum up what was said before, so that there is room to go on."""
+        self._cancel = Cancel()  # that of the last turn may have been used
+        return self._compress(focus)
+
+    def _compress(self, focus: str = "") -> Compacted | Failed:
+        """The same as part of a turn: what stops that stops this."""
         self._fit_out()
         return compact(self.keeping, self._patient, self._prompt, self._cancel, focus)
 
@@ -177,7 +182,7 @@ class AIAgent:
         """Compact when the last request was close to what the model can read."""
         if not is_due(usage.context, self.window):
             return
-        result = self.compress()
+        result = self._compress()
         if isinstance(result, Failed):
             yield Notice(f"The conversation is long, and could not be summed up: {result}")
         elif result.summary:
@@ -217,21 +222,14 @@ class AIAgent:
             self._prompt,
             self._cancel,
             self.take_steering,
-            Room(self._patient, self.compress),
+            Room(self._patient, self._compress),
         )
 
     # Looking back
 
     def _looking(self, hearing: Hearing) -> Looking:
-        return Looking(
-            self.keeping,
-            self._patient.twin(),
-            self._toolbox,
-            hearing,
-            NobodyToAsk(),
-            self._guard,
-            self.cwd,
-        )
+        twin, asks = self._patient.twin(), NobodyToAsk()
+        return Looking(self.keeping, twin, self._toolbox, hearing, asks, self._guard, self.cwd)
 
     def _tell(self, text: str) -> None:
         if self.on_review is not None:
@@ -274,6 +272,10 @@ class AIAgent:
         self.keeping.begin(self._prompt)
         self.keeping.make_sure_of(messages)
 
+    def history_was_changed(self) -> None:
+        """The store was told to forget or to bring back: what the last turn knew is outdated."""
+        self._session_messages = None
+
     def close(self) -> None:
         """Let go of connections; the conversation stays where it is, in the store."""
         self._reviews.stop(CLOSE_SECONDS)
@@ -288,7 +290,7 @@ class AIAgent:
         if self._on_finalize is not None:
             self._on_finalize(history)
         if self.reviews_at_end and self._reviews.is_worth_it:
-            read = Room(self._patient, self.compress).fitted(self.keeping.history())
+            read = Room(self._patient, self._compress).fitted(self.keeping.history())
             system = {"role": "system", "content": self._prompt}
             hearing = Hearing(self._announce, self._who(self._store.ids.new()))
             self._reviews.start(self._looking(hearing), [system, *read], self._patient.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.repair import acceptable, dangling
@@ -94,10 +95,10 @@ class Keeping:
     def make_sure_of(self, messages: list[Message]) -> None:
         """Store what is not stored yet, once each.
 
-        The store knows a message by its durable identity, and where it has none by its
-        place and content.
+        The store knows a message by its row, and where it names none by its content. What
+        was taken back or summed up is stored, too, and does not come back.
         """
-        stored = self._store.get_messages_as_conversation(self.session_id)
+        stored = self._store.get_messages_as_conversation(self.session_id, include_inactive=True)
         missing = _missing(messages, stored)
         if missing:
             self._store.append_messages_batch(self.session_id, missing)
@@ -122,18 +123,31 @@ class Keeping:
 
 
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
-    """What is not stored yet: everything behind the longest common beginning."""
-    same = 0
-    while same < min(len(messages), len(stored)) and _is_same(messages[same], stored[same]):
-        same += 1
-    if same < len(stored):  # the stored history knows more, or other things: it is right
-        known = {_key(one) for one in stored}
-        return [one for one in messages[same:] if _key(one) not in known]
-    return messages[same:]
+    """What is not stored yet; something said twice is there when it is stored twice."""
+    rows = {one["hermes_uid"]: one for one in stored}
+    named = {name for one in messages if _is_of(one, rows.get(name := _row_name(one)))}
+    unclaimed = Counter(_key(row) for name, row in rows.items() if name not in named)
+    missing = []
+    for message in messages:
+        key = _key(message)
+        if _row_name(message) in named:
+            continue
+        if unclaimed[key]:
+            unclaimed[key] -= 1
+        else:
+            missing.append(message)
+    return missing
 
 
-def _is_same(one: Message, other: Message) -> bool:
-    return _key(one) == _key(other)
+def _row_name(message: Message) -> str:
+    """The row that a message says it was read from, as the store names it."""
+    row_id = message.get("id")
+    return str(message.get("hermes_uid")) if row_id is None else f"row-{row_id}"
+
+
+def _is_of(message: Message, row: Message | None) -> bool:
+    """Whether it is this row; a front end may have left out which call a result belongs to."""
+    return row is not None and _key(message)[:2] == _key(row)[:2]
 
 
 def _key(message: Message) -> tuple[str, str, str]:

@@ -71,6 +71,11 @@ class Desk:
         return self.agent.session_id
 
     @property
+    def wish(self) -> Wish:
+        """What was asked for when it was begun."""
+        return self._wish
+
+    @property
     def exists(self) -> bool:
         """Whether anything was said yet."""
         return self.db.get_session(self.session_id) is not None
@@ -134,14 +139,18 @@ class Desk:
 
         With *before_message* it ends before that one.
         """
-        self._require()
-        through = before_message - 1 if before_message else None
-        found = self.db.branch_session(
-            self.session_id, title=title or None, through_message_id=through
-        )
+        found = self.branched(title, before_message)
         self._leave("branched")
         self._sit_down(found)
         return found
+
+    def branched(self, title: str = "", before_message: int = 0) -> str:
+        """A second conversation that begins as this one; this one stays before one."""
+        self._require()
+        through = before_message - 1 if before_message else None
+        return self.db.branch_session(
+            self.session_id, title=title or None, through_message_id=through
+        )
 
     def use_model(self, name: str) -> str:
         """Let another model answer from now on; its name. A key that is missing is asked for."""
@@ -161,20 +170,21 @@ class Desk:
         if choice.key or not setting.startswith("keys.") or not isinstance(self._asks, AsksSecrets):
             return
         key = self._asks.secret(f"The key for {choice.model}", setting)
-        if key:
-            config.set(setting, key)
+        if not key:
+            raise UsageError(f"without a key {choice.model} cannot answer; nothing was changed")
+        config.set(setting, key)
 
     def stop(self) -> None:
         """Stop everything that runs for the conversation; its row stays as it is."""
         self._talk.close()
 
     def leave(self, reason: str) -> None:
-        """Get up: whatever runs is stopped, the conversation's row is ended."""
+        """Get up: whatever runs here is stopped, the row is ended unless a turn runs elsewhere."""
         self._leave(reason)
 
     def _leave(self, reason: str) -> None:
         self._talk.close()
-        if self.exists:
+        if self.exists and not self.db.is_turn_elsewhere(self.session_id):
             self.db.end_session(self.session_id, reason)
 
     def _sit_down(self, session_id: str | None) -> None:
@@ -185,11 +195,13 @@ class Desk:
     def undo(self, exchanges: int = 1) -> int:
         """Take back the last exchanges; how many rows."""
         self._require()
+        self.agent.history_was_changed()
         return len(self.db.undo(self.session_id, exchanges))
 
     def redo(self) -> int:
         """Bring back what the last undo took; how many rows."""
         self._require()
+        self.agent.history_was_changed()
         return len(self.db.redo(self.session_id))
 
     def prompts(self) -> list[Said]:
@@ -208,6 +220,7 @@ class Desk:
         target = next((one for one in self.prompts() if one.message_id == message_id), None)
         if target is None:
             raise UsageError("that is nothing you have said in this conversation")
+        self.agent.history_was_changed()
         self.db.rewind_to_message(self.session_id, message_id)
         self.pictures = pictures.pictures_of(target.content)
         return target.text
@@ -234,6 +247,7 @@ class Desk:
     def compress(self, focus: str = "") -> Compacted:
         """Sum up what was said before, so that there is room to go on."""
         self._require()
+        self.agent.history_was_changed()
         result = self.agent.compress(focus)
         if isinstance(result, Failed):
             raise UsageError(str(result))

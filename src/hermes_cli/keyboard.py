@@ -20,8 +20,9 @@ PIECE: Final = 4096
 class Keyboard:
     """Reads lines in a thread of its own as long as it is entered.
 
-    A line answers the question that waits for one; any other goes to *take*. Whatever is
-    typed and not ended with Enter stays in the terminal, for whoever reads next.
+    A line answers the question that waits for one, unless it begins with a slash; any other
+    goes to *take*. Whatever is typed and not ended with Enter stays in the terminal, for
+    whoever reads next.
     """
 
     def __init__(self, take: Callable[[str], object], on_end: Callable[[], object]) -> None:
@@ -29,11 +30,13 @@ class Keyboard:
         self._on_end = on_end
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._waiting = 0
+        self._is_over = False  # nobody will answer any more
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = (-1, -1)
 
     def __enter__(self) -> Self:
+        self._is_over = False
         self._wake = os.pipe()
         self._thread = threading.Thread(target=self._read, name="hermes-keyboard", daemon=True)
         self._thread.start()
@@ -53,8 +56,10 @@ class Keyboard:
         self._thread = None
 
     def ask(self) -> str:
-        """The next line; empty when nobody will type one."""
+        """The next line with its end; empty when nobody will type one."""
         with self._lock:
+            if self._is_over:
+                return ""
             self._waiting += 1
         return self._answers.get()
 
@@ -64,7 +69,7 @@ class Keyboard:
             if not self._waiting:
                 return False
             self._waiting -= 1
-        self._answers.put(text)
+        self._answers.put(f"{text}\n")
         return True
 
     def _read(self) -> None:
@@ -82,10 +87,11 @@ class Keyboard:
                     return
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    self._give(line.decode(errors="replace").strip())
+                    self._give(line.decode(errors="replace").rstrip())
 
     def _give(self, line: str) -> None:
-        if not self.answer(line) and line:
+        is_command = line.startswith("/")
+        if (is_command or not self.answer(line)) and line:
             self._take(line)
 
     def _end(self) -> None:
@@ -94,6 +100,9 @@ class Keyboard:
         self._on_end()
 
     def give_up(self) -> None:
-        """Whoever waits for an answer gets none."""
-        while self.answer(""):
-            pass
+        """Whoever waits for an answer gets none, and so does whoever asks from now on."""
+        with self._lock:
+            self._is_over = True
+            given_up, self._waiting = self._waiting, 0
+        for _ in range(given_up):
+            self._answers.put("")

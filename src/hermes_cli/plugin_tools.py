@@ -112,15 +112,17 @@ def _run(key: str, tool: Tool, arguments: dict[str, Any], context: ToolContext) 
         return results[0]
     if thread.is_alive():
         return failure(f"Stopped: {context.cancel.reason}.")
-    return failure(errors[0])
+    return failure(errors[0] if errors else "It broke off without an answer.")
 
 
 def _staying(call: Callable[[], Any]) -> Any:
-    """Call a plugin's code; an attempt to exit is a failure like any other."""
+    """Call a plugin's code; an attempt to exit or to cancel is a failure like any other."""
     try:
         return call()
     except SystemExit as error:
         raise PluginError(f"it tried to exit ({error})") from error
+    except asyncio.CancelledError as error:
+        raise PluginError("it was cancelled") from error
 
 
 def _called(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:

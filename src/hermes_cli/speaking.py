@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
@@ -21,6 +22,14 @@ ENDS: Final = {
     events.TurnEnd.FAILED: 1,
     events.TurnEnd.INTERRUPTED: INTERRUPTED,
 }
+
+DECISIONS: Final = {
+    **dict.fromkeys(("o", "once"), "once"),
+    **dict.fromkeys(("s", "session"), "session"),
+    **dict.fromkeys(("a", "always"), "always"),
+    **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
+}
+NO_DECISION: Final = "That decides nothing: say once, session, always or deny."
 
 
 class Speaker:
@@ -95,15 +104,31 @@ class Person:
     def __init__(self, out: Output, *, is_there: bool) -> None:
         self._out = out
         self._is_there = is_there
-        self.reads: Callable[[], str] = input  # the line that answers a question
+        self.is_deciding = False  # whether what is asked is an approval
+        # The line that answers a question, with its end; empty when nobody will type one.
+        self.reads: Callable[[], str] = sys.stdin.readline
 
     def approve(self, request: ApprovalRequest) -> str:
-        """Ask whether a command may run."""
+        """Ask whether a command may run, until the answer is one of the words for it."""
         if not self._is_there:
             return "deny"
         self._out.note(f"{request.description}\n  {request.command}")
-        answer = self._ask("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
-        return {"o": "once", "s": "session", "a": "always"}.get(answer[:1].lower(), "deny")
+        self.is_deciding = True
+        try:
+            return self._decision()
+        finally:
+            self.is_deciding = False
+
+    def _decision(self) -> str:
+        while True:
+            self._out.prompt("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
+            line = self.reads()
+            if not line:
+                return "deny"
+            choice = DECISIONS.get(line.strip().lower())
+            if choice is not None:
+                return choice
+            self._out.note(NO_DECISION)
 
     def secret(self, prompt: str, name: str) -> str:
         """A key or a password, typed unseen."""
@@ -124,14 +149,8 @@ class Person:
         self._out.note(question)
         for number, choice in enumerate(choices, 1):
             self._out.note(f"  {number}. {choice}")
-        answer = self._ask("> ")
+        self._out.prompt("> ")
+        answer = self.reads().strip()
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer
-
-    def _ask(self, prompt: str) -> str:
-        self._out.prompt(prompt)
-        try:
-            return self.reads().strip()
-        except EOFError:
-            return ""

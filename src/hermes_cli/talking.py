@@ -99,7 +99,7 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     }
 
     def patient() -> Patient:
-        return Patient([choice.provider() for choice in chain(settings, wish.model)])
+        return Patient([choice.provider(cwd) for choice in chain(settings, wish.model)])
 
     def child(parent_id: str) -> AIAgent:
         """The agent of a sub-agent's conversation; nobody can be asked in it."""

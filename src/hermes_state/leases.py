@@ -15,8 +15,9 @@ from hermes_state import processes
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
+    from hermes_core.clock import Clock
     from hermes_state.processes import ProcessIdentity
-    from hermes_state.transaction import Tx
+    from hermes_state.transaction import Reader, Tx
 
 LEASE_SECONDS: Final = 60.0
 
@@ -58,7 +59,7 @@ def acquire(tx: Tx, session_id: str, holder: str, seconds: float, us: ProcessIde
     token = 1
     if row is not None:
         token = row[0] + 1
-        if row[1] is not None and _is_held(tx, row, us):
+        if row[1] is not None and _is_held(tx, row, us, tx.clock):
             raise LeaseTakenError(
                 f"a turn of this conversation is already running ({row[2]}); "
                 "wait for it, or interrupt it there"
@@ -68,15 +69,15 @@ def acquire(tx: Tx, session_id: str, holder: str, seconds: float, us: ProcessIde
     return Lease(session_id, token, holder)
 
 
-def _is_held(tx: Tx, row: tuple[object, ...], us: ProcessIdentity) -> bool:
+def _is_held(reader: Reader, row: tuple[object, ...], us: ProcessIdentity, clock: Clock) -> bool:
     process_id, expires_at, expires_monotonic, host, boot_id = row[1], *row[3:]
     if host is None:
         return False  # the holder's process was swept
     if (host, boot_id) == (us.host, us.boot_id):
-        is_current = float(str(expires_monotonic)) > tx.clock.monotonic()
+        is_current = float(str(expires_monotonic)) > clock.monotonic()
     else:
-        is_current = float(str(expires_at)) > tx.clock.now()
-    return is_current and process_id not in processes.dead_processes(tx, us, tx.clock)
+        is_current = float(str(expires_at)) > clock.now()
+    return is_current and process_id not in processes.dead_processes(reader, us, clock)
 
 
 def release_process(tx: Tx, process_id: str) -> None:
@@ -110,6 +111,17 @@ class LeasePart(StorePart):
                 )
 
         self.engine.write(renew)
+
+    def is_turn_elsewhere(self, session_id: str) -> bool:
+        """Whether another process runs a turn of the conversation."""
+
+        def look(reader: Reader) -> bool:
+            row = reader.row(GET, (session_id,))
+            if row is None or row[1] in {None, self.identity.process_id}:
+                return False
+            return _is_held(reader, row, self.identity, self.clock)
+
+        return self.engine.read(look)
 
     def release_turn(self, lease: Lease) -> None:
         """The turn is over; harmless if it was taken over."""

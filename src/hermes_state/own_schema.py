@@ -227,6 +227,34 @@ OWN_TABLES: Final = (
         entry TEXT NOT NULL
     ) {clustered}
     """,
+    # Who was let in, who asks to be, and how often a wrong code was given.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_allowed (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        user_name TEXT NOT NULL,
+        allowed_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (platform, user_id)
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_pairing (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        user_name TEXT NOT NULL,
+        salt {blob} NOT NULL,
+        digest {blob} NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (platform, user_id)
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_guess (
+        guess_id {identity},
+        platform TEXT NOT NULL,
+        guessed_at DOUBLE PRECISION NOT NULL
+    )
+    """,
     # What purged sessions add to lifetime statistics: numbers, without a word of their text.
     """
     CREATE TABLE IF NOT EXISTS hermes_kept (

@@ -20,6 +20,7 @@ from hermes_state.inbox import InboxPart
 from hermes_state.leases import LeasePart
 from hermes_state.message_search import SearchPart
 from hermes_state.outbox import OutboxPart
+from hermes_state.pairings import PairingPart
 from hermes_state.portable.part import PortablePart
 from hermes_state.pruning import PrunePart
 from hermes_state.resolving import ResolvePart
@@ -60,6 +61,7 @@ class SessionDB(
     OutboxPart,
     BoundaryPart,
     RoutePart,
+    PairingPart,
     StatisticsPart,
 ):
     """Every conversation, in one file.

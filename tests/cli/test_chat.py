@@ -82,6 +82,25 @@ def test_piped_text_goes_with_the_question(serve: Any) -> None:
     assert rows()[0]["content"] == "what is this?\n\nsome text"
 
 
+def test_what_is_piped_is_one_question(serve: Any) -> None:
+    server = serve("[{say: Read.}]")
+    words = command("chat", "--model", model(server))
+    done = subprocess.run(
+        words, input=b"one\ntwo\nthree\n", check=True, capture_output=True, timeout=60
+    )
+    assert done.stdout == b"Read.\n"
+    assert done.stderr == b""
+    assert [row["content"] for row in rows()] == ["one\ntwo\nthree", "Read."]
+
+
+@pytest.mark.parametrize("more", [[], ["-"], ["--json"]])
+def test_nothing_to_ask_and_nobody_there_is_a_usage_error(serve: Any, more: list[str]) -> None:
+    words = command("chat", "--model", model(serve("[]")), *more)
+    done = subprocess.run(words, input=b" \n", check=False, capture_output=True, timeout=60)
+    assert done.returncode == 2
+    assert b'hermes chat -q "' in done.stderr
+
+
 def test_events_for_programs(hermes: Hermes, serve: Any) -> None:
     done = hermes("chat", "-q", "hi", "--json", "--model", model(serve("[{say: Hello there.}]")))
     found = [json.loads(line) for line in done.out.splitlines()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import stat
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pexpect
@@ -17,6 +18,7 @@ from hermes_cli.talking import Wish
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
+from support.plain_terminal import EDITOR, left, said, talk
 from support.scripted import model
 
 if TYPE_CHECKING:
@@ -24,29 +26,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEPS = "steps: [{say: First answer.}, {say: Second answer.}, {say: Third answer.}]"
-PROMPT = "> "
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
     with ScriptServer(Script.parse(STEPS)) as found:
         yield found
-
-
-def talk(server: ScriptServer, *more: str) -> pexpect.spawn[str]:
-    words = command("chat", "--model", model(server), *more)
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    child = pexpect.spawn(
-        words[0], words[1:], encoding="utf-8", timeout=90, dimensions=(40, 100), env=environment
-    )
-    child.expect("/help lists commands")
-    return child
-
-
-def said() -> list[tuple[str, str]]:
-    with SessionDB(is_recovering=False) as db:
-        row = db.list_sessions_rich(limit=1, order_by_last_active=True)[0]
-        return [(one["role"], one["content"]) for one in db.get_messages(row["id"])]
 
 
 def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
@@ -82,13 +67,6 @@ def slow() -> Iterator[ScriptServer]:
     steps = f"steps: [{{say: {SLOW}, pause: 0.2}}, {{say: Second answer.}}]"
     with ScriptServer(Script.parse(steps)) as found:
         yield found
-
-
-def left(child: pexpect.spawn[str]) -> None:
-    child.expect(r"\x1b\[\?2004h")  # the line editor is back
-    child.sendline("/quit")
-    child.expect(pexpect.EOF)
-    child.close()
 
 
 def test_what_is_typed_while_it_answers_is_said_after_it(slow: ScriptServer) -> None:
@@ -131,42 +109,11 @@ def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) ->
     assert len(texts) == 2
 
 
-def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
-    for name in ("old", "older"):
-        (tmp_path / name).mkdir()
-    calls = [f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/{name}}}}}"
-             for name in ("old", "older")]  # fmt: skip
-    steps = f"steps: [{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: Done.}}]"
-    with ScriptServer(Script.parse(steps)) as server:
-        child = talk(server)
-        child.sendline("clean up")
-        child.expect("May it")
-        child.sendline("o")
-        child.expect("May it")
-        child.sendline("/deny")
-        child.expect("Done.")
-        left(child)
-    assert not (tmp_path / "old").exists()
-    assert (tmp_path / "older").exists()
-
-
-def test_a_question_that_waits_is_given_up_with_the_turn(tmp_path: Path) -> None:
-    (tmp_path / "old").mkdir()
-    call = f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/old}}}}"
-    with ScriptServer(Script.parse(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]")) as server:
-        child = talk(server)
-        child.sendline("clean up")
-        child.expect("May it")
-        child.sendintr()
-        left(child)
-    assert (tmp_path / "old").exists()
-
-
 def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
     child = talk(server)
     child.sendline("/titel")
     child.expect("did you mean /title")
-    child.expect(r"\x1b\[\?2004h")  # the line editor is back
+    child.expect(EDITOR)
     child.sendeof()
     child.expect(pexpect.EOF)
     child.close()
@@ -185,6 +132,48 @@ def test_a_signal_at_the_prompt_ends_the_conversation_properly(
     with SessionDB(is_recovering=False) as db:
         row = db.list_sessions_rich(limit=1)[0]
         assert row["end_reason"] == "cli_close"
+
+
+def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
+    slow: ScriptServer,
+) -> None:
+    words = command("chat", "-q", "count", "--model", model(slow))
+    other = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert other.stdout is not None
+    assert other.stdout.read(3) == b"one"
+    with SessionDB(is_recovering=False) as db:
+        session_id = db.list_sessions_rich(limit=1)[0]["id"]
+    child = talk(slow, "-r", session_id)
+    child.sendline("and then?")
+    child.expect("already running")
+    child.expect("hermes -c")
+    child.expect(EDITOR)
+    child.expect("and then\\?")
+    child.sendintr()
+    left(child)
+    with SessionDB(is_recovering=False) as db:
+        row = db.get_session(session_id)
+        assert row is not None
+        assert row["ended_at"] is None, "its turn goes on"
+    other.communicate(timeout=60)
+    assert child.exitstatus == 0
+    assert [text for _, text in said()] == ["count", SLOW]
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_what_was_typed_is_its_owners_alone(
+    server: ScriptServer, hermes_home: Path, is_old: bool
+) -> None:
+    kept = hermes_home / "prompt_history"
+    if is_old:
+        kept.touch()
+        kept.chmod(0o644)
+    child = talk(server)
+    child.sendline("a secret")
+    child.expect("First answer.")
+    left(child)
+    assert "a secret" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 @pytest.fixture

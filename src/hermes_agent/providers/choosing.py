@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
 WINDOW: Final = 128_000
+HERE: Final = Path()
 WITH_COST: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
 
 
@@ -46,8 +47,8 @@ class Choice(NamedTuple):
     key: str = ""
     window: int = 0
 
-    def provider(self) -> Provider:
-        """The provider for it."""
+    def provider(self, folder: Path = HERE) -> Provider:
+        """The provider for it; *folder* is where the file of a script is looked for."""
         if self.api == "anthropic":
             from hermes_agent.providers.anthropic import (  # noqa: PLC0415 - one of several
                 BASE_URL,
@@ -61,7 +62,7 @@ class Choice(NamedTuple):
                 ScriptedProvider,
             )
 
-            return ScriptedProvider(Script.load(Path(self.model)), window=self.window or WINDOW)
+            return ScriptedProvider(Script.load(folder / self.model), window=self.window or WINDOW)
         if self.api == "local":
             from hermes_agent.providers import local  # noqa: PLC0415 - one of several
 

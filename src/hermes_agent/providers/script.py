@@ -53,8 +53,9 @@ class Step(NamedTuple):
     cost: float | None = None
 
     def words(self) -> list[str]:
-        """What is said, word by word, spaces and all."""
-        return [word + " " for word in self.say.split(" ")[:-1]] + self.say.split(" ")[-1:]
+        """What is said, word by word, spaces and all; nothing when nothing is."""
+        *words, last = self.say.split(" ")
+        return [*(word + " " for word in words), *([last] if last else [])]
 
     def tool_calls(self, number: int) -> tuple[ToolCall, ...]:
         """The calls it makes, with ids that no other step has."""
@@ -81,7 +82,10 @@ class Script:
     @classmethod
     def load(cls, path: Path) -> Script:
         """The script in a file."""
-        return cls.parse(read_text(path) or "", path)
+        text = read_text(path)
+        if text is None:
+            raise ConfigError(f"there is no script {path}; `script:FILE` names the file of one")
+        return cls.parse(text, path)
 
     @classmethod
     def parse(cls, text: str, path: Path = Path("script")) -> Script:
@@ -137,7 +141,7 @@ class ScriptedProvider:
             status = int(step.fail.get("status", 500))
             yield http_failure(status, str(step.fail.get("message", "")), self, None)
             return
-        if step.hang and cancel.wait(step.hang):
+        if cancel.wait(step.hang) if step.hang else cancel.is_requested:
             yield interrupted()
             return
         if step.think:

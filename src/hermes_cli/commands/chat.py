@@ -14,6 +14,7 @@ from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
 from hermes_cli.speaking import Person, Speaker, as_json
 from hermes_cli.talking import Wish
+from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -26,11 +27,16 @@ examples:
   hermes chat                            talk
   hermes chat -q "what is in this folder?"
   git diff | hermes chat -q "review this" -
+  hermes chat < question.txt             ask what is written there, print the answer, end
   hermes chat -c                         go on with the latest conversation of this folder
   hermes chat -r 20260105_1200 -q "and?"  go on with that one
   hermes chat --model smollm2            talk to the small built-in model
   hermes chat -q "hello" --json          events for programs
 """
+NOTHING_ASKED = (
+    "nothing is asked: there is no terminal here, and standard input is empty. "
+    '`hermes chat -q "…"` asks something.'
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -84,9 +90,11 @@ def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
 
 
 def _question(wishes: argparse.Namespace) -> str | None:
-    piped = ""
-    if wishes.context == "-" or (wishes.question and not sys.stdin.isatty()):
-        piped = sys.stdin.read().strip()
+    """What is asked, with what is piped; None where somebody sits and will say it."""
+    is_there = sys.stdin.isatty()
+    piped = "" if is_there and wishes.context != "-" else sys.stdin.read().strip()
     if wishes.question and piped:
         return f"{wishes.question}\n\n{piped}"
+    if not (wishes.question or piped or is_there):
+        raise UsageError(NOTHING_ASKED)
     return wishes.question or piped or None

@@ -14,13 +14,14 @@ from hermes_cli.commands import history
 from hermes_cli.commands.meanwhile import Meanwhile
 from hermes_cli.keyboard import Keyboard
 from hermes_cli.speaking import INTERRUPTED
+from hermes_core import paths
 from hermes_core.config_file import ConfigFile
-from hermes_core.errors import HermesError
+from hermes_core.errors import HermesError, LeaseTakenError
 from hermes_core.isolate import Step, run_all
-from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from hermes_cli.desk import Desk
     from hermes_cli.output import Output
@@ -45,7 +46,8 @@ class Talking:
         busy_input = ConfigFile.of_home().settings().get_str("agent.busy_input")
         self._meanwhile = Meanwhile(desk, out, busy_input)
         self._keyboard = Keyboard(self._meanwhile.take, ending.leave_soon)
-        self._meanwhile.answer = self._keyboard.answer
+        self._meanwhile.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
+        self._meanwhile.give_up = self._keyboard.give_up
         ending.on_stop = self._keyboard.give_up
         person.reads = self._keyboard.ask
 
@@ -70,8 +72,12 @@ class Talking:
 
     def _say(self, line: str) -> tuple[str, str]:
         """A turn; what is said next of what was typed meanwhile, and what goes back."""
-        with self._ending.turn(), self._keyboard:
-            code = self._speaker.say(line)
+        try:
+            with self._ending.turn(), self._keyboard:
+                code = self._speaker.say(line)
+        except LeaseTakenError as error:
+            self._out.error(f"{error}. `hermes -c` shows it.")
+            return "", "\n\n".join(filter(None, (line, self._meanwhile.take_back())))
         if code == INTERRUPTED:
             back = self._meanwhile.take_back()
             return self._meanwhile.next(), back
@@ -97,8 +103,15 @@ def _lines() -> Any:
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
     words = WordCompleter([f"/{one.name}" for one in slash.COMMANDS], sentence=True)
-    kept = FileHistory(str(hermes_home() / "prompt_history"))
+    kept = FileHistory(str(prompts_path()))
     return PromptSession(PROMPT, completer=words, history=kept, complete_while_typing=False)
+
+
+def prompts_path() -> Path:
+    """The file of what was sent before; it is there, and its owner's alone."""
+    path = paths.private_folder(paths.hermes_home()) / "prompt_history"
+    path.touch(mode=paths.FILE_MODE)
+    return paths.private_file(path)
 
 
 def _next(lines: Any, ending: Ending, typed: str) -> str | None:
@@ -111,6 +124,7 @@ def _next(lines: Any, ending: Ending, typed: str) -> str | None:
         except KeyboardInterrupt:
             if ending.is_second_interrupt():
                 return None
+            typed = ""  # Ctrl-C has cleared the line
 
 
 def tell_news(out: Output) -> None:

@@ -28,6 +28,7 @@ class Meanwhile:
         self._later: deque[str] = deque()
         self._lock = threading.Lock()
         self.answer: Callable[[str], bool] = lambda _text: False  # whoever waits for one
+        self.give_up: Callable[[], object] = lambda: None  # so that nobody waits any more
 
     def take(self, line: str) -> None:
         """A line was typed."""
@@ -56,6 +57,7 @@ class Meanwhile:
             self._out.note("Nothing is being asked.")
         if outcome.stop or outcome.leave:
             self._desk.agent.interrupt()
+            self.give_up()
         if outcome.steer:
             self._desk.agent.steer(outcome.steer)
         if outcome.queue or outcome.leave:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     if wishes.stop:
         return _stop(out)
     if whereabouts.found() is None:
+        _require_port(wishes.port)
         if not wishes.until_idle:
             out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
         else:
@@ -58,6 +60,22 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     if wishes.until_idle:
         return 0  # two terminals had the same idea; one is enough
     raise UsageError("one runs already; `hermes serve --status` tells about it")
+
+
+def _require_port(port: int) -> None:
+    """The port can be listened on, or there is an error that says why not."""
+    if port == 0:
+        return
+    from tui_gateway.sockets import HOST  # noqa: PLC0415 - only for those who choose
+
+    try:
+        socket.create_server((HOST, port)).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or "ports are numbers from 0 to 65535"
+        raise UsageError(
+            f"port {port} cannot be used: {reason}. Choose another, or leave --port out for a "
+            "free one."
+        ) from error
 
 
 def _status(wishes: argparse.Namespace, out: Output) -> int:

@@ -11,7 +11,6 @@ from hermes_cli import __version__, preferences
 from hermes_cli.commands import conversing, model_offer
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_core.paths import hermes_home
 from tui_gateway import daemon, link
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _app(conversation: Conversation) -> HermesApp:
         ScreenDriver,
         theme=settings.get_str("tui.theme"),
         busy_input=settings.get_str("agent.busy_input"),
-        recall=Recall(hermes_home() / "prompt_history"),
+        recall=Recall(conversing.prompts_path()),
     )
 
 

@@ -1,0 +1,61 @@
+"""Scripted models: what they stream, and where their files are looked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.cancel import Cancel
+from hermes_agent.events import Reply, TextDelta
+from hermes_agent.messages import Request
+from hermes_agent.providers.script import Script, ScriptedProvider
+from hermes_cli import talking
+from hermes_cli.talking import Wish
+from hermes_core.errors import ConfigError
+from hermes_state import SessionDB
+from support.talks import Person
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+@pytest.mark.parametrize(
+    ("step", "shown"),
+    [
+        ("{calls: [{name: terminal}]}", []),
+        ("{say: a b}", ["a ", "b"]),
+        ("{say: 'a  b '}", ["a ", " ", "b "]),
+    ],
+)
+def test_no_piece_of_an_answer_is_empty(step: str, shown: list[str]) -> None:
+    provider = ScriptedProvider(Script.parse(f"steps: [{step}]"))
+    *events, last = provider.stream(Request([], []), Cancel())
+    assert [event.text for event in events if isinstance(event, TextDelta)] == shown
+    assert isinstance(last, Reply)
+
+
+def test_a_script_is_looked_for_in_the_folder_of_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.yaml").write_text("steps: [{say: As planned.}]")
+    monkeypatch.chdir("/")  # as the daemon
+    with SessionDB() as db:
+        talk = talking.begin(db, Person(), Wish(model="script:plan.yaml", cwd=tmp_path))
+        list(talk.agent.turn("go"))
+        said = [row["content"] for row in db.get_messages(talk.agent.session_id)]
+        talk.close()
+    assert said == ["go", "As planned."]
+
+
+def test_a_script_that_is_missing_is_named(
+    hermes: Hermes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="gone"):
+        Script.load(tmp_path / "gone.yaml")
+    monkeypatch.chdir(tmp_path)
+    done = hermes("chat", "-q", "hi", "--model", "script:gone.yaml")
+    assert done.code == 2
+    assert f"there is no script {tmp_path / 'gone.yaml'}" in done.err

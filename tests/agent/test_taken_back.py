@@ -1,0 +1,106 @@
+"""What was taken back or summed up is stored, and does not come back when a session ends."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.tools.base import Tool, answer
+from hermes_cli.desk import Desk
+from hermes_cli.talking import Wish
+from hermes_state import SessionDB
+from support.scripted import model, serving
+from support.talks import Person
+from tui_gateway.finalizing import finalize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from agent.conftest import Scene
+
+STEPS = "[{say: A1}, {say: A2}, {say: A3}, {say: A4}]"
+HELLO = "steps: [{say: Hello.}, {say: Again.}]"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with serving() as start, SessionDB() as db:
+        made = Desk(db, Person(), Wish(model=model(start(STEPS)), cwd=tmp_path))
+        yield made
+        made.leave("cli_close")
+
+
+def texts(desk: Desk) -> list[str]:
+    return [row["content"] for row in desk.db.get_messages(desk.session_id)]
+
+
+def closed(desk: Desk) -> None:
+    """End the session as the daemon does."""
+    session: dict[str, Any] = {
+        "agent": desk.agent,
+        "history": desk.db.get_messages(desk.session_id),
+        "history_lock": threading.Lock(),
+        "session_key": desk.session_id,
+    }
+    assert finalize(session, "tui_close", lambda: desk.db) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (Desk.undo, ["one", "A1"]),
+        (Desk.take_back_last, ["one", "A1"]),
+        (lambda desk: (desk.undo(), desk.redo()), ["one", "A1", "two", "A2"]),
+        (lambda desk: (desk.undo(), list(desk.say("two"))), ["one", "A1", "two", "A3"]),
+        (lambda desk: desk.branch("", desk.prompts()[-1].message_id), ["one", "A1"]),
+    ],
+)
+def test_a_session_ends_as_it_was_shown(
+    desk: Desk, change: Callable[[Desk], object], kept: list[str]
+) -> None:
+    for text in ("one", "two"):
+        list(desk.say(text))
+    change(desk)
+    closed(desk)
+    assert texts(desk) == kept
+
+
+def test_a_snapshot_from_before_an_undo_brings_nothing_back(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    list(agent.turn("one"))
+    list(agent.turn("two"))
+    snapshot = list(agent._session_messages or [])
+    scene.db.undo(agent.session_id)
+    agent._persist_session(snapshot)
+    assert scene.said(agent) == [("user", "one"), ("assistant", "Hello.")]
+
+
+def test_what_is_said_twice_is_stored_twice(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    twice = [{"role": "user", "content": "again"}, {"role": "user", "content": "again"}]
+    agent._persist_session(twice[:1])
+    agent._persist_session(twice)
+    agent._persist_session(twice)
+    assert scene.said(agent) == [("user", "again")] * 2
+
+
+def test_rows_as_a_front_end_shows_them_are_known(scene: Scene) -> None:
+    """They do not say which call a result belongs to."""
+    tool = Tool("look", "Look.", {"type": "object", "properties": {}}, lambda *_: answer(output=""))
+    agent = scene.agent("steps: [{calls: [{name: look}, {name: look}]}, {say: Done.}]", tool)
+    list(agent.turn("go"))
+    before = scene.rows(agent)
+    shown = [{name: row[name] for name in ("id", "role", "content")} for row in before]
+    agent._persist_session(shown)
+    assert scene.rows(agent) == before
+
+
+def test_a_row_of_that_number_with_other_words_is_another_message(scene: Scene) -> None:
+    agent = scene.agent(HELLO)
+    list(agent.turn("one"))
+    row_id = scene.rows(agent)[0]["id"]
+    agent._persist_session([{"id": row_id, "role": "user", "content": "something else"}])
+    assert scene.said(agent)[-1] == ("user", "something else")

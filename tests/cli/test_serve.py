@@ -1,0 +1,28 @@
+"""`hermes serve` on a port of one's choice."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.command_line import Hermes
+
+
+def test_a_port_that_is_taken_is_a_usage_error(hermes: Hermes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = hermes("serve", "--port", str(port))
+    assert done.code == 2
+    assert f"port {port} cannot be used" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_that_cannot_be_is_a_usage_error(hermes: Hermes, port: str) -> None:
+    done = hermes("serve", "--port", port)
+    assert done.code == 2
+    assert "0 to 65535" in done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,122 @@
+"""Letting people in: codes that are kept as hashes, live an hour and are taken once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.clock import ManualClock
+from hermes_state import SessionDB
+from hermes_state.driver import sqlite3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def db(tmp_path: Path, clock: ManualClock) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path / "state.db", clock=clock) as store:
+        yield store
+
+
+def asked(db: SessionDB, user: str = "u1") -> str:
+    code = db.ask_to_pair("telegram", user, "Somebody")
+    assert code is not None
+    return code
+
+
+def test_who_has_a_code_is_let_in_once(db: SessionDB) -> None:
+    code = asked(db)
+    assert len(code) == 8
+    assert not db.is_user_allowed("telegram", "u1")
+    approved = db.approve_pairing("telegram", f" {code.lower()} ")
+    assert approved == ("telegram", "u1", "Somebody")
+    assert db.is_user_allowed("telegram", "u1")
+    assert not db.is_user_allowed("discord", "u1")
+    assert db.approve_pairing("telegram", code) is None
+    assert [one["user_id"] for one in db.allowed_users()] == ["u1"]
+    assert db.revoke_user("telegram", "u1")
+    assert not db.revoke_user("telegram", "u1")
+
+
+def test_a_code_is_nowhere_in_the_file(db: SessionDB, tmp_path: Path) -> None:
+    code = asked(db)
+    assert [one["user_name"] for one in db.asking_users()] == ["Somebody"]
+    db.close()
+    for path in tmp_path.iterdir():
+        if path.is_file():
+            assert code.encode() not in path.read_bytes()
+
+
+def test_a_code_lives_an_hour(db: SessionDB, clock: ManualClock) -> None:
+    code = asked(db)
+    clock.advance(3601)
+    assert db.approve_pairing("telegram", code) is None
+    assert db.asking_users() == []
+
+
+def test_nobody_gets_many_codes_and_no_platform_many_people(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    first = asked(db)
+    assert db.ask_to_pair("telegram", "u1") is None
+    clock.advance(601)
+    second = asked(db)  # takes the place of the first
+    assert db.approve_pairing("telegram", first) is None
+    for user in ("u2", "u3"):
+        asked(db, user)
+    assert db.ask_to_pair("telegram", "u4") is None
+    assert db.ask_to_pair("discord", "u4") is not None
+    assert db.approve_pairing("telegram", second) is not None
+
+
+def test_guessing_locks_a_platform_for_a_while(db: SessionDB, clock: ManualClock) -> None:
+    code = asked(db)
+    for number in range(5):
+        assert db.approve_pairing("telegram", f"WRONG{number}") is None
+    assert db.is_pairing_locked("telegram")
+    assert db.approve_pairing("telegram", code) is None
+    clock.advance(3500)
+    assert db.is_pairing_locked("telegram")
+    clock.advance(101)
+    assert not db.is_pairing_locked("telegram")
+    assert not db.is_pairing_locked("discord")
+
+
+def test_two_processes_that_approve_at_once_let_in_one(db: SessionDB, tmp_path: Path) -> None:
+    code = asked(db)
+    found: list[object] = []
+    stores = [SessionDB(tmp_path / "state.db", clock=db.clock) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda one=one: found.append(one.approve_pairing("telegram", code)))
+        for one in stores
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in stores:
+        store.close()
+    assert len([one for one in found if one]) == 1
+
+
+def test_an_older_file_gets_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    SessionDB(path).close()
+    connection = sqlite3.connect(path)
+    for name in ("hermes_allowed", "hermes_pairing", "hermes_guess", "hermes_route"):
+        connection.execute(f"DROP TABLE {name}")
+    connection.commit()
+    connection.close()
+    with SessionDB(path) as db:
+        db.allow_user("telegram", "u1")
+        assert db.is_user_allowed("telegram", "u1")
+        assert db.routes() == []
