@@ -6,10 +6,7 @@ process it comes from. Wrong guesses lock a platform for a while.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
-import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.part import StorePart
@@ -65,6 +62,8 @@ class PairingPart(StorePart):
 
     def ask_to_pair(self, platform: str, user_id: str, user_name: str = "") -> str | None:
         """A code for somebody who asks; None when one was given lately, or too many wait."""
+        import secrets  # noqa: PLC0415 - slow to load, and strangers are rare
+
         code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
         salt = os.urandom(16)
 
@@ -83,6 +82,8 @@ class PairingPart(StorePart):
 
     def approve_pairing(self, platform: str, code: str) -> Approved | None:
         """Let in whoever has a code; None when nobody has, or too many were guessed."""
+        import hmac  # noqa: PLC0415 - as above
+
         wanted = code.strip().upper()
 
         def approve(tx: Tx) -> Approved | None:
@@ -131,4 +132,6 @@ class PairingPart(StorePart):
 
 
 def _digest(salt: bytes, code: str) -> bytes:
+    import hashlib  # noqa: PLC0415 - as above
+
     return hashlib.blake2b(code.encode(), key=bytes(salt), digest_size=32).digest()

@@ -6,6 +6,7 @@ nobody has needed it for a while.
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import selectors
@@ -59,9 +60,12 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
             place = Whereabouts(sockets.url, token, os.getpid(), __version__)
             sockets.start()
             whereabouts.publish(place)
-            _watch(hub, sockets, wake, stays=stays)
-            hub.close_all("tui_shutdown")
-            sockets.stop()
+            atexit.register(hub.close_all, "tui_shutdown")  # a second net
+            try:
+                _watch(hub, sockets, wake, stays=stays)
+            finally:
+                hub.close_all("tui_shutdown")
+                sockets.stop()
         return place
 
 

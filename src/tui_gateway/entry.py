@@ -6,6 +6,8 @@ end in the same way: every conversation is finalised, then the process leaves.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import selectors
 import signal
@@ -38,9 +40,13 @@ def main() -> int:
         dispatcher = Dispatcher(hub, lambda data: _write_all(frames_out, data))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client's Ctrl-C is its own affair
         wake = wake_on_signals(hub, signal.SIGTERM, signal.SIGHUP)
-        dispatcher.greet()
-        _serve(dispatcher, wake)
-        hub.close_all("tui_shutdown")
+        close = functools.partial(hub.close_all, "tui_shutdown")
+        atexit.register(close)  # a second net; what is closed is not closed again
+        try:
+            dispatcher.greet()
+            _serve(dispatcher, wake)
+        finally:
+            close()
     return 0
 
 

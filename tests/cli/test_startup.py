@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,14 +16,19 @@ ROUNDS = 12
 HERMES = [sys.executable, "-I", "-c", "from hermes_cli.main import entry; entry()"]
 
 
-def quickest_seconds(commands: list[list[str]]) -> list[float]:
-    """The quickest of several runs of each command, taken in turns."""
+def least_cpu_seconds(commands: list[list[str]]) -> list[float]:
+    """The least work of several runs of each command, taken in turns.
+
+    Work and not time, because other tests run beside this one.
+    """
     best = [float("inf")] * len(commands)
     for _ in range(ROUNDS):
         for index, command in enumerate(commands):
-            began = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            best[index] = min(best[index], time.perf_counter() - began)
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.returncode == 0
+            best[index] = min(best[index], used.ru_utime + used.ru_stime)
     return best
 
 
@@ -34,5 +39,5 @@ def test_start_up_against_the_bare_interpreter(
     history: Path, arguments: list[str], limit: float
 ) -> None:
     assert history.exists()
-    bare, ours = quickest_seconds([[sys.executable, "-c", "pass"], [*HERMES, *arguments]])
+    bare, ours = least_cpu_seconds([[sys.executable, "-c", "pass"], [*HERMES, *arguments]])
     assert ours / bare <= limit

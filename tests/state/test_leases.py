@@ -96,6 +96,23 @@ def test_a_process_on_another_machine_lives_while_it_says_so(
     open_store().acquire_turn(session)
 
 
+def test_only_a_turn_of_another_process_that_lives_runs_elsewhere(
+    open_store, session: str, clock: ManualClock
+) -> None:
+    ours, other = open_store(), open_store()
+    pretend_to_be(other, host="elsewhere", boot_id="its own")
+    assert not ours.is_turn_elsewhere(session)
+    ours.release_turn(ours.acquire_turn(session))
+    lease = other.acquire_turn(session, seconds=60)
+    assert ours.is_turn_elsewhere(session)
+    assert not other.is_turn_elsewhere(session), "it is its own"
+    other.release_turn(lease)
+    assert not ours.is_turn_elsewhere(session)
+    other.acquire_turn(session, seconds=60)
+    clock.advance(61)
+    assert not ours.is_turn_elsewhere(session), "it has run out"
+
+
 def test_we_recognise_ourselves() -> None:
     one, two = ProcessIdentity.of_this_process(), ProcessIdentity.of_this_process()
     assert one.shares_machine(two)
