@@ -96,7 +96,7 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         prompt.fill("clear the build folder")
         await pilot.press("enter")
         await _until(pilot, lambda: isinstance(app.screen, Approval))
-        await pilot.pause(0.3)
+        await pilot.pause(1.5)  # so long no key answers
         app.query_one("#status", Status).stop()  # its clock shows another time each time
         await pilot.pause()
         _save(app, folder / "tui-approval.svg")

@@ -12,16 +12,18 @@ from textual.binding import Binding
 from textual.message import Message
 
 from hermes_agent.local import built_in
+from hermes_core.errors import UsageError
 from hermes_tui.asking import Keys
 from hermes_tui.commands import Commands
+from hermes_tui.editing import edited
+from hermes_tui.hearing import GATHER_SECONDS, GATHERED, Hearing
 from hermes_tui.hints import Hints
-from hermes_tui.messages import Notice, Said
-from hermes_tui.past import entries
+from hermes_tui.messages import Notice
 from hermes_tui.prompt import Prompt
+from hermes_tui.saying import UNREACHABLE, Saying
 from hermes_tui.showing import Showing
 from hermes_tui.status import Status
 from hermes_tui.transcript import Transcript
-from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -35,15 +37,11 @@ if TYPE_CHECKING:
 TWICE_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"
 THEMES: Final = {"dark": DARK, "light": LIGHT}
+BELOW: Final = frozenset({"edit", "pick", "rewind", "family", "look"})  # not for a question's keys
 
 
 class Happened(Message):
-    """An event of the conversation, from whatever thread."""
-
-    def __init__(self, kind: str, payload: dict[str, Any]) -> None:
-        super().__init__()
-        self.kind = kind
-        self.payload = payload
+    """There may be something to show."""
 
 
 class HermesApp(App[None]):
@@ -80,8 +78,10 @@ class HermesApp(App[None]):
         self.is_hung_up = False  # by a signal: nobody said that it is over
         self._busy_input = busy_input
         self._recall = recall
+        self._heard = Hearing()
+        self.saying = Saying(self)
         self._commands = Commands(self)
-        self._showing = Showing(self)
+        self.showing = Showing(self)
         self._is_busy = False
         self._stopped_at = 0.0
         self._finished = ""  # the input when Tab last made it longer
@@ -111,19 +111,7 @@ class HermesApp(App[None]):
 
     async def show_all(self) -> None:
         """The conversation as it stands, with a turn that is under way."""
-        conversation = self.conversation
-        await self.transcript.load(list(entries(conversation.messages)))
-        self.status.tell(conversation.info)
-        running = conversation.inflight
-        if running is None:
-            return
-        self.work_begins()
-        if running["text"]:
-            await self.transcript.stream(running["text"])
-        for tool in running["tools"]:
-            await self.transcript.start_tool(tool["tool_id"], tool["context"])
-        for question in running["questions"]:
-            await self._showing.show(question["type"], question["payload"])
+        await self.showing.show_all()
 
     def _end(self, number: int) -> None:
         """A signal asks for the end."""
@@ -169,12 +157,22 @@ class HermesApp(App[None]):
 
     def _hear(self, kind: str, payload: dict[str, Any]) -> None:
         """Called in the thread in which it happens."""
-        if self.is_running:
-            self.post_message(Happened(kind, payload))
+        if self.is_running and self._heard.put(kind, payload):
+            self.post_message(Happened())
 
-    async def on_happened(self, event: Happened) -> None:
-        """Show it."""
-        await self._showing.show(event.kind, event.payload)
+    async def on_happened(self) -> None:
+        """Show one thing; keys that were pressed meanwhile come before the next."""
+        found = self._heard.take()
+        if found is None or not self.screen_stack:
+            return  # nothing, or nowhere any more
+        await self.showing.show(*found)
+        if found[0] in GATHERED and self._heard.is_empty:
+            self.set_timer(GATHER_SECONDS, self._look_again)
+        else:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self.post_message(Happened())
 
     async def note(self, text: str, *, is_error: bool = False) -> None:
         """A line beside the conversation."""
@@ -185,40 +183,16 @@ class HermesApp(App[None]):
     async def on_prompt_sent(self, event: Prompt.Sent) -> None:
         """A command, a question, or something to say to a turn that runs."""
         self._below.query_one(Hints).show_words([])
-        if event.text.startswith("/"):
+        if self._commands.is_leaving(event.text):
+            self.action_leave()
+        elif not await self.showing.make_sure():
+            self.prompt.put_before(event.text)
+        elif event.text.startswith("/"):
             await self._commands.run(event.text)
         elif self._is_busy:
-            await self._say_meanwhile(event.text)
+            await self.saying.say_meanwhile(event.text, self._busy_input)
         else:
-            await self.say(event.text)
-
-    async def say(self, text: str) -> None:
-        """Say something to the agent."""
-        await self.transcript.add(Said(text))
-        await self.transcript.fold()
-        self.transcript.anchor()
-        self.work_begins()
-        self.ask_later("prompt.submit", text=text)
-
-    async def _say_meanwhile(self, text: str) -> None:
-        """To the turn that runs, behind it, or in its place."""
-        await self.transcript.add(Said(text, is_waiting=True))
-        self.ask_later(f"session.{self._busy_input}", text=text)
-
-    def ask_later(self, method: str, **params: Any) -> None:
-        """Ask something whose answer is seen by what happens."""
-
-        def ask() -> None:
-            try:
-                self.conversation.call(method, **params)
-            except RpcError as error:
-                self.call_from_thread(self.run_worker, self._failed(str(error)))
-
-        self.run_worker(ask, thread=True)
-
-    async def _failed(self, text: str) -> None:
-        self.work_ends()
-        await self.note(text, is_error=True)
+            await self.saying.say(event.text)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Show which commands begin like this."""
@@ -231,7 +205,12 @@ class HermesApp(App[None]):
     async def on_prompt_tabbed(self, event: Prompt.Tabbed) -> None:
         """Finish a path."""
         wish = {"word": event.word, "cwd": str(self.conversation.info["cwd"])}
-        found = (await asyncio.to_thread(self.conversation.call, "complete.path", **wish))["items"]
+        try:
+            answer = await asyncio.to_thread(self.conversation.call, "complete.path", **wish)
+        except UNREACHABLE as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        found = answer["items"]
         self.prompt.finish_word(event.word, found)
         self._finished = self.prompt.text
         self._below.query_one(Hints).show_words(found if len(found) > 1 else [])
@@ -242,6 +221,12 @@ class HermesApp(App[None]):
 
     # Keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What belongs to the conversation waits while something stands before it."""
+        if action in BELOW and len(self.screen_stack) > 1:
+            return False
+        return super().check_action(action, parameters)
+
     def action_interrupt(self) -> None:
         """Stop the turn; when none runs clear the input; twice in a moment leave."""
         now = time.monotonic()
@@ -250,7 +235,7 @@ class HermesApp(App[None]):
         if is_second and not prompt.text:
             self.action_leave()
         elif self._is_busy:
-            self.ask_later("session.interrupt")
+            self.saying.stop()
         elif prompt.text:
             prompt.fill("")
         else:
@@ -264,7 +249,7 @@ class HermesApp(App[None]):
         """Between dark and light, also next time."""
         name = "light" if self.theme == DARK else "dark"
         self.theme = THEMES[name]
-        self.ask_later("config.set", key="tui.theme", value=name)
+        self.saying.ask_later("config.set", key="tui.theme", value=name)
 
     def action_keys(self) -> None:
         """Say what the keys do, or go back from there."""
@@ -285,11 +270,11 @@ class HermesApp(App[None]):
     def action_edit(self) -> None:
         """Write in another editor."""
         try:
-            self.prompt.edit_elsewhere()
+            self.prompt.fill(edited(self, self.prompt.whole_text))
         except SuspendNotSupported:
             self.notify("This terminal cannot be left for an editor.", severity="error")
-        except OSError as error:
-            self.notify(f"$EDITOR: {error}", severity="error")
+        except (UsageError, OSError) as error:
+            self.notify(str(error), severity="error", markup=False)
 
     async def action_pick(self) -> None:
         """Choose another conversation."""

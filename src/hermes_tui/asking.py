@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.binding import Binding
@@ -31,6 +32,13 @@ PgUp, PgDn   look back in the conversation
 Ctrl+C       stop the turn, or clear the input; twice: leave
 Ctrl+D       leave; a turn that runs goes on in the background
 F1           these keys; /help lists the commands"""
+SCROLLING: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+LOOK_SECONDS: Final = 1.0  # a question is seen before it is answered
+PAUSE_SECONDS: Final = 0.5  # whoever types without one writes something else
+MOVING: Final = frozenset({"left", "right", "tab", "shift+tab"})
+ANSWERING: Final = frozenset({"o", "s", "d", "enter"})
+TOO_EARLY: Final = "… a moment: what is typed now is no answer"
+READY: Final = "o, s or d; arrows and Enter; Esc: deny"
 
 
 class Question(ModalScreen[str]):
@@ -41,18 +49,30 @@ class Question(ModalScreen[str]):
         self._payload = payload
         self.request_id = str(payload["request_id"])
 
+    def answer(self, text: str) -> None:
+        """Answer; not twice, when keys came faster than the screen went."""
+        if self.is_current:
+            self.dismiss(text)
+
 
 class Approval(Question):
-    """May a command run? Esc means no."""
+    """May a command run? Esc means no.
+
+    It comes while somebody types: until it was there for a moment, and nothing was typed for
+    a while, keys answer nothing.
+    """
 
     BINDINGS: ClassVar = [
         Binding("o", "answer('once')"),
         Binding("s", "answer('session')"),
-        Binding("a", "answer('always')"),
         Binding("d,escape", "answer('deny')"),
         Binding("left", "app.focus_previous"),
         Binding("right", "app.focus_next"),
     ]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__(payload)
+        self._since = self._typed = time.monotonic()
 
     def compose(self) -> ComposeResult:
         """The command, why it is asked for, and the answers."""
@@ -64,12 +84,34 @@ class Approval(Question):
                 yield Button("[u]o[/u]nce", id="once", variant="success", compact=True)
                 yield Button("this [u]s[/u]ession", id="session", compact=True)
                 if self._payload.get("allow_permanent"):
-                    yield Button("[u]a[/u]lways", id="always", compact=True)
+                    yield Button("always", id="always", compact=True)
                 yield Button("[u]d[/u]eny", id="deny", variant="error", compact=True)
+            yield Static(TOO_EARLY, classes="keys")
 
     def on_mount(self) -> None:
         """Enter alone allows nothing."""
         self.query_one("#deny").focus()
+        self.set_interval(0.1, self._draw)
+
+    def on_screen_resume(self) -> None:
+        """Somebody sees it, or sees it again."""
+        self._since = time.monotonic()
+
+    def on_key(self, event: events.Key) -> None:
+        """What was meant for the input is no answer."""
+        if event.key == "escape":
+            return
+        if self._is_early(event.time) or event.key not in ANSWERING | MOVING:
+            self._typed = event.time
+            self._draw()
+            event.stop()
+
+    def _is_early(self, now: float) -> bool:
+        return now - self._since < LOOK_SECONDS or now - self._typed < PAUSE_SECONDS
+
+    def _draw(self) -> None:
+        is_early = self._is_early(time.monotonic())
+        self.query_one(".keys", Static).update(TOO_EARLY if is_early else READY)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """An answer by mouse or Enter."""
@@ -77,8 +119,7 @@ class Approval(Question):
 
     def action_answer(self, choice: str) -> None:
         """Answer."""
-        if choice != "always" or self._payload.get("allow_permanent"):
-            self.dismiss(choice)
+        self.answer(choice)
 
 
 class Clarify(Question):
@@ -105,16 +146,16 @@ class Clarify(Question):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """One of the choices."""
-        self.dismiss(self._choices[event.option_index])
+        self.answer(self._choices[event.option_index])
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Words of one's own."""
         if event.value.strip():
-            self.dismiss(event.value.strip())
+            self.answer(event.value.strip())
 
     def action_skip(self) -> None:
         """No answer."""
-        self.dismiss("")
+        self.answer("")
 
 
 class Secret(Question):
@@ -130,15 +171,15 @@ class Secret(Question):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """There it is."""
-        self.dismiss(event.value.strip())
+        self.answer(event.value.strip())
 
     def action_skip(self) -> None:
         """None."""
-        self.dismiss("")
+        self.answer("")
 
 
 class Keys(ModalScreen[None]):
-    """What the keys do; any key goes back."""
+    """What the keys do; any key goes back, but those that scroll."""
 
     def compose(self) -> ComposeResult:
         """The list."""
@@ -148,6 +189,8 @@ class Keys(ModalScreen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Go back."""
+        if event.key in SCROLLING:
+            return
         event.stop()
         self.dismiss(None)
 

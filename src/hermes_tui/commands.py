@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_tui.picking import Picker
 from hermes_tui.rewinding import Family, Rewind
-from tui_gateway.frames import RpcError
+from hermes_tui.saying import UNREACHABLE
 
 if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
@@ -19,7 +19,7 @@ OWN: Final = (
     {"name": "/tree", "hint": "", "help": "this conversation and its branches (F4)"},
     {"name": "/image", "hint": "FILE", "help": "let a picture go along with what you say next"},
 )
-LEAVING: Final = frozenset({"quit", "exit", "q"})
+LEAVING: Final = frozenset({"/quit", "/exit", "/q"})
 
 
 class Commands:
@@ -32,13 +32,15 @@ class Commands:
         """All of them."""
         return [*self._app.conversation.commands, *OWN]
 
+    def is_leaving(self, line: str) -> bool:
+        """Whether a line says that it is over."""
+        return line.lower().partition(" ")[0] in LEAVING
+
     async def run(self, line: str) -> None:
         """Carry out a line."""
         name, _, words = line[1:].partition(" ")
         name, words = name.lower(), words.strip()
-        if name in LEAVING:
-            self._app.action_leave()
-        elif name in {"resume", "sessions"} and not words:
+        if name in {"resume", "sessions"} and not words:
             await self.pick()
         elif name == "rewind":
             await self.rewind()
@@ -72,25 +74,21 @@ class Commands:
         """Show what a command said and changed, and do what it asks for."""
         app = self._app
         if found["changed"]:
-            await self._reload()
+            await self._app.showing.reload()
         if found["output"]:
             await app.note(found["output"])
         if found["type"] == "prefill":
             app.prompt.fill(found["message"])
         elif found["type"] == "send":
-            await app.say(found["message"])
+            await app.saying.say(found["message"])
         elif found["type"] == "leave":
             app.action_leave()
-
-    async def _reload(self) -> None:
-        await asyncio.to_thread(self._app.conversation.reload)
-        await self._app.show_all()
 
     async def ask(self, method: str, **params: Any) -> Any:
         """The answer; None when there is none, and why is told."""
         try:
             return await asyncio.to_thread(self._app.conversation.call, method, **params)
-        except RpcError as error:
+        except UNREACHABLE as error:
             await self._app.note(str(error), is_error=True)
             return None
 
@@ -133,7 +131,8 @@ class Commands:
         found = await self.ask(method, message_id=step.message_id)
         if found is None or prompts is None:
             return
-        await self._reload()
+        if not await self._app.showing.reload():
+            return
         said = {one["message_id"]: one["text"] for one in prompts["prompts"]}
         self._app.prompt.fill(said.get(step.message_id, ""))
         text = "Taken back; /redo brings it back." if step.action == "back" else "In a branch now."

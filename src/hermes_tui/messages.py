@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -53,15 +54,24 @@ class Answer(Markdown):
 
     async def more(self, text: str) -> None:
         """A piece of it."""
+        if not text:
+            return
         if self._stream is None:
             self._stream = Markdown.get_stream(self)
         await self._stream.write(clean(text))
 
     async def finish(self) -> None:
         """There is no more."""
-        if self._stream is not None:
-            await self._stream.stop()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        try:
+            await stream.stop()
+        except asyncio.CancelledError:
+            # Of the stream, which had not begun, or of us?
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
 
 
 class Thought(Static, can_focus=True):

@@ -13,8 +13,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from hermes_cli import moments
-from hermes_cli.display import clean, fit, one_line, pad
-from tui_gateway.frames import RpcError
+from hermes_cli.display import fit, one_line, pad
+from hermes_tui.saying import UNREACHABLE
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 LISTED: Final = 100
 TYPING_PAUSE_SECONDS: Final = 0.15
+TWICE_SECONDS: Final = 3.0
 NAME_COLUMNS: Final = 52
-KEYS: Final = "Enter: go on with it · F2: this folder or all · Delete: into the trash · Esc: back"
+KEYS: Final = "Enter: go on with it · F2: this folder or all · Delete twice: trash · Esc: back"
 
 
 class Picker(ModalScreen[str]):
@@ -37,6 +38,8 @@ class Picker(ModalScreen[str]):
         Binding("delete", "trash", priority=True),
         Binding("up", "move(-1)", priority=True),
         Binding("down", "move(1)", priority=True),
+        Binding("pageup", "page('up')", priority=True),
+        Binding("pagedown", "page('down')", priority=True),
         Binding("enter", "choose", priority=True),
     ]
 
@@ -47,6 +50,8 @@ class Picker(ModalScreen[str]):
         self._is_here = False
         self._pause: Timer | None = None
         self._rows: list[dict[str, Any]] = []
+        self._unwanted = ""  # what Delete was pressed for once, and when
+        self._unwanted_at = 0.0
 
     def compose(self) -> ComposeResult:
         """What to look for, what there is, which keys help."""
@@ -78,6 +83,10 @@ class Picker(ModalScreen[str]):
         if found.option_count:
             found.highlighted = ((found.highlighted or 0) + steps) % found.option_count
 
+    async def action_page(self, way: str) -> None:
+        """A page `up` or `down` in the list, from wherever."""
+        await self.query_one(OptionList).run_action(f"page_{way}")
+
     def action_choose(self) -> None:
         """The one that is marked."""
         marked = self._marked()
@@ -89,18 +98,27 @@ class Picker(ModalScreen[str]):
         self.dismiss(str(self._rows[event.option_index]["id"]))
 
     def action_trash(self) -> None:
-        """Into the trash, from where it can be brought back."""
-        marked = self._marked()
-        if marked is not None:
-            self.run_worker(lambda: self._trash(str(marked["id"])), thread=True)
+        """Into the trash, from where it can be brought back; in the words, a letter."""
+        typed, marked, now = self.query_one(Input), self._marked(), time.monotonic()
+        if typed.has_focus and typed.cursor_position < len(typed.value):
+            typed.action_delete_right()
+        elif marked is not None:
+            unwanted = str(marked["id"])
+            is_second = unwanted == self._unwanted and now - self._unwanted_at < TWICE_SECONDS
+            self._unwanted, self._unwanted_at = ("", 0.0) if is_second else (unwanted, now)
+            if is_second:
+                self.run_worker(lambda: self._trash(unwanted), thread=True)
+            else:
+                text = f"Delete once more moves it into the trash: {_name(marked)}"
+                self.notify(text, timeout=TWICE_SECONDS, markup=False)
 
     def _trash(self, session_id: str) -> None:
         try:
             self._conversation.call("session.delete", session_id=session_id)
             text = f"In the trash; `hermes sessions restore {session_id}` brings it back."
             self.app.call_from_thread(self.notify, text)
-        except RpcError as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
+        except UNREACHABLE as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
         self.app.call_from_thread(self._load)
 
     def action_back(self) -> None:
@@ -120,8 +138,8 @@ class Picker(ModalScreen[str]):
         wish = {"limit": LISTED, "search": words, "cwd": folder}
         try:
             rows = self._conversation.call("session.list", **wish)["sessions"]
-        except RpcError as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
+        except UNREACHABLE as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
             return
         self.app.call_from_thread(self._show, rows)
 
@@ -138,8 +156,12 @@ class Picker(ModalScreen[str]):
         self.query_one(".heading", Static).update(Content(f"Conversations {place}: {number}"))
 
 
+def _name(row: dict[str, Any]) -> str:
+    return one_line(str(row["title"] or row["preview"] or row["id"]))
+
+
 def _line(row: dict[str, Any]) -> Content:
-    name = one_line(clean(str(row["title"] or row["preview"] or row["id"])))
+    name = _name(row)
     when = moments.ago(row["last_active"] or row["started_at"] or 0, time.time())
     count = moments.plural(row["message_count"] or 0, "message")
     return Content.assemble(

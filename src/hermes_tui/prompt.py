@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
@@ -18,6 +13,7 @@ from hermes_tui.recall import Recall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual import events
 
@@ -90,7 +86,7 @@ class Prompt(TextArea):
         if self.text.endswith("\\"):
             self.fill(f"{self.text[:-1]}\n")
             return
-        text = self._pasted.expand(self.text).strip()
+        text = self.whole_text.strip()
         if text:
             self._recall.add(text)
             self.fill("")
@@ -100,6 +96,21 @@ class Prompt(TextArea):
         """Put a text in, the cursor behind it."""
         self.load_text(text)
         self.move_cursor(self.document.end)
+
+    def put_before(self, text: str) -> None:
+        """What was not said goes before what is being written, unless that begins so already."""
+        draft = self.text
+        if draft.startswith(text) and not draft[len(text) : len(text) + 1].isalnum():
+            return
+        if draft:
+            self.insert(f"{text}\n", (0, 0), maintain_selection_offset=True)
+        else:
+            self.fill(text)
+
+    @property
+    def whole_text(self) -> str:
+        """What stands here, with what the words of long texts stand for."""
+        return self._pasted.expand(self.text)
 
     # What was sent before
 
@@ -157,19 +168,6 @@ class Prompt(TextArea):
             row, column = self.cursor_location
             start = (row, column - len(word))
             self.replace(_shared_start(found), start, (row, column))
-
-    # Another editor
-
-    def edit_elsewhere(self) -> None:
-        """Write the text in $EDITOR; what it holds afterwards stands here."""
-        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-        with tempfile.NamedTemporaryFile("w+", suffix=".md", encoding="utf-8") as file:
-            file.write(self._pasted.expand(self.text))
-            file.flush()
-            with self.app.suspend():
-                done = subprocess.run([*shlex.split(editor), file.name], check=False)
-            if done.returncode == 0:
-                self.fill(Path(file.name).read_text(encoding="utf-8", errors="replace").rstrip())
 
 
 def _shared_start(words: list[str]) -> str:

@@ -6,6 +6,7 @@ Each text is a comment with its time and then its lines, every one with a `+` be
 from __future__ import annotations
 
 import logging
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +37,8 @@ class Recall:
         lines = "".join(f"+{line}\n" for line in text.split("\n"))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self._path.open("a", encoding="utf-8", errors="replace") as file:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"\n# {time.strftime('%Y-%m-%d %H:%M:%S')}\n{lines}")
         except OSError as error:
             log.warning("what was sent cannot be kept for recalling: %s", error)

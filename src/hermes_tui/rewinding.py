@@ -83,7 +83,11 @@ class Rewind(ModalScreen[Step | None]):
 class Family(ModalScreen[str]):
     """A conversation and its branches as a tree; ends with the id of one, or empty."""
 
-    BINDINGS: ClassVar = [Binding("escape", "stay")]
+    BINDINGS: ClassVar = [
+        Binding("escape", "stay"),
+        Binding("pageup", "page('up')"),
+        Binding("pagedown", "page('down')"),
+    ]
 
     def __init__(self, sessions: list[dict[str, Any]], current: str) -> None:
         super().__init__()
@@ -110,6 +114,10 @@ class Family(ModalScreen[str]):
     def on_mount(self) -> None:
         """Begin at the tree."""
         self.query_one(Tree).focus()
+
+    async def action_page(self, way: str) -> None:
+        """A page `up` or `down` in the tree."""
+        await self.query_one(Tree).run_action(f"page_{way}")
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[str]) -> None:
         """Go on with this one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from textual.containers import VerticalScroll
 
-from hermes_tui.messages import Answer, Folded, Said, Thought, ToolRow, entry_of, widget_of
+from hermes_tui.messages import Answer, Folded, Notice, Said, Thought, ToolRow, entry_of, widget_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,8 @@ class Transcript(VerticalScroll, can_focus=False):
 
     async def stream(self, text: str) -> None:
         """More of the answer."""
+        if not text:
+            return
         self._thought = None
         if self._answer is None:
             answer = Answer()
@@ -109,6 +112,12 @@ class Transcript(VerticalScroll, can_focus=False):
         """Whether the last thing shown is that somebody said *text*."""
         last = self.children[-1] if self.children else None
         return isinstance(last, Said) and last.text == text
+
+    def last_notices(self) -> list[Notice]:
+        """The notices behind everything else."""
+        shown = reversed(self.children)
+        found = itertools.takewhile(lambda one: isinstance(one, Notice), shown)
+        return [one for one in found if isinstance(one, Notice)][::-1]
 
     def read_by_agent(self) -> None:
         """What was waiting has been read."""

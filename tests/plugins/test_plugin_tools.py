@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DICE = """
-import json, os, time
+import asyncio, json, os, time
 SCHEMA = {"name": "roll", "description": "Roll dice.", "parameters": {
     "type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}}
 def roll(args, **kwargs):
@@ -33,6 +33,12 @@ def bad(args, **kwargs):
     raise ValueError("no dice")
 def leave(args, **kwargs):
     raise SystemExit(3)
+def cancel(args, **kwargs):
+    raise asyncio.CancelledError
+async def cancel_later(args, **kwargs):
+    raise asyncio.CancelledError
+def give_up(args, **kwargs):
+    raise GeneratorExit
 def hang(args, **kwargs):
     time.sleep(60)
 def nothing(args, **kwargs):
@@ -42,7 +48,7 @@ def register(ctx):
     ctx.register_tool("plain", "games", {"type": "object", "properties": {}}, plain)
     ctx.register_tool("slow", "games", {"type": "function", "function": SCHEMA}, slow,
                       is_async=True, description="Slowly.")
-    for handler in (bad, leave, hang, nothing):
+    for handler in (bad, leave, cancel, cancel_later, give_up, hang, nothing):
         ctx.register_tool(handler.__name__, "games", {}, handler)
 """
 
@@ -106,6 +112,20 @@ def test_whatever_a_handler_raises_is_an_answer(dice: Path, tmp_path: Path) -> N
         bad, leave = talk.results()
     assert bad["error"] == "ValueError: no dice"
     assert leave["error"] == "PluginError: it tried to exit (3)"
+
+
+def test_a_handler_that_cancels_itself_has_failed(dice: Path, tmp_path: Path) -> None:
+    steps = [calls("cancel", {}), calls("cancel_later", {})]
+    with conversation(tmp_path, *steps) as talk:
+        errors = [result["error"] for result in talk.results()]
+    assert errors == ["PluginError: it was cancelled"] * 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_handler_that_ends_its_thread_has_failed(dice: Path, tmp_path: Path) -> None:
+    with conversation(tmp_path, calls("give_up", {})) as talk:
+        (result,) = talk.results()
+    assert result["error"] == "It broke off without an answer."
 
 
 def test_a_handler_that_hangs_does_not_hold_up_a_stop(dice: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.asking import Approval, Clarify, Keys
+from hermes_tui.asking import LOOK_SECONDS, Approval, Clarify, Keys
 from hermes_tui.messages import Folded, ToolRow
 from hermes_tui.past import entries
 from hermes_tui.prompt import Prompt
@@ -85,7 +85,7 @@ async def test_an_approval_is_asked_for_and_obeyed(
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "clean")
         await until(pilot, lambda: isinstance(app.screen, Approval))
-        await pilot.pause()
+        await pilot.pause(LOOK_SECONDS + 0.1)
         await pilot.press(key)
         await until(pilot, lambda: is_idle(app))
         assert (tmp_path / "old").exists() == is_left

@@ -90,3 +90,20 @@ def test_text_is_written_in_another_editor(tmp_path: Path, serve: Any) -> None:
         terminal.wait_for("Read.")
         terminal.press("C-d")
         terminal.wait_for_end()
+
+
+def test_words_that_waited_are_there_when_somebody_comes_back(tmp_path: Path, serve: Any) -> None:
+    name = serve(f"[{{say: {SLOW}, pause: 0.4}}, {{say: Later.}}]")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("--model", name))
+        terminal.wait_for("F1 keys")
+        terminal.type("count\n")
+        terminal.wait_for("two")
+        terminal.type("/queue and then?\n")
+        terminal.wait_until(lambda seen: "/queue" not in seen, "the command")
+    with Tmux(tmp_path, 100, 30) as terminal:
+        terminal.run(command("-c", "--model", name))
+        terminal.wait_for("and then?")
+        terminal.wait_for("Later.")
+        terminal.press("C-d")
+        terminal.wait_for_end()

@@ -110,7 +110,7 @@ async def test_the_choice_can_be_of_this_folder_only(
         await until(pilot, lambda: found.option_count == 3)
         await pilot.press("f2")
         await until(pilot, lambda: found.option_count < 3)
-        await pilot.press("delete")
+        await pilot.press("delete", "delete")
         await until(pilot, lambda: db.session_count() == 2)
         await pilot.press("escape")
         assert not isinstance(app.screen, Picker)
@@ -170,6 +170,7 @@ async def test_what_was_sent_is_recalled_on_another_day(opened: Open, tmp_path: 
     app = opened("[{say: A1}]", recall=Recall(path))
     async with app.run_test(size=SIZE) as pilot:
         await asked(pilot, "first\nsecond")
+    assert path.stat().st_mode & 0o777 == 0o600
     again = Recall(path)
     assert again.move(1) == "first\nsecond"
     assert again.move(-1) == ""

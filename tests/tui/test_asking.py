@@ -1,0 +1,132 @@
+"""Questions come while somebody types, and go when nobody waits for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.widgets import Button, Static
+
+from hermes_tui.asking import LOOK_SECONDS, PAUSE_SECONDS, Approval, Clarify, Keys
+from hermes_tui.prompt import Prompt
+from support.screens import SIZE, is_idle, say, until
+from tui_gateway.link import GONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_tui.app import HermesApp
+
+    Open = Callable[..., HermesApp]
+
+RISKY = "[{calls: [{name: terminal, arguments: {command: rm -rf old}}]}, {say: Done.}]"
+
+
+def request(number: int) -> dict[str, object]:
+    command = {"command": f"rm {number}", "description": "risky", "allow_permanent": True}
+    return {**command, "request_id": f"r{number}"}
+
+
+@pytest.mark.parametrize("key", ["o", "s", "enter"])
+async def test_what_is_typed_for_the_input_allows_nothing(
+    opened: Open, tmp_path: Path, key: str
+) -> None:
+    (tmp_path / "old").mkdir()
+    app = opened(RISKY)
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "clean")
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        for _ in range(8):  # longer than a look, without a pause
+            await pilot.press("right", key)
+            await pilot.pause(0.2)
+            assert isinstance(app.screen, Approval)
+        hint = app.screen.query_one(".keys", Static)
+        assert "no answer" in str(hint.render())
+        await until(pilot, lambda: "Esc" in str(hint.render()))
+        await pilot.press("o")
+        await until(pilot, lambda: is_idle(app))
+        assert not (tmp_path / "old").exists()
+
+
+async def test_no_is_heard_at_once(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    app = opened(RISKY)
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, "clean")
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: is_idle(app))
+        assert (tmp_path / "old").exists()
+
+
+async def test_always_is_no_letter(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("approval.request", request(1))
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        screen = app.screen
+        await pilot.pause(LOOK_SECONDS + 0.1)
+        await pilot.press("a")
+        assert app.screen is screen
+        await pilot.pause(PAUSE_SECONDS + 0.1)
+        await pilot.press("left")
+        assert isinstance(app.focused, Button)
+        assert app.focused.id == "always"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is not screen)
+
+
+async def test_a_question_seen_again_is_looked_at_again(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("approval.request", request(1))
+        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await pilot.press("f1")
+        await pilot.pause(LOOK_SECONDS + 0.1)
+        assert isinstance(app.screen, Keys)
+        await pilot.press("o", "o")
+        await pilot.pause()
+        assert isinstance(app.screen, Approval)
+
+
+async def test_exactly_the_question_that_is_closed_goes(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("approval.request", request(1))
+        app._hear("approval.request", request(2))
+        await until(pilot, lambda: len(app.screen_stack) == 3)
+        await pilot.press("f1")
+        app._hear("question.closed", {"request_id": "r1"})
+        await until(pilot, lambda: len(app.screen_stack) == 3)
+        first, second, third = app.screen_stack
+        assert isinstance(second, Approval)
+        assert second.request_id == "r2"
+        assert isinstance(third, Keys)
+        await pilot.press("x")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is first)
+        await pilot.press("h")
+        assert app.query_one(Prompt).text == "h"
+
+
+async def test_what_is_shown_already_is_not_shown_twice(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        for _ in range(2):
+            app._hear("approval.request", request(1))
+        app._hear("clarify.request", {"question": "Which?", "request_id": "c"})
+        await until(pilot, lambda: isinstance(app.screen, Clarify))
+        assert len(app.screen_stack) == 3
+
+
+async def test_no_question_outlives_who_asked_it(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("approval.request", request(1))
+        app._hear("approval.request", request(2))
+        await until(pilot, lambda: len(app.screen_stack) == 3)
+        await pilot.press("f1")
+        app._hear(GONE, {})
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        assert isinstance(app.screen, Keys)

@@ -1,0 +1,138 @@
+"""What happens reaches the screen whole and in order, and leaves time for keys."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from textual.events import Key
+
+from hermes_tui.hearing import Hearing
+from hermes_tui.messages import Answer, ToolRow
+from hermes_tui.prompt import Prompt
+from support.screens import SIZE, answers, asked, said, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_tui.app import HermesApp
+
+    Open = Callable[..., HermesApp]
+
+END: dict[str, Any] = {"status": "complete", "error": None, "unread": ""}
+
+
+def taken(hearing: Hearing) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    while (one := hearing.take()) is not None:
+        found.append(one)
+    return found
+
+
+def test_texts_that_follow_each_other_are_one_and_the_order_stays() -> None:
+    hearing = Hearing()
+    for kind, payload in (
+        ("message.delta", {"text": "a"}),
+        ("message.delta", {"text": "b"}),
+        ("reasoning.delta", {"text": "c"}),
+        ("message.delta", {"text": "d"}),
+        ("tool.start", {"tool_id": "1", "context": "x"}),
+        ("tool.start", {"tool_id": "2", "context": "x"}),
+        ("tool.output", {"tool_id": "1", "text": "e"}),
+        ("tool.output", {"tool_id": "1", "text": ""}),
+        ("tool.output", {"tool_id": "2", "text": "f"}),
+        ("message.complete", {}),
+    ):
+        hearing.put(kind, payload)
+    assert taken(hearing) == [
+        ("message.delta", {"text": "ab"}),
+        ("reasoning.delta", {"text": "c"}),
+        ("message.delta", {"text": "d"}),
+        ("tool.start", {"tool_id": "1", "context": "x"}),
+        ("tool.start", {"tool_id": "2", "context": "x"}),
+        ("tool.output", {"tool_id": "1", "text": "e"}),
+        ("tool.output", {"tool_id": "2", "text": "f"}),
+        ("message.complete", {}),
+    ]
+
+
+def test_the_screen_is_told_once_until_it_has_taken_all() -> None:
+    hearing = Hearing()
+    assert hearing.put("session.info", {})
+    assert not hearing.put("session.info", {})
+    assert len(taken(hearing)) == 2
+    assert hearing.put("session.info", {})
+
+
+def test_nothing_is_lost_between_threads() -> None:
+    hearing = Hearing()
+    found: list[str] = []
+
+    def put() -> None:
+        for _ in range(5000):
+            hearing.put("message.delta", {"text": "x"})
+
+    threads = [threading.Thread(target=put) for _ in range(4)]
+    for one in threads:
+        one.start()
+    while any(one.is_alive() for one in threads):
+        found += [payload["text"] for _, payload in taken(hearing)]
+    found += [payload["text"] for _, payload in taken(hearing)]
+    assert "".join(found) == "x" * 20_000
+
+
+async def test_keys_are_not_kept_waiting_by_a_fast_model(opened: Open) -> None:
+    app = opened()
+    words = [f"word{number} and `more` " for number in range(1500)]
+
+    def speak() -> None:  # 600 words a second, as they come from a socket
+        began = time.monotonic()
+        for number, word in enumerate(words):
+            app._hear("message.delta", {"text": word})
+            if number % 40 == 0:
+                time.sleep(max(0.0, began + number / 600 - time.monotonic()))
+        app._hear("message.complete", END)
+
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("message.start", {"text": "go"})
+        thread = threading.Thread(target=speak)
+        thread.start()
+        prompt = app.query_one(Prompt)
+        for count in range(1, 4):
+            await asyncio.sleep(0.6)
+            began = time.monotonic()
+            app.post_message(Key("x", "x"))
+            while prompt.text != "x" * count:
+                assert time.monotonic() - began < 1.0
+                await asyncio.sleep(0.01)
+        await asyncio.to_thread(thread.join)
+        await until(pilot, lambda: not app.is_busy)
+        assert answers(app) == ["".join(words)]
+
+
+async def test_a_piece_of_nothing_before_a_tool_is_nothing(opened: Open) -> None:
+    app = opened("[{say: Still here.}]")
+    async with app.run_test(size=SIZE) as pilot:
+        app._hear("message.start", {"text": "go"})
+        app._hear("message.delta", {"text": ""})
+        app._hear("tool.start", {"tool_id": "1", "context": "terminal ls"})
+        app._hear("message.complete", END)
+        await until(pilot, lambda: app.query(ToolRow) and not app.is_busy)
+        assert not app.query(Answer)
+        await asked(pilot, "well?")
+        assert said(app)[-1] == "well?"
+        assert answers(app) == ["Still here."]
+
+
+async def test_an_answer_that_ends_before_it_begins_ends_nothing_else(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE):
+        answer = Answer()
+        await app.transcript.mount(answer)
+        answer._stream = Answer.get_stream(answer)  # whose task has not run yet
+        await answer.finish()
+        await answer.more("and more")
+        await answer.finish()
+        assert answer.source == "and more"
