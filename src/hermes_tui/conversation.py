@@ -11,7 +11,7 @@ from hermes_core.errors import UsageError
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tui_gateway.link import Link
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_RETURNS: Final = 3
 RETURN_SECONDS: Final = 60.0
+LEAVE_SECONDS: Final = 1.0
 MOVING: Final = frozenset({"command.dispatch", "session.branch"})
 
 
@@ -31,6 +32,31 @@ class Opening(NamedTuple):
     is_latest: bool = False
     model: str = ""
     source: str = "tui"
+
+
+class Calls:
+    """Requests under way; what was just sent is not cut off by leaving."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[None]:
+        """While a request is under way."""
+        with self._changed:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def wait_for_calls(self) -> None:
+        """Give them a moment to be answered."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, timeout=LEAVE_SECONDS)
 
 
 class Conversation:
@@ -50,6 +76,7 @@ class Conversation:
         self.inflight: dict[str, Any] | None = None
         self.unread = ""
         self._was_left = False
+        self._let_go = Calls()
         self.commands: list[dict[str, Any]] = []
 
     # Coming and going
@@ -114,10 +141,11 @@ class Conversation:
         """Let go; what *is_over* is ended, unless a turn is at work in it."""
         if self._link is None:
             return
-        if is_over and not self.is_running and not self._link.is_here:
+        self._let_go.wait_for_calls()
+        if is_over and not self._link.is_here:
             # Where the other end is gone, it looks after its conversations itself.
             with contextlib.suppress(RpcError):
-                self.call("session.close")
+                self.call("session.close", unless_running=True)
         self._link.close()
 
     # Hearing
@@ -155,7 +183,8 @@ class Conversation:
             raise UsageError("the conversation is not open")
         if self.live_id:
             params.setdefault("session_id", self.live_id)
-        found = self._link.call(method, **params)
+        with self._let_go.calling():
+            found = self._link.call(method, **params)
         if method in MOVING:  # to another conversation, perhaps
             self.live_id = found["session_id"]
         return found

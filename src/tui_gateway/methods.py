@@ -93,7 +93,7 @@ METHODS: Final = {
         _method("session.active_list", "conversations that are open here", opening.active_list,
                 "", "sessions"),
         _method("session.close", "end an open conversation, unless somebody else looks at it",
-                opening.close, "session_id!", "closed", slow=True),
+                opening.close, "session_id! unless_running:yes_or_no", "closed", slow=True),
         _method("session.delete", "move a stored conversation into the trash", opening.delete,
                 "session_id!", "deleted"),
         _method("session.title", "show or set the title", conversation.title,

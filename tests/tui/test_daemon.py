@@ -101,6 +101,7 @@ def test_words_that_waited_are_there_when_somebody_comes_back(tmp_path: Path, se
         terminal.wait_for("two")
         terminal.type("/queue and then?\n")
         terminal.wait_until(lambda seen: "/queue" not in seen, "the command")
+        time.sleep(0.3)
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("-c", "--model", name))
         terminal.wait_for("and then?")

@@ -115,7 +115,7 @@ def close(peer: Dispatcher, params: Params) -> Any:
     """End it, unless somebody else looks at it: then only this one looks away."""
     live = peer.hub.live(params["session_id"])
     live.detach(peer)
-    if not live.is_alone:
+    if not live.is_alone or (params.get("unless_running") and live.is_running):
         return {"closed": False}
     peer.hub.close(live, "tui_close")
     return {"closed": True}
