@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gateway.commands import Commands
     from gateway.conversations import Conversations
+    from gateway.door import Door
     from gateway.platforms.base import MessageEvent
     from gateway.session import SessionStore
     from gateway.sources import SessionSource
@@ -28,6 +29,7 @@ class Intake:
     def __init__(
         self,
         db: SessionDB,
+        door: Door,
         places: SessionStore,
         conversations: Conversations,
         commands: Commands,
@@ -36,6 +38,7 @@ class Intake:
         interrupts: bool = False,
     ) -> None:
         self._db = db
+        self._door = door
         self._places = places
         self._conversations = conversations
         self._commands = commands
@@ -52,6 +55,10 @@ class Intake:
         if source is None or event.message_id is None:
             log.warning("a message without a source or an id cannot be kept: %r", event.text[:80])
             return
+        verdict = self._door.verdict(source)
+        if not verdict.is_in:
+            self._turn_away(verdict.answer, source, event.message_id)
+            return
         key = self._places.key_of(source)
         received = self._db.receive(
             platform=source.platform.value,
@@ -63,6 +70,17 @@ class Intake:
         )
         if received.is_new:
             self._meanwhile(received.inbox_id, key, event, source)
+
+    def _turn_away(self, answer: str, source: SessionSource, message_id: str) -> None:
+        """A stranger: nothing of the message is kept."""
+        log.info("a message of %s on %s was not let in", source.user_id, source.platform.value)
+        if answer:
+            self._db.owe_reply(
+                f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",
+                platform=source.platform.value,
+                target={"chat_id": source.chat_id, "thread_id": source.thread_id},
+                payload={"text": answer},
+            )
 
     def _meanwhile(
         self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource

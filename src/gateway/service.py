@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.commands import Commands
 from gateway.conversations import Conversations
+from gateway.door import Door
 from gateway.handling import Handling
 from gateway.intake import Intake
 from gateway.questions import ChatQuestions
@@ -45,13 +46,23 @@ class Service:
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions)
         commands = Commands(db, places, self.conversations, self.questions)
-        attempts = ConfigFile.of_home().settings().get_int("gateway.attempts")
+        settings = ConfigFile.of_home().settings()
+        attempts = settings.get_int("gateway.attempts")
         self._handling = Handling(
             db, places, self.conversations, commands, self._longest_text, attempts
         )
         most = config.max_concurrent_sessions or MOST_AT_ONCE
         self.turns = Turns(db, self._handling.handle, self._wake_senders, most)
-        self.intake = Intake(db, places, self.conversations, commands, self.turns.wake)
+        interrupts = settings.get_str("agent.busy_input") == "interrupt"
+        self.intake = Intake(
+            db,
+            Door(db, config),
+            places,
+            self.conversations,
+            commands,
+            self.turns.wake,
+            interrupts=interrupts,
+        )
 
     def _longest_text(self, platform: str) -> int:
         adapter = self.adapters.get(platform)

@@ -58,6 +58,7 @@ COMMANDS = (
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
     Command("gateway", "hermes_cli.commands.gateway", "answer chats: run, start, stop, status"),
+    Command("pairing", "hermes_cli.commands.pairing", "who may talk to the agent in chats"),
     Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )
@@ -127,3 +128,16 @@ def add(
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`, with the same words everywhere."""
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def add_conversation(parser: argparse.ArgumentParser, source: str) -> None:
+    """Which conversation, and with whom: the same for every way to talk."""
+    parser.add_argument(
+        "-c", "--continue", dest="again", action="store_true",
+        help="go on with the latest conversation of this folder",
+    )  # fmt: skip
+    parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
+    parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
+    parser.add_argument(
+        "--source", default=source, metavar="NAME", help="the place it is noted under"
+    )

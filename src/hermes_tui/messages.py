@@ -74,24 +74,14 @@ class Answer(Markdown):
                 raise
 
 
-class Thought(Static, can_focus=True):
-    """What the model thinks: a line, and all of it on Enter or a click."""
+class Unfolding(Static, can_focus=True):
+    """Something in a line; Enter or a click shows all of it, and again the line."""
 
     BINDINGS: ClassVar = [Binding("enter,space", "open_or_close", "show or hide")]
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.text = text
         self._is_open = False
-
-    def on_mount(self) -> None:
-        """Show the line."""
-        self._draw()
-
-    def more(self, text: str) -> None:
-        """A piece of it."""
-        self.text += text
-        self._draw()
 
     def action_open_or_close(self) -> None:
         """Show all of it, or the line."""
@@ -104,18 +94,36 @@ class Thought(Static, can_focus=True):
         self.action_open_or_close()
 
     def _draw(self) -> None:
+        raise NotImplementedError
+
+
+class Thought(Unfolding):
+    """What the model thinks: a line, and all of it on Enter or a click."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self.text = text
+
+    def on_mount(self) -> None:
+        """Show the line."""
+        self._draw()
+
+    def more(self, text: str) -> None:
+        """A piece of it."""
+        self.text += text
+        self._draw()
+
+    def _draw(self) -> None:
         words = clean(self.text).strip()
         shown = words if self._is_open else fit(one_line(words), LABEL_COLUMNS)
         self.update(Content.assemble(("∴ ", "$accent"), (shown, "italic dim")))
 
 
-class ToolRow(Static, can_focus=True):
+class ToolRow(Unfolding):
     """A tool in one line, with the end of what it prints while it runs.
 
     A change to a file is shown as what it changes; Enter or a click shows any answer whole.
     """
-
-    BINDINGS: ClassVar = [Binding("enter,space", "open_or_close", "show or hide")]
 
     def __init__(self, label: str, result: str | None = None) -> None:
         super().__init__()
@@ -124,7 +132,6 @@ class ToolRow(Static, can_focus=True):
         self._output = ""
         self._began = time.monotonic()
         self._seconds: float | None = None
-        self._is_open = False
         self._clock: Timer | None = None
 
     def on_mount(self) -> None:
@@ -144,16 +151,6 @@ class ToolRow(Static, can_focus=True):
         if self._clock is not None:
             self._clock.stop()
         self._draw()
-
-    def action_open_or_close(self) -> None:
-        """Show or hide the answer."""
-        self._is_open = not self._is_open
-        self._draw()
-
-    def on_click(self, event: events.Click) -> None:
-        """As Enter."""
-        event.stop()
-        self.action_open_or_close()
 
     def _draw(self) -> None:
         self.update(Content.assemble(*self._line(), *self._below()))

@@ -11,12 +11,11 @@ import os
 import secrets
 import selectors
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli import __version__
-from hermes_core import paths
+from hermes_core import detached, paths
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
 from tui_gateway import whereabouts
@@ -25,8 +24,6 @@ from tui_gateway.link import to_daemon
 from tui_gateway.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tui_gateway.hub import Hub
     from tui_gateway.link import Hear, Link
     from tui_gateway.sockets import Sockets
@@ -89,8 +86,9 @@ def summoned() -> Whereabouts:
     place = whereabouts.found()
     if place is not None:
         return place
-    log = paths.private_folder(paths.logs_path()) / "serve.log"
-    process_id, has_ended = _spawn(log), False
+    log = paths.logs_path() / "serve.log"
+    process_id = detached.start(log, "hermes_cli", "serve", "--until-idle")
+    has_ended = False
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         place = whereabouts.found()
@@ -113,20 +111,3 @@ def reached(hear: Hear) -> Link:
         except RpcError:
             time.sleep(PAUSE_SECONDS)
     return to_daemon(summoned(), hear)
-
-
-def _spawn(log: Path) -> int:
-    """A process of its own, away from this terminal; its id."""
-    command = [sys.executable, "-P", "-m", "hermes_cli", "serve", "--until-idle"]
-    write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    return os.posix_spawn(
-        command[0],
-        command,
-        {**os.environ, "HERMES_HOME": str(paths.hermes_home())},
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), write, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_state import SessionDB
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,3 +33,24 @@ def test_it_is_started_told_about_and_stopped(hermes_after: Any) -> None:
     assert "has ended" in hermes("gateway", "stop").out
     assert "No gateway runs" in hermes("gateway", "stop").out
     assert json.loads(hermes("gateway", "status", "--json").out)["gateway_state"] == "stopped"
+
+
+def test_people_are_let_in_and_out(hermes: Any) -> None:
+    with SessionDB() as db:
+        code = db.ask_to_pair("telegram", "42", "Somebody")
+    assert "asked" in hermes("pairing", "list").out
+    assert (
+        "nobody on telegram has this code"
+        in hermes("pairing", "approve", "telegram", "WRONG123").err
+    )
+    assert (
+        "Somebody on telegram is let in" in hermes("pairing", "approve", "Telegram", str(code)).out
+    )
+    told = json.loads(hermes("pairing", "list", "--json").out)
+    assert [one["user_id"] for one in told["allowed"]] == ["42"]
+    assert hermes("pairing", "revoke", "telegram", "42").code == 0
+    assert hermes("pairing", "revoke", "telegram", "42").code == 2
+    assert "Nobody was let in yet" in hermes("pairing", "list").out
+    for number in range(5):
+        hermes("pairing", "approve", "telegram", f"WRONG{number}")
+    assert "wait an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err

@@ -11,7 +11,7 @@ from hermes_cli.commands import history, model_offer
 from hermes_cli.commands.conversing import Ending, Talking
 from hermes_cli.desk import Desk
 from hermes_cli.keeping import keep_facts
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_conversation, add_json
 from hermes_cli.speaking import Person, Speaker, as_json
 from hermes_cli.talking import Wish
 from hermes_core.errors import UsageError
@@ -43,15 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes chat`."""
     parser.add_argument("-q", "--question", metavar="TEXT", help="ask this, print the answer, end")
     parser.add_argument("context", nargs="?", choices=["-"], help="read more from standard input")
-    parser.add_argument(
-        "-c", "--continue", dest="again", action="store_true",
-        help="go on with the latest conversation of this folder",
-    )  # fmt: skip
-    parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
-    parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
-    parser.add_argument(
-        "--source", default="cli", metavar="NAME", help="the place it is noted under"
-    )
+    add_conversation(parser, "cli")
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,7 @@ from gateway import process, status
 from hermes_cli import moments
 from hermes_cli.commands import history
 from hermes_cli.parser import add, add_json
-from hermes_core import paths
+from hermes_core import detached, paths
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,20 +52,8 @@ def start(_wishes: argparse.Namespace, out: Output) -> int:
     """Answer chats in the background."""
     if status.running_pid() is not None:
         raise UsageError(f"a gateway runs already (process {status.running_pid()})")
-    log = paths.private_folder(paths.logs_path()) / "gateway.log"
-    command = [sys.executable, "-P", "-m", "gateway.process"]
-    write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    process_id = os.posix_spawn(
-        command[0],
-        command,
-        {**os.environ, "HERMES_HOME": str(paths.hermes_home())},
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), write, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )
+    log = paths.logs_path() / "gateway.log"
+    process_id = detached.start(log, "gateway.process")
     deadline = time.monotonic() + START_SECONDS
     while not _is_up(process_id):
         if os.waitpid(process_id, os.WNOHANG)[0] or time.monotonic() > deadline:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli import __version__, preferences
 from hermes_cli.commands import conversing, model_offer
+from hermes_cli.parser import add_conversation
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
 from tui_gateway import daemon, link
@@ -39,15 +40,7 @@ A turn goes on when the window is closed: `hermes -c` finds it again. F1 shows t
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes tui`."""
-    parser.add_argument(
-        "-c", "--continue", dest="again", action="store_true",
-        help="go on with the latest conversation of this folder",
-    )  # fmt: skip
-    parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
-    parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
-    parser.add_argument(
-        "--source", default="tui", metavar="NAME", help="the place it is noted under"
-    )
+    add_conversation(parser, "tui")
     parser.add_argument("--no-daemon", action="store_true", help="run everything in this process")
     parser.set_defaults(run=run)
 

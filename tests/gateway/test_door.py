@@ -1,0 +1,61 @@
+"""Who is let in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import GatewayConfig, Platform, PlatformConfig
+from gateway.door import Door
+from gateway.session import SessionSource
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+
+
+def source(user: str | None = "u1", **facts: Any) -> SessionSource:
+    given = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **facts}
+    return SessionSource(**given)
+
+
+def door(db: SessionDB, environment: dict[str, str] | None = None, **extra: Any) -> Door:
+    config = GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(True, extra=extra)})
+    return Door(db, config, environment or {})
+
+
+def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> None:
+    verdict = door(db).verdict(source())
+    assert not verdict.is_in
+    found = re.search(r"approve telegram (\w{8})", verdict.answer)
+    assert found is not None
+    assert door(db).verdict(source()).answer == ""  # one code at a time
+    assert db.approve_pairing("telegram", found[1]) is not None
+    assert door(db).verdict(source()).is_in
+    assert not door(db).verdict(source("u2")).is_in
+
+
+def test_nobody_is_somebody_without_a_name(db: SessionDB) -> None:
+    assert door(db).verdict(source(None)) == (False, "")
+    assert door(db).verdict(source("")) == (False, "")
+
+
+def test_lists_let_people_and_groups_in_and_end_invitations(db: SessionDB) -> None:
+    listed = door(db, allowed_users=["u1", 7], allowed_chats="g1, g2")
+    assert listed.verdict(source()).is_in
+    assert listed.verdict(source("7")).is_in
+    assert listed.verdict(source("u9")) == (False, "")
+    assert listed.verdict(source("u9", chat_type="group", chat_id="g2")).is_in
+    assert not listed.verdict(source("u9", chat_type="dm", chat_id="g2")).is_in
+    named = door(db, {"TELEGRAM_ALLOWED_USERS": "u5", "GATEWAY_ALLOWED_USERS": "u6"})
+    assert [named.verdict(source(one)).is_in for one in ("u5", "u6", "u7")] == [True, True, False]
+    assert door(db, {"TELEGRAM_ALLOWED_USERS": "*"}).verdict(source("anybody")).is_in
+
+
+def test_no_code_is_shown_in_a_group_or_where_strangers_are_ignored(db: SessionDB) -> None:
+    assert door(db).verdict(source(chat_type="group")) == (False, "")
+    ignoring = door(db, unauthorized_dm_behavior="ignore")
+    assert ignoring.verdict(source("u3")) == (False, "")
+
+
+def test_who_reaches_the_local_socket_is_in(db: SessionDB) -> None:
+    assert door(db).verdict(source(platform=Platform.LOCAL)).is_in
