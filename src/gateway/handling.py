@@ -8,12 +8,13 @@ it stands, and either goes on or has its answer sent.
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway import letters
 from gateway.chunking import pieces
 from hermes_agent import events
-from hermes_core.errors import HermesError, UsageError
+from hermes_core.errors import HermesError, LeaseTakenError, UsageError
 from hermes_state.outbox import Reply
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BREATH_SECONDS: Final = 2.0
+LATER_SECONDS: Final = 1.0
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed", "incomplete"})
 GIVEN_UP: Final = (
     "I have tried this message {attempts} times, and each time something broke off in the middle. "
@@ -44,8 +46,8 @@ RESET_NOTE: Final = (
 )
 
 
-class Interrupted(Exception):  # noqa: N818 - no error: the gateway is leaving
-    """The turn was stopped because the gateway is: the message waits for the next start."""
+class LaterError(Exception):
+    """It cannot be answered now: the gateway leaves, or somebody else has the turn."""
 
 
 class Answer(NamedTuple):
@@ -76,12 +78,12 @@ class Handling:
         self.is_leaving = False
 
     def handle(self, row: dict[str, Any]) -> None:
-        """Answer a claimed message; on the way out of the gateway it is given back instead."""
+        """Answer a claimed message; what cannot be answered now is given back."""
         rows = [row, *self._in_one_breath(row)]
         event = letters.merged([letters.read(one["payload"]) for one in rows])
         try:
             answer = self._answer(rows, event)
-        except Interrupted:
+        except LaterError:
             for one in rows:
                 self._db.release_incoming(one["inbox_id"])
             return
@@ -123,8 +125,20 @@ class Handling:
             return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
         if event.get_command():
             return self._carried_out(rows, entry, event)
-        texts = [RESET_NOTE.format(reason=entry.auto_reset_reason)] if _is_told(entry) else []
-        return Answer(entry.session_id, [*texts, self._turn(rows, entry, event.text)])
+        note = self._reset_note(entry)
+        answer = self._turn(rows, entry, event.text)
+        if note:
+            self._places.update_session(entry.session_key, was_auto_reset=False)
+        return Answer(entry.session_id, [*note, answer])
+
+    def _reset_note(self, entry: SessionEntry) -> list[str]:
+        """What is said once about a conversation that policy has begun."""
+        policy = self._places.config.get_reset_policy(entry.platform, entry.chat_type)
+        platform = entry.platform.value if entry.platform else ""
+        is_wanted = policy.notify and platform not in policy.notify_exclude_platforms
+        if not (is_wanted and entry.was_auto_reset and entry.reset_had_activity):
+            return []
+        return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 
     def _carried_out(self, rows: list[Row], entry: SessionEntry, event: MessageEvent) -> Answer:
         try:
@@ -140,9 +154,14 @@ class Handling:
     # A turn
 
     def _turn(self, rows: list[Row], entry: SessionEntry, text: str) -> str:
-        desk = self._conversations.take(entry)
         try:
+            desk = self._conversations.take(entry)
             return self._played(rows, desk, text)
+        except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
+            time.sleep(LATER_SECONDS)
+            raise LaterError from error
+        except HermesError as error:
+            return f"I cannot answer: {error}"
         finally:
             self._conversations.give_back(entry.session_id)
 
@@ -168,7 +187,7 @@ class Handling:
             return "Something broke off in the middle; please write again."
         if last.end is events.TurnEnd.INTERRUPTED:
             if self.is_leaving:
-                raise Interrupted
+                raise LaterError
             return f"{last.text}\n\n(stopped)".strip()
         if last.end is events.TurnEnd.FAILED:
             return f"{last.text}\n\nI could not go on: {last.error}".strip()
@@ -205,7 +224,3 @@ def _finished(rows: list[dict[str, Any]]) -> str | None:
     if last is None or last["role"] != "assistant" or last["tool_calls"]:
         return None
     return None if last["finish_reason"] in UNFINISHED else str(last["content"] or "")
-
-
-def _is_told(entry: SessionEntry) -> bool:
-    return entry.was_auto_reset and entry.reset_had_activity and not entry.total_tokens

@@ -33,18 +33,20 @@ class Sender:
         self._wake.set()
 
     def stop(self) -> None:
-        """Stop after the reply at hand."""
+        """Stop when everything that is due has been sent."""
         self._is_stopping = True
         self._wake.set()
 
     async def run(self) -> None:
         """Send until told to stop."""
-        while not self._is_stopping:
+        while True:
             self._wake.clear()
             reply = await asyncio.to_thread(self._db.claim_reply, self._platform)
             if reply is not None:
                 await self._send(reply)
                 continue
+            if self._is_stopping:
+                return
             try:
                 await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
             except TimeoutError:

@@ -16,8 +16,11 @@ from gateway.intake import Intake
 from gateway.questions import ChatQuestions
 from gateway.sending import Sender
 from gateway.turns import MOST_AT_ONCE, Turns
+from hermes_cli import plugins
+from hermes_cli.plugins.delivery import Delivery
 from hermes_core.config_file import ConfigFile
 from hermes_core.isolate import Step, attempt
+from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
@@ -42,7 +45,9 @@ class Service:
         self._places = places
         self.adapters: dict[str, Adapter] = {}
         self._senders: dict[str, Sender] = {}
+        self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._delivery: Delivery | None = None
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions)
         commands = Commands(db, places, self.conversations, self.questions)
@@ -91,9 +96,12 @@ class Service:
         for name, adapter in adapters.items():
             self.adapters[name] = adapter
             self._senders[name] = Sender(self._db, name, adapter)
-        self._tasks = [asyncio.create_task(one.run()) for one in self._senders.values()]
-        self._tasks.append(asyncio.create_task(self.turns.run()))
-        self._tasks.append(asyncio.create_task(self._export()))
+        self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
+        working = (self.turns.run(), self._export())
+        self._tasks = [asyncio.create_task(one) for one in working]
+        if is_mentioned("plugins.enabled"):
+            self._delivery = Delivery(self._db, plugins.active())
+            self._delivery.start()
         for name, adapter in adapters.items():
             await adapter.connect(functools.partial(self.intake.receive, adapter.account))
             log.info("%s is connected as %s", name, adapter.account)
@@ -107,9 +115,10 @@ class Service:
         attempt(Step("write sessions.json", self._places.export_if_due))
 
     async def stop(self, drain_seconds: float) -> None:
-        """Take no more messages, finish what runs or give it back, send what is owed."""
-        for adapter in self.adapters.values():
-            await adapter.disconnect()
+        """Finish what runs or give it back, send what is owed, let go of the platforms.
+
+        What comes in meanwhile is kept, and answered after the next start.
+        """
         if not await self.turns.stop(drain_seconds):
             self._handling.is_leaving = True
             for desk in self.conversations.all_running():
@@ -118,8 +127,14 @@ class Service:
         self.turns.close()
         for sender in self._senders.values():
             sender.stop()
-        for task in self._tasks:
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=GRACE_SECONDS)
+        for adapter in self.adapters.values():
+            await adapter.disconnect()
+        for task in (*self._sending, *self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._sending, *self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.conversations.close)
+        if self._delivery is not None:
+            await asyncio.to_thread(self._delivery.stop)
         await asyncio.to_thread(self._write_file)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.config import GatewayConfig
+from gateway.config import GatewayConfig, SessionResetPolicy
 from gateway.platforms.local import LocalAdapter
 from gateway.service import Service
-from gateway.session import SessionStore
+from gateway.session import SessionStore, local_now
 from hermes_core.config_file import ConfigFile
 from support.chat import Chat
+from support.plugin_folders import make_plugin
 from support.scripted import serving
 
 if TYPE_CHECKING:
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
+LISTENER = """
+def register(ctx):
+    for name in ("on_session_finalize", "on_session_reset"):
+        def note(name=name, **facts):
+            with open({path!r}, "a") as file:
+                file.write(name + chr(10))
+        ctx.register_hook(name, note)
+"""
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 
@@ -42,16 +52,19 @@ def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
 
 
 @asynccontextmanager
-async def running(db: SessionDB, folder: Path, drain: float = 10) -> AsyncIterator[Chat]:
-    places = SessionStore(folder, GatewayConfig())
+async def running(
+    db: SessionDB, folder: Path, drain: float = 10, config: GatewayConfig | None = None
+) -> AsyncIterator[Chat]:
+    config = config or GatewayConfig()
+    places = SessionStore(folder, config)
     places._db = db
-    service = Service(db, places, GatewayConfig(), folder)
+    service = Service(db, places, config, folder)
     await service.start({"local": LocalAdapter(folder / "s.sock")})
-    try:
-        async with Chat(folder / "s.sock") as chat:
+    async with Chat(folder / "s.sock") as chat:
+        try:
             yield chat
-    finally:
-        await service.stop(drain)
+        finally:
+            await service.stop(drain)
 
 
 def said(db: SessionDB, chat: str = "c1") -> list[str]:
@@ -191,3 +204,64 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
     async with running(db, tmp_path) as chat:
         await chat.say("hi", "m1")
         assert "tried this message 3 times" in (await chat.until(1))[0]
+
+
+async def test_a_new_conversation_by_policy_is_told_of_once(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: B1}, {say: B2}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        await chat.until(1)
+    route = db.routes()[0]
+    long_ago = (local_now() - timedelta(days=3)).isoformat()
+    db.put_route(route._replace(entry={**route.entry, "updated_at": long_ago}))
+    policy = GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=60))
+    async with running(db, tmp_path, config=policy) as chat:
+        await chat.say("back again", "m2")
+        texts = await chat.until(2)
+        assert "new conversation (idle)" in texts[0]
+        assert texts[1] == "B1"
+        await chat.say("and?", "m3")
+        assert (await chat.until(3))[2] == "B2"
+
+
+async def test_without_a_model_it_says_so(db: SessionDB, tmp_path: Path) -> None:
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        assert "No model is set up yet" in (await chat.until(1))[0]
+
+
+async def test_a_turn_in_a_terminal_comes_first(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: A2}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        await chat.until(1)
+        session = db.routes()[0].session_id
+        lease = db.acquire_turn(session, "a terminal")
+        await chat.say("and?", "m2")
+        await asyncio.sleep(1.5)
+        assert len(chat.replies) == 1
+        db.release_turn(lease)
+        assert (await chat.until(2))[1] == "A2"
+    assert said(db) == ["hi", "A1", "and?", "A2"]
+
+
+async def test_plugins_hear_of_a_new_conversation_while_the_gateway_runs(
+    db: SessionDB, tmp_path: Path, answering: Any, hermes_home: Path
+) -> None:
+    heard = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    ConfigFile.of_home().set("plugins.enabled", "listener")
+    answering("[{say: A1}]")
+    async with running(db, tmp_path) as chat:
+        await chat.say("hi", "m1")
+        await chat.until(1)
+        await chat.say("/new", "m2")
+        await chat.until(2)
+        async with asyncio.timeout(20):
+            while not heard.exists() or len(heard.read_text().split()) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    assert heard.read_text().split() == ["on_session_finalize", "on_session_reset"]
