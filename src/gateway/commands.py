@@ -38,13 +38,18 @@ class Commands:
         self._conversations = conversations
         self._questions = questions
 
-    def run(self, entry: SessionEntry, event: MessageEvent) -> slash.Outcome:
-        """Carry out the command of a message."""
+    def run(
+        self, entry: SessionEntry, event: MessageEvent, *, is_done: bool = False
+    ) -> slash.Outcome:
+        """Carry out the command of a message.
+
+        One that goes elsewhere and *is_done*, before a crash, is not carried out again.
+        """
         name, words = event.get_command() or "", event.get_command_args()
         if name in {"new", "reset"}:
-            return self._new(entry, words)
+            return slash.Outcome(RESET) if is_done else self._new(entry, words)
         if name == "resume":
-            return self._resume(entry, words)
+            return self._told(entry.session_id) if is_done else self._resume(entry, words)
         if name == "sessions":
             return slash.Outcome("\n".join(self._own(entry)) or "No conversations yet.")
         if name == "start":
@@ -87,8 +92,11 @@ class Commands:
             )
         self._conversations.forget(entry.session_id)
         self._places.switch_session(entry.session_key, target)
-        row = self._db.get_session(target) or {}
-        return slash.Outcome(f"Going on with {row.get('title') or target}.")
+        return self._told(target)
+
+    def _told(self, session_id: str) -> slash.Outcome:
+        row = self._db.get_session(session_id) or {}
+        return slash.Outcome(f"Going on with {row.get('title') or session_id}.")
 
     def _own_ids(self, entry: SessionEntry) -> set[str]:
         rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)

@@ -142,7 +142,8 @@ class Handling:
 
     def _carried_out(self, rows: list[Row], entry: SessionEntry, event: MessageEvent) -> Answer:
         try:
-            outcome = self._commands.run(entry, event)
+            is_again = rows[0]["attempts"] > 1 and _is_newer(entry, rows[0])
+            outcome = self._commands.run(entry, event, is_done=is_again)
         except HermesError as error:
             return Answer(entry.session_id, [str(error)])
         texts = [outcome.text] if outcome.text else []
@@ -205,6 +206,11 @@ class Handling:
             Reply(platform, target, {"text": piece, **(first if number == 0 else {})})
             for number, piece in enumerate(found)
         ]
+
+
+def _is_newer(entry: SessionEntry, row: Row) -> bool:
+    """Whether a place's conversation was chosen after a message came: by that message, then."""
+    return entry.created_at.timestamp() >= float(row["received_at"])
 
 
 def _uid(row: Row) -> str:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway import letters
 from gateway.config import GatewayConfig, SessionResetPolicy
+from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
 from gateway.service import Service
 from gateway.session import SessionStore, local_now
@@ -265,3 +267,30 @@ async def test_plugins_hear_of_a_new_conversation_while_the_gateway_runs(
             while not heard.exists() or len(heard.read_text().split()) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     assert heard.read_text().split() == ["on_session_finalize", "on_session_reset"]
+
+
+@pytest.mark.parametrize("line", ["/new", "/resume"])
+async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_again(
+    db: SessionDB, tmp_path: Path, answering: Any, line: str
+) -> None:
+    answering("[{say: A1}, {say: B1}]")
+    async with running(db, tmp_path) as chat:
+        for number, text in enumerate(("one", "/new", "two")):
+            await chat.say(text, f"m{number}")
+            await chat.until(number + 1)
+    places = SessionStore(tmp_path, GatewayConfig())
+    places._db = db
+    service = Service(db, places, GatewayConfig(), tmp_path)
+    source = places.list_sessions()[0].origin
+    assert source is not None
+    await service.intake.receive("local", MessageEvent(line, source=source, message_id="m9"))
+    row = db.claim_incoming()
+    assert row is not None
+    service._handling._answer([row], letters.read(row["payload"]))  # and then it is killed
+    after = places.list_sessions()[0].session_id
+    db.retry_incoming(row["inbox_id"])
+    again = db.claim_incoming()
+    assert again is not None
+    service._handling.handle(again)
+    assert places.list_sessions()[0].session_id == after
+    service.turns.close()
