@@ -23,7 +23,7 @@ def start(log: Path, module: str, *arguments: str) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        {**os.environ, "HERMES_HOME": str(paths.hermes_home())},
+        paths.environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), write, paths.FILE_MODE),

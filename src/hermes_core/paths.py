@@ -26,6 +26,11 @@ def hermes_home() -> Path:
     return classic
 
 
+def environment() -> dict[str, str]:
+    """The environment for a process of ours in another folder: the same home, by its full name."""
+    return {**os.environ, "HERMES_HOME": str(hermes_home())}
+
+
 def state_db_path() -> Path:
     """The session store."""
     return hermes_home() / "state.db"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from acceptance.campaign import size
+from acceptance.campaign import size, wait_until
+from gateway import status
 from hermes_core.config_file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import serving
@@ -36,6 +37,11 @@ class Gateway:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gateway.process"], stdout=subprocess.DEVNULL
         )
+
+    def is_up(self) -> bool:
+        found = status.read_runtime_status() or {}
+        is_ours = self._process is not None and found.get("pid") == self._process.pid
+        return is_ours and found.get("gateway_state") == "running"
 
     def kill(self) -> None:
         assert self._process is not None
@@ -165,6 +171,7 @@ async def test_every_message_is_answered_once_however_often_the_gateway_is_kille
     platform = Platform(hermes_home / "run" / "gateway.sock", count)
     gateway = Gateway()
     await campaign(platform, gateway, kills)
+    wait_until(gateway.is_up, "the last start")
     assert gateway.stop() == 0
     said, answers = {}, 0
     with SessionDB() as db:

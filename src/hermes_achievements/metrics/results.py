@@ -193,8 +193,6 @@ def researched_writes(s: Session) -> Events:
 
 def recalled_work(s: Session) -> Events:
     """Sessions that looked up an old conversation and then changed a file or committed."""
-    if tools.RECALL not in s.by:
-        return []
     is_recalled = False
     for r in s.results:
         if r.does == tools.RECALL and not r.has_failed:
