@@ -152,11 +152,13 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if session not in self.model:
             return
         talk = self.model[session]
+        # What says the same as a message is that message, kept.
+        kept = next((r for r in talk.live() if (r.role, r.content) == ("user", text)), None)
         self.db.archive_and_compact(session, [{"role": "user", "content": text}])
         for row in talk.live():
             row.state = COMPACTED
         talk.append("user", text)
-        talk.rows[-1].is_summary = True
+        talk.rows[-1].is_summary = kept is None or kept.is_summary
         talk.lifetime -= 1  # a summary is nothing that anybody said
 
     @rule(target=sessions, session=sessions)
