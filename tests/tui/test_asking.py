@@ -30,8 +30,9 @@ def request(number: int) -> dict[str, object]:
 
 @pytest.mark.parametrize("key", ["o", "s", "enter"])
 async def test_what_is_typed_for_the_input_allows_nothing(
-    opened: Open, tmp_path: Path, key: str
+    opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 3.0)  # also on a busy machine
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
