@@ -87,9 +87,9 @@ class Handling:
             for one in rows:
                 self._db.release_incoming(one["inbox_id"])
             return
-        self._db.answer_incoming(row["inbox_id"], answer.session_id, self._replies(event, answer))
-        for one in rows[1:]:
-            self._db.settle_incoming(one["inbox_id"], answer.session_id)
+        merged = [one["inbox_id"] for one in rows[1:]]
+        replies = self._replies(event, answer)
+        self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
 
     def _in_one_breath(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """What was sent right behind it and belongs to it: an album, a thought in pieces.

@@ -87,13 +87,21 @@ class OutboxPart(StorePart):
         return self.engine.write(lambda tx: put(tx, key, **reply))
 
     def answer_incoming(
-        self, inbox_id: int, session_id: str | None, replies: Sequence[Reply]
+        self,
+        inbox_id: int,
+        session_id: str | None,
+        replies: Sequence[Reply],
+        merged: Sequence[int] = (),
     ) -> None:
-        """A message was handled: it is settled and its replies are owed, in one change."""
+        """A message was handled, with those that were *merged* into it.
+
+        All of them are settled and the replies are owed in one change.
+        """
         process_id = self.identity.process_id
 
         def answer(tx: Tx) -> None:
-            settle(tx, inbox_id, process_id, session_id)
+            for one in (inbox_id, *merged):
+                settle(tx, one, process_id, session_id)
             for number, reply in enumerate(replies):
                 put(
                     tx,

@@ -32,7 +32,7 @@ def _ended() -> Iterator[None]:
 def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
     """Two terminals on one conversation in which something was said."""
     first, second = Terminal(), Terminal()
-    opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.1}}, {{say: A3}}]"))
+    opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.3}}, {{say: A3}}]"))
     first.call("prompt.submit", text="hi")
     first.until("message.complete")
     second.open("session.activate", session_id=opened["session_id"])
@@ -127,7 +127,7 @@ def test_words_that_waited_when_the_daemon_was_killed_come_back(serve: Any) -> N
 
 def test_words_that_came_back_to_nobody_wait_for_somebody(serve: Any) -> None:
     first = Terminal()
-    opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.1, cut: true}}]"))
+    opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.3, cut: true}}]"))
     first.call("prompt.submit", text="count")
     first.shown_until("two")
     first.call("session.queue", text="and then?")
