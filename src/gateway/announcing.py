@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import plugins
-from hermes_cli.plugins.delivery import Delivery
+from hermes_cli.plugins import delivery
 from hermes_core.isolate import Step, attempt
-from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -30,5 +29,4 @@ def _tell(hook: str, **facts: Any) -> None:
 
 def deliver(db: SessionDB) -> None:
     """Tell plugins what stands in the store and was not told yet."""
-    if is_mentioned("plugins.enabled"):
-        attempt(Step("deliver boundaries", lambda: Delivery(db, plugins.active()).deliver_due()))
+    attempt(Step("deliver boundaries", lambda: delivery.deliver_due(db)))

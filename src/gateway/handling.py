@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gateway import letters
 from gateway.chunking import pieces
 from hermes_agent import events
+from hermes_agent.keeping import UNFINISHED
 from hermes_core.errors import HermesError, LeaseTakenError, UsageError
 from hermes_state.outbox import Reply
 
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 
 BREATH_SECONDS: Final = 2.0
 LATER_SECONDS: Final = 1.0
-UNFINISHED: Final = frozenset({"interrupted", "error", "crashed", "incomplete"})
 GIVEN_UP: Final = (
     "I have tried this message {attempts} times, and each time something broke off in the middle. "
     "The conversation is kept; write again to begin another one."
@@ -119,7 +119,7 @@ class Handling:
         return entry is not None and self._db.message_of(entry.session_id, _uid(row)) is not None
 
     def _answer(self, rows: list[Row], event: MessageEvent) -> Answer:
-        entry = self._places.get_or_create_session(_source(event))
+        entry = self._entry(rows[0], event)
         if rows[0]["attempts"] > self._most_attempts:
             self._places.suspend_session(entry.session_key)
             return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
@@ -130,6 +130,13 @@ class Handling:
         if note:
             self._places.update_session(entry.session_key, was_auto_reset=False)
         return Answer(entry.session_id, [*note, answer])
+
+    def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
+        """The conversation of a message: where it was said already, or where policy puts it."""
+        known = self._places.get(row["session_key"])
+        if known is not None and self._is_said(row):
+            return known  # however long ago that was: it is not said again elsewhere
+        return self._places.get_or_create_session(_source(event))
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:
         """What is said once about a conversation that policy has begun."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway import announcing, status
+from gateway.commands import RESET
 from gateway.configuring import config_of_home
 from gateway.seams import (
     entry_of,
@@ -34,10 +35,6 @@ log = logging.getLogger(__name__)
 FIRST_LOOK_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 300.0
 PRUNE_SECONDS: Final = 3600.0
-RESET: Final = (
-    "New session. The conversation before it is kept: /resume goes on with it, and I can "
-    "search it for you."
-)
 
 
 class GatewayRunner:
@@ -159,7 +156,7 @@ class GatewayRunner:
         if self._service is not None:
             status.write_runtime_status("draining")
             await self._service.stop(self._restart_drain_timeout)
-            self._deliver()
+            await asyncio.to_thread(self._deliver)
         await self._drain()
         await asyncio.to_thread(self._end_agents)
         for adapter in list(self.adapters.values()):

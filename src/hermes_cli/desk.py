@@ -164,15 +164,19 @@ class Desk:
         return self.agent.model
 
     def _make_sure_of_key(self, name: str) -> None:
-        config = ConfigFile.of_home()
-        choice = talking.chain(config.settings(), name)[0]
-        setting = choosing.key_name(choice.api, choice.base_url)
-        if choice.key or not setting.startswith("keys.") or not isinstance(self._asks, AsksSecrets):
+        setting = self.lacks_key(name)
+        if not setting or not isinstance(self._asks, AsksSecrets):
             return
-        key = self._asks.secret(f"The key for {choice.model}", setting)
+        key = self._asks.secret(f"The key for {name}", setting)
         if not key:
-            raise UsageError(f"without a key {choice.model} cannot answer; nothing was changed")
-        config.set(setting, key)
+            raise UsageError(f"without a key {name} cannot answer; nothing was changed")
+        ConfigFile.of_home().set(setting, key)
+
+    def lacks_key(self, name: str) -> str:
+        """The setting of the key that a model needs and that is not there; empty if none is."""
+        choice = talking.chain(ConfigFile.of_home().settings(), name)[0]
+        setting = choosing.key_name(choice.api, choice.base_url)
+        return setting if setting.startswith("keys.") and not choice.key else ""
 
     def stop(self) -> None:
         """Stop everything that runs for the conversation; its row stays as it is."""

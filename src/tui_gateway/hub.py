@@ -8,10 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_cli import plugins
-from hermes_cli.plugins.delivery import Delivery
+from hermes_cli.plugins import delivery
 from hermes_core.isolate import Step, attempt
-from hermes_core.mentions import is_mentioned
 from tui_gateway import server
 from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live import Live
@@ -48,7 +46,7 @@ class Hub:
                 live = Live(self.db, wish)
                 with self._lock:
                     self._lives[live.id] = live
-            elif wish.model and wish.model != live.desk.wish.model and not live.is_running:
+            elif _wants_other_model(live, wish):
                 live.desk.use_model(wish.model)
             return self.look(live, listener)
 
@@ -114,11 +112,7 @@ class Hub:
             server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the seam
             with self._lock:
                 self._lives.pop(live.id, None)
-        attempt(Step("tell plugins of boundaries", self._deliver))
-
-    def _deliver(self) -> None:
-        if is_mentioned("plugins.enabled"):
-            Delivery(self.db, plugins.active()).deliver_due()
+        attempt(Step("tell plugins of boundaries", lambda: delivery.deliver_due(self.db)))
 
     def leave(self) -> None:
         """Ask for the end; it comes when the loop sees it."""
@@ -134,6 +128,12 @@ class Hub:
         for live in lives:
             attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _wants_other_model(live: Live, wish: Wish) -> bool:
+    """Whether the model is to be changed, and can be without asking anybody for a key."""
+    is_other = bool(wish.model) and wish.model != live.desk.wish.model
+    return is_other and not live.is_running and not live.desk.lacks_key(wish.model)
 
 
 def _over(live: Live) -> str:

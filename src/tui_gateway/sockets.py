@@ -95,10 +95,10 @@ class Sockets:
             pass  # without saying goodbye; what follows is the same
         finally:
             peer.is_gone = True
-            outgoing.put(None)
-            self._hub.forget(peer)
+            outgoing.end()
             with self._lock:
                 self._count -= 1
+            self._hub.forget(peer)
 
 
 class Outgoing:
@@ -106,16 +106,21 @@ class Outgoing:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._frames: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._send, name="hermes-outgoing", daemon=True).start()
 
-    def put(self, frame: bytes | None) -> None:
-        """Send a frame in its turn; None ends it."""
-        try:
-            self._frames.put_nowait(frame)
-        except queue.Full:
+    def put(self, frame: bytes) -> None:
+        """Send a frame in its turn; ConnectionError for a client that has stopped reading."""
+        if self._frames.qsize() < MOST_WAITING:
+            self._frames.put(frame)
+            return
+        with contextlib.suppress(OSError):  # it may be closed already
             self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whoever reads from it
-            raise ConnectionError("the client has stopped reading") from None
+        raise ConnectionError("the client has stopped reading")
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._frames.put(None)
 
     def _send(self) -> None:
         while (frame := self._frames.get()) is not None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway import letters
-from gateway.config import GatewayConfig, SessionResetPolicy
+from gateway.config import GatewayConfig, Platform, SessionResetPolicy
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
 from gateway.service import Service
-from gateway.session import SessionStore, local_now
+from gateway.session import SessionSource, SessionStore, local_now
 from hermes_core.config_file import ConfigFile
 from support.chat import Chat
 from support.plugin_folders import make_plugin
@@ -293,4 +293,28 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     assert again is not None
     service._handling.handle(again)
     assert places.list_sessions()[0].session_id == after
+    service.turns.close()
+
+
+async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conversation(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: Never asked for.}]")
+    policy = GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=60))
+    places = SessionStore(tmp_path, policy)
+    places._db = db
+    service = Service(db, places, policy, tmp_path)
+    source = SessionSource(Platform.LOCAL, "c1", user_id="c1")
+    await service.intake.receive("local", MessageEvent("hi", source=source, message_id="m1"))
+    row = db.claim_incoming()
+    assert row is not None
+    service._handling._answer([row], letters.read(row["payload"]))  # and then it is killed
+    first = places.list_sessions()[0]
+    places.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
+    db.retry_incoming(row["inbox_id"])
+    again = db.claim_incoming()
+    assert again is not None
+    service._handling.handle(again)
+    assert places.list_sessions()[0].session_id == first.session_id
+    assert said(db) == ["hi", "A1"]
     service.turns.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_cli import moments
 from hermes_cli.keeping import keep_facts
+from hermes_cli.latest import latest_in
 from hermes_cli.output import Column
 from hermes_core.errors import StoreUnavailableError, UsageError
 from hermes_core.mentions import is_mentioned
@@ -62,22 +63,18 @@ def chosen(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())
-    for limit in (200, -1):
-        rows = db.list_sessions_rich(limit=limit, order_by_last_active=True)
-        found = next((row["id"] for row in rows if row.get("cwd") == here), None)
-        if found is not None:
-            return str(db.resolve_resume_session_id(found))
+    found = latest_in(db, here)
+    if found is not None:
+        return str(db.resolve_resume_session_id(found["id"]))
     raise UsageError(f"There is no conversation of {here} yet. Begin one without --continue.")
 
 
 def announce(db: SessionDB) -> None:
     """Tell plugins of the boundaries that a command has made."""
-    if not is_mentioned("plugins.enabled"):
-        return
-    from hermes_cli import plugins  # noqa: PLC0415 - most have no plugins
-    from hermes_cli.plugins.delivery import Delivery  # noqa: PLC0415 - as above
+    if is_mentioned("plugins.enabled"):
+        from hermes_cli.plugins import delivery  # noqa: PLC0415 - most have no plugins
 
-    Delivery(db, plugins.active()).deliver_due()
+        delivery.deliver_due(db)
 
 
 def finish_indexing(db: SessionDB, out: Output) -> None:

@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_cli.plugins.calling import LIMIT_SECONDS
+from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from hermes_cli.plugins.calling import Callback
@@ -129,3 +130,12 @@ class Delivery:
         while not self._stop.is_set():
             self.deliver_due()
             self._stop.wait(PAUSE_SECONDS)
+
+
+def deliver_due(store: KeepsBoundaries) -> None:
+    """Tell the user's plugins what is due now; whoever has none pays nothing."""
+    if not is_mentioned("plugins.enabled"):
+        return
+    from hermes_cli import plugins  # noqa: PLC0415 - it imports this module
+
+    Delivery(store, plugins.active()).deliver_due()

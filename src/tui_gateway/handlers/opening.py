@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_cli.latest import latest_in
 from hermes_cli.talking import Wish
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     Params = dict[str, Any]
 
 LISTED: Final = 200
+NAMED: Final = 1000  # so many recent ones are looked at by name; what was said is searched in all
 FIELDS: Final = (
     "id", "title", "preview", "started_at", "last_active", "message_count", "source", "cwd",
 )  # fmt: skip
@@ -73,14 +75,17 @@ def listed(peer: Dispatcher, params: Params) -> Any:
 
 
 def _matching(db: SessionDB, words: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
-    """Conversations with the words in their title or first line, then those that contain them."""
-    recent = db.list_sessions_rich(limit=-1, order_by_last_active=True, cwd_prefix=folder)
+    """Recent conversations with the words in their name, then those in which they were said."""
+    recent = db.list_sessions_rich(limit=NAMED, order_by_last_active=True, cwd_prefix=folder)
     wanted = words.casefold()
-    named = [row for row in recent if wanted in _name(row)]
+    found = {row["id"]: row for row in recent if wanted in _name(row)}
     known = {row["id"]: row for row in recent}
-    hits = [hit["session_id"] for hit in db.search_messages(words, limit=limit)]
-    said = [known[hit] for hit in dict.fromkeys(hits) if hit in known]
-    return list({row["id"]: row for row in [*named, *said]}.values())[:limit]
+    for hit in db.search_messages(words, limit=limit):
+        tip = db.get_compression_tip(hit["session_id"])
+        row = known.get(tip) or (None if folder else db.get_session(tip))
+        if row is not None:
+            found.setdefault(tip, row)
+    return list(found.values())[:limit]
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -88,14 +93,15 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def most_recent(peer: Dispatcher, params: Params) -> Any:
-    """The latest one, of a folder if one is named; children and branches count by themselves."""
-    wanted = params.get("cwd")
-    for limit in (LISTED, -1):
-        rows = peer.hub.db.list_sessions_rich(limit=limit, order_by_last_active=True)
-        for row in rows:
-            if wanted is None or row.get("cwd") == wanted:
-                return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}
-    return {"session_id": None}
+    """The latest one, of a folder if one is named."""
+    db, folder = peer.hub.db, params.get("cwd")
+    if folder is None:
+        row = next(iter(db.list_sessions_rich(limit=1, order_by_last_active=True)), None)
+    else:
+        row = latest_in(db, folder)
+    if row is None:
+        return {"session_id": None}
+    return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}
 
 
 def activate(peer: Dispatcher, params: Params) -> Any:

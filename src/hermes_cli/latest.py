@@ -1,0 +1,23 @@
+"""The latest conversation of a folder, whatever surface made it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+
+PAGE: Final = 100
+
+
+def latest_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
+    """Its row, or None; conversations of folders inside it do not count."""
+    offset = 0
+    while rows := db.list_sessions_rich(
+        limit=PAGE, offset=offset, order_by_last_active=True, cwd_prefix=folder
+    ):
+        found = next((row for row in rows if row.get("cwd") == folder), None)
+        if found is not None:
+            return found
+        offset += len(rows)
+    return None
