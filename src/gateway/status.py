@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core import paths
+from hermes_core import paths, sole
 from hermes_core.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -39,19 +38,12 @@ def lock_path() -> Path:
 @contextlib.contextmanager
 def held() -> Iterator[bool]:
     """Be the gateway of this folder; False when another process is."""
-    paths.private_folder(paths.hermes_home())
-    handle = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        write_pid_file()
-        yield True
-        remove_pid_file()
-    finally:
-        os.close(handle)
+    with sole.held(lock_path()) as is_ours:
+        if is_ours:
+            write_pid_file()
+        yield is_ours
+        if is_ours:
+            remove_pid_file()
 
 
 def write_pid_file() -> None:
@@ -75,17 +67,7 @@ def read_pid() -> int | None:
 
 def running_pid() -> int | None:
     """The process id of a gateway that runs; None when none does."""
-    try:
-        handle = os.open(lock_path(), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return read_pid()
-    finally:
-        os.close(handle)
-    return None
+    return read_pid() if sole.is_held(lock_path()) else None
 
 
 def write_runtime_status(state: str, **facts: Any) -> None:
