@@ -92,6 +92,19 @@ class SessionResetPolicy:
         )
 
 
+KNOWN: Final = frozenset(
+    {
+        "enabled",
+        "token",
+        "api_key",
+        "home_channel",
+        "reply_to_mode",
+        "gateway_restart_notification",
+        "extra",
+    }
+)
+
+
 @dataclass
 class PlatformConfig:
     """One platform."""
@@ -103,6 +116,7 @@ class PlatformConfig:
     reply_to_mode: str = "first"
     gateway_restart_notification: bool = True
     extra: dict[str, Any] = field(default_factory=dict)
+    is_off: bool = False  # written as `enabled: false`, which is more than not written
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written down."""
@@ -123,7 +137,8 @@ class PlatformConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """As it was written down."""
-        extra = lenient.mapping(data.get("extra"))
+        rest = {name: one for name, one in data.items() if name not in KNOWN}
+        extra = {**rest, **lenient.mapping(data.get("extra"))}
         home = data.get("home_channel")
         restart = data.get(
             "gateway_restart_notification", extra.get("gateway_restart_notification")
@@ -136,6 +151,7 @@ class PlatformConfig:
             reply_to_mode=lenient.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
             gateway_restart_notification=lenient.flag(restart, default=True),
             extra=extra,
+            is_off="enabled" in data and not lenient.flag(data["enabled"], default=True),
         )
 
 

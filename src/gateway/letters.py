@@ -10,7 +10,8 @@ from hermes_core.errors import UsageError
 
 PLAIN: Final = (
     "text", "message_id", "platform_update_id", "media_urls", "media_types",
-    "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "internal", "timestamp",
+    "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "is_addressed",
+    "internal", "timestamp",
 )  # fmt: skip
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_cli import log_file
-from hermes_core import paths
 from hermes_state import driver
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gateway.run import GatewayRunner
 
 ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
@@ -42,21 +39,9 @@ async def _run(runner: GatewayRunner) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, leaving.set)
-    await runner.start(_adapters())
+    await runner.start()
     await leaving.wait()
     await runner.stop()
-
-
-def _adapters() -> dict[str, Any]:
-    """The platforms that are switched on; the local socket always is."""
-    from gateway.platforms.local import LocalAdapter  # noqa: PLC0415 - after our SQLite
-
-    return {"local": LocalAdapter(socket_path())}
-
-
-def socket_path() -> Path:
-    """Where programs of this machine talk to it."""
-    return paths.hermes_home() / "run" / "gateway.sock"
 
 
 if __name__ == "__main__":

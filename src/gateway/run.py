@@ -11,7 +11,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import announcing, status
+from gateway import announcing, equipping, status
 from gateway.commands import RESET
 from gateway.configuring import config_of_home
 from gateway.seams import (
@@ -28,6 +28,7 @@ from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig, Platform
+    from gateway.front import Front
     from gateway.platforms.base import MessageEvent
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class GatewayRunner:
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
     _service: Service | None = None
+    _front: Front | None = None
     _watcher: asyncio.Task[None] | None = None
 
     @cached_property
@@ -70,17 +72,20 @@ class GatewayRunner:
 
     # The beginning
 
-    async def start(self, adapters: dict[str, Any]) -> None:
+    async def start(self) -> None:
         """Connect the platforms and begin to work."""
         db = keeps_boundaries(self.session_store)
         if db is None:
             raise StoreUnavailableError("the gateway needs a store to keep messages in")
         self._running = True
         status.write_runtime_status("starting")
+        self._front = equipping.front_of_home()
+        found = equipping.equipped(db, self.config, self._front)
         self._service = Service(db, self.session_store, self.config)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())
-        await self._service.start(adapters)
-        status.write_runtime_status("running", platforms={name: {} for name in adapters})
+        is_whole = await self._service.start(found.adapters, found.refused)
+        states = self._service.connections.states
+        status.write_runtime_status("running" if is_whole else "degraded", platforms=states)
 
     # A new conversation
 
@@ -157,6 +162,8 @@ class GatewayRunner:
             status.write_runtime_status("draining")
             await self._service.stop(self._restart_drain_timeout)
             await asyncio.to_thread(self._deliver)
+        if self._front is not None:
+            await self._front.close()
         await self._drain()
         await asyncio.to_thread(self._end_agents)
         for adapter in list(self.adapters.values()):

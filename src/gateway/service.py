@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from gateway import status
 from gateway.commands import Commands
+from gateway.connecting import Connections
 from gateway.conversations import Conversations
 from gateway.door import Door
 from gateway.handling import Handling
@@ -23,8 +24,10 @@ from hermes_core.isolate import Step, attempt
 from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gateway.config import GatewayConfig
-    from gateway.platforms.base import Adapter
+    from gateway.platforms.base import Adapter, MessageEvent
     from gateway.session import SessionStore
     from hermes_state import SessionDB
 
@@ -33,6 +36,7 @@ log = logging.getLogger(__name__)
 LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 10.0
 
 
 class Service:
@@ -43,7 +47,8 @@ class Service:
     ) -> None:
         self._db = db
         self._places = places
-        self.adapters: dict[str, Adapter] = {}
+        self.connections = Connections(self._received, self._note_states)
+        self.adapters = self.connections.adapters
         self._senders: dict[str, Sender] = {}
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -69,6 +74,12 @@ class Service:
             interrupts=interrupts,
         )
 
+    async def _received(self, account: str, event: MessageEvent) -> None:
+        await self.intake.receive(account, event)
+
+    def _note_states(self) -> None:
+        status.write_runtime_status("running", platforms=self.connections.states)
+
     def _longest_text(self, platform: str) -> int:
         adapter = self.adapters.get(platform)
         return adapter.abilities.longest_text if adapter else LONGEST_TEXT
@@ -91,10 +102,14 @@ class Service:
             session_id=entry.session_id,
         )
 
-    async def start(self, adapters: dict[str, Any]) -> None:
-        """Connect the platforms and begin to work."""
+    async def start(
+        self, adapters: Mapping[str, Adapter], refused: Mapping[str, str] | None = None
+    ) -> bool:
+        """Connect the platforms and begin to work; whether all could be connected at once.
+
+        Those that could not are tried again and again, while the others work.
+        """
         for name, adapter in adapters.items():
-            self.adapters[name] = adapter
             self._senders[name] = Sender(self._db, name, adapter)
         self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
         working = (self.turns.run(), self._export())
@@ -102,9 +117,10 @@ class Service:
         if is_mentioned("plugins.enabled"):
             self._delivery = Delivery(self._db, plugins.active())
             self._delivery.start()
-        for name, adapter in adapters.items():
-            await adapter.connect(functools.partial(self.intake.receive, adapter.account))
-            log.info("%s is connected as %s", name, adapter.account)
+        for name, reason in (refused or {}).items():
+            self.connections.refuse(name, reason)
+        self.connections.start(adapters)
+        return await self.connections.settled(CONNECT_SECONDS)
 
     async def _export(self) -> None:
         while True:
@@ -129,8 +145,7 @@ class Service:
             sender.stop()
         if self._sending:
             await asyncio.wait(self._sending, timeout=GRACE_SECONDS)
-        for adapter in self.adapters.values():
-            await adapter.disconnect()
+        await self.connections.close()
         for task in (*self._sending, *self._tasks):
             task.cancel()
         await asyncio.gather(*self._sending, *self._tasks, return_exceptions=True)

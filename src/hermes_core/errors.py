@@ -13,6 +13,9 @@
       IdFormatError              a message or event id cannot be read
       FetchError                 the built-in model could not be fetched
       PluginError                a plugin cannot be used
+      PlatformError              a chat platform cannot be used
+        PlatformDownError        it does not answer now; trying again makes sense
+        PlatformRefusedError     what is configured for it is wrong or missing
       CatalogueError             an achievement cannot be used as written
       ScanError                  the history could not be read for statistics
         ScanBusyError            another process is doing it
@@ -75,6 +78,20 @@ class PortableFileError(UsageError):
 
 class OutputError(HermesError):
     """What was printed could not be written: a full disk, say."""
+
+
+class PlatformError(HermesError):
+    """A chat platform cannot be used."""
+
+
+class PlatformDownError(PlatformError):
+    """A platform does not answer now; trying again makes sense."""
+
+
+class PlatformRefusedError(PlatformError):
+    """What is configured for a platform is wrong or missing; only the user can mend it."""
+
+    exit_code = 2
 
 
 class KeyFormatError(HermesError, ValueError):

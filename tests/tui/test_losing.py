@@ -88,7 +88,7 @@ async def test_a_message_that_cannot_be_sent_is_in_the_input_again(
             assert "connection is lost" in notices(app)[-1]
             await say(pilot, "/undo")
             await until(pilot, lambda: "command.dispatch" in notices(app)[-1])
-            assert is_idle(app)
+            await until(pilot, lambda: is_idle(app))
         await asked(pilot, "hello")
         assert answers(app) == ["Now."]
 

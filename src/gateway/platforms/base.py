@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
+    from gateway.config import PlatformConfig
+    from gateway.front import Front
+    from gateway.media import MediaStore
     from gateway.sources import SessionSource
 
     # Called for every message; when it returns, the message is safe and may be confirmed.
@@ -46,6 +50,7 @@ class MessageEvent:
     reply_to_text: str | None = None
     is_edit: bool = False
     group_id: str | None = None  # of an album
+    is_addressed: bool = True  # False in a group, when neither a mention nor a reply is in it
     internal: bool = False
     timestamp: float = field(default_factory=time.time)
 
@@ -112,19 +117,68 @@ class Outgoing(NamedTuple):
     key: str  # the same for every try
     thread_id: str | None = None
     reply_to: str | None = None
+    file: Path | None = None  # the text is its caption; only where abilities.files
 
 
 class Adapter(Protocol):
     """A platform."""
 
     abilities: ClassVar[Abilities]
-    account: str
+    account: str  # who the bot is there; known once it is connected
 
     async def connect(self, receive: Receive) -> None:
-        """Begin to listen; each message is handed to *receive* before it is confirmed."""
+        """Begin to listen; each message is handed to *receive* before it is confirmed.
+
+        Returns once it listens. PlatformDownError: try again later; PlatformRefusedError:
+        what is configured is wrong. Later losses of the connection the adapter mends itself.
+        """
 
     async def disconnect(self) -> None:
-        """Stop listening; what was confirmed was handed over."""
+        """Stop listening; what was confirmed was handed over. Also after a failed connect."""
 
     async def send(self, outgoing: Outgoing) -> SendResult:
-        """Send a text."""
+        """Send a text, or a file; never raises for what the platform answers."""
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """A platform with `abilities.edit`."""
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message that was sent."""
+
+
+@runtime_checkable
+class Types(Protocol):
+    """A platform with `abilities.typing`."""
+
+    async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
+        """Show for a few seconds that an answer is being written; a failure is only logged."""
+
+
+@runtime_checkable
+class Reacts(Protocol):
+    """A platform with `abilities.reactions`."""
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message; a failure is only logged."""
+
+
+class Memory(Protocol):
+    """What an adapter remembers from one start to the next: small texts by name."""
+
+    async def recall(self, name: str) -> str | None:
+        """What was kept under a name."""
+
+    async def keep(self, name: str, text: str) -> None:
+        """Keep a text; when this returns, it is on the disk."""
+
+
+class Surroundings(NamedTuple):
+    """What an adapter is made from."""
+
+    config: PlatformConfig  # `extra` holds what is written for the platform in config.yaml
+    secret: Callable[[str], str]  # by the name of its variable; empty when it is not set
+    media: MediaStore  # where files that come in are kept
+    memory: Memory
+    front: Front  # the web server, for platforms that call us

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gateway.platform_names import Platform
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
 from gateway.sources import SessionSource
-from hermes_core.paths import private_folder
+from hermes_core.paths import hermes_home, private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.platforms.base import Receive
+    from gateway.platforms.base import Receive, Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +123,16 @@ class LocalAdapter:
         finally:
             self._arrivals.pop(outgoing.key, None)
         return SendResult(True, message_id=outgoing.key)
+
+
+def socket_path() -> Path:
+    """Where programs of this machine talk to the gateway."""
+    return hermes_home() / "run" / "gateway.sock"
+
+
+def make(_surroundings: Surroundings) -> LocalAdapter:
+    """The adapter of this Hermes folder."""
+    return LocalAdapter(socket_path())
 
 
 async def _write(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gateway import process, status
+from gateway.platforms.local import socket_path
 from hermes_cli import moments
 from hermes_cli.commands import history
 from hermes_cli.parser import add, add_json
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(_wishes: argparse.Namespace, out: Output) -> int:
     """Answer chats."""
-    out.note(f"Listening on {process.socket_path()}. Ctrl-C ends it.")
+    out.note(f"Listening on {socket_path()}. Ctrl-C ends it.")
     if not process.run():
         raise UsageError(f"a gateway runs already (process {status.read_pid()})")
     return 0
@@ -65,7 +66,7 @@ def start(_wishes: argparse.Namespace, out: Output) -> int:
 
 def _is_up(process_id: int) -> bool:
     found = status.read_runtime_status() or {}
-    return found.get("pid") == process_id and found.get("gateway_state") == "running"
+    return found.get("pid") == process_id and found.get("gateway_state") in {"running", "degraded"}
 
 
 def stop(_wishes: argparse.Namespace, out: Output) -> int:

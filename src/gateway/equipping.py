@@ -1,0 +1,79 @@
+"""The adapters of the platforms that are switched on, each with what it is made from."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway import configuring
+from gateway.front import Front
+from gateway.media import MediaStore
+from gateway.platforms.base import Surroundings
+from gateway.registry import Registry
+from hermes_core import paths
+from hermes_core.config_file import ConfigFile
+from hermes_core.errors import PlatformError
+
+if TYPE_CHECKING:
+    from gateway.config import GatewayConfig
+    from gateway.platforms.base import Adapter
+    from hermes_state import SessionDB
+
+log = logging.getLogger(__name__)
+
+
+class StoredMemory:
+    """What an adapter remembers, in the store."""
+
+    def __init__(self, db: SessionDB, platform: str) -> None:
+        self._db = db
+        self._start = f"platform:{platform}:"
+
+    async def recall(self, name: str) -> str | None:
+        """What was kept under a name."""
+        return await asyncio.to_thread(self._db.get_meta, self._start + name)
+
+    async def keep(self, name: str, text: str) -> None:
+        """Keep a text."""
+        await asyncio.to_thread(self._db.set_meta, self._start + name, text)
+
+
+class Equipped(NamedTuple):
+    """Adapters, and the platforms that could not be made, with the reason."""
+
+    adapters: dict[str, Adapter]
+    refused: dict[str, str]
+
+
+def media_store() -> MediaStore:
+    """Where the files of this Hermes folder are kept."""
+    return MediaStore(paths.hermes_home() / "media")
+
+
+def front_of_home() -> Front:
+    """The web server, where the settings want it."""
+    settings = ConfigFile.of_home().settings()
+    return Front(settings.get_str("gateway.http_host"), settings.get_int("gateway.http_port"))
+
+
+def equipped(
+    db: SessionDB, config: GatewayConfig, front: Front, registry: Registry | None = None
+) -> Equipped:
+    """Make the adapters; one that cannot be made keeps no other from it."""
+    registry = registry or Registry()
+    secrets = configuring.Secrets()
+    found = Equipped({}, {})
+    for entry in configuring.enabled(config, registry, secrets):
+        surroundings = Surroundings(
+            configuring.of(config, entry.name),
+            secrets,
+            media_store(),
+            StoredMemory(db, entry.name),
+            front,
+        )
+        try:
+            found.adapters[entry.name] = registry.made(entry.name, surroundings)
+        except PlatformError as error:
+            found.refused[entry.name] = str(error)
+    return found
