@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
+from gateway.wording import quoted
 from hermes_cli import slash
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.conversations import Conversations
+    from gateway.door import Door
     from gateway.entries import SessionEntry
     from gateway.platforms.base import MessageEvent
-    from gateway.questions import ChatQuestions
+    from gateway.questions import ChatQuestions, Open
     from gateway.session import SessionStore
     from hermes_state import SessionDB
 
@@ -20,6 +25,23 @@ RESET: Final = (
     "search it for you."
 )
 AT_HOME: Final = frozenset({"save", "quit", "exit", "q"})  # what makes no sense in a chat
+FOR_ADMINS: Final = frozenset({"restart", "model", "memory", "approve"})
+# What would do something else when it is done twice.
+ONCE: Final = frozenset({"undo", "redo", "branch", "fork", "compress"})
+MEANWHILE: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+HERE: Final = (
+    ("whoami", "who you are to me"),
+    ("restart", "finish what runs and start anew"),
+)
+NOT_AN_ADMIN: Final = (
+    "/{name} is for admins of this agent: people listed in platforms.{platform}.allow_admin_from, "
+    "or, where nobody is, those who were let in by name and write directly."
+)
+BROKEN_OFF: Final = (
+    "I was interrupted while I carried out /{name} and cannot tell whether it was done. "
+    "Please look, and repeat it if need be."
+)
+RESTARTED_BY: Final = "gateway_restarted_by"
 LISTED: Final = 10
 
 
@@ -32,31 +54,57 @@ class Commands:
         places: SessionStore,
         conversations: Conversations,
         questions: ChatQuestions,
+        door: Door,
+        restart: Callable[[], None],
     ) -> None:
         self._db = db
         self._places = places
         self._conversations = conversations
         self._questions = questions
+        self._door = door
+        self._restart = restart
 
     def run(
-        self, entry: SessionEntry, event: MessageEvent, *, is_done: bool = False
+        self,
+        entry: SessionEntry,
+        event: MessageEvent,
+        *,
+        is_done: bool = False,
+        is_again: bool = False,
     ) -> slash.Outcome:
         """Carry out the command of a message.
 
-        One that goes elsewhere and *is_done*, before a crash, is not carried out again.
+        One that goes elsewhere and *is_done*, before a crash, is not carried out again; nor is
+        one that may have been begun, when it *is_again* here and twice is not the same as once.
         """
         name, words = event.get_command() or "", event.get_command_args()
+        self._require_admin(name, words, event)
+        if is_again and name in ONCE:
+            raise UsageError(BROKEN_OFF.format(name=name))
         if name in {"new", "reset"}:
             return slash.Outcome(RESET) if is_done else self._new(entry, words)
         if name == "resume":
-            return self._told(entry.session_id) if is_done else self._resume(entry, words)
-        if name == "sessions":
-            return slash.Outcome("\n".join(self._own(entry)) or "No conversations yet.")
-        if name == "start":
-            return slash.Outcome("Hello. Write to me; /help lists what else there is.")
+            return self._told(entry.session_id) if is_done else self._resume(entry, event, words)
+        here: dict[str, Callable[[], str]] = {
+            "sessions": lambda: "\n".join(self._own(entry)) or "No conversations yet.",
+            "start": lambda: "Hello. Write to me; /help lists what else there is.",
+            "whoami": lambda: self._whoami(event),
+            "help": _help,
+            "restart": lambda: self._restarting(entry, event),
+        }
+        if name in here:
+            return slash.Outcome(here[name]())
         if name in AT_HOME:
             raise UsageError(f"/{name} is for the terminal")
         return self._at_desk(entry, name, words)
+
+    def _require_admin(self, name: str, words: str, event: MessageEvent) -> None:
+        source = event.source
+        is_question = name == "model" and not words
+        if name not in FOR_ADMINS or is_question or event.internal or source is None:
+            return
+        if not self._door.is_admin(source):
+            raise UsageError(NOT_AN_ADMIN.format(name=name, platform=source.platform.value))
 
     def _at_desk(self, entry: SessionEntry, name: str, words: str) -> slash.Outcome:
         slash.find(name)
@@ -66,6 +114,8 @@ class Commands:
             outcome = slash.run(desk, f"/{name} {words}".rstrip())
             if desk.session_id != before:  # a branch: the place goes along with it
                 self._places.switch_session(entry.session_key, desk.session_id, "branched")
+            if name == "model" and words:
+                self._conversations.choose_model(entry.session_id, words)
         finally:
             self._conversations.give_back(before)
         return outcome
@@ -77,8 +127,12 @@ class Commands:
             self._db.set_session_title(new.session_id, title)
         return slash.Outcome(RESET)
 
-    def _resume(self, entry: SessionEntry, words: str) -> slash.Outcome:
-        """Go on with an earlier conversation of this place; of no other."""
+    # Other conversations
+
+    def _resume(self, entry: SessionEntry, event: MessageEvent, words: str) -> slash.Outcome:
+        """Go on with an earlier conversation of this place; of no other, but by hand-off."""
+        if event.internal:
+            return self._switched(entry, words, "handoff")
         own = self._own_ids(entry)
         if not words:
             target = entry.prev_session_id or ""
@@ -90,8 +144,11 @@ class Commands:
             raise UsageError(
                 f"there is no conversation {words!r} of this chat; /sessions lists them"
             )
+        return self._switched(entry, target, "session_switch")
+
+    def _switched(self, entry: SessionEntry, target: str, reason: str) -> slash.Outcome:
         self._conversations.forget(entry.session_id)
-        self._places.switch_session(entry.session_key, target)
+        self._places.switch_session(entry.session_key, target, reason)
         return self._told(target)
 
     def _told(self, session_id: str) -> slash.Outcome:
@@ -108,24 +165,42 @@ class Commands:
         )
         return [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
 
+    # The agent as a whole
+
+    def _whoami(self, event: MessageEvent) -> str:
+        source = event.source
+        if source is None:
+            return "I do not know."
+        role = "an admin" if self._door.is_admin(source) else "a user"
+        return f"{quoted(source.user_name)}, {source.user_id} on {source.platform.value}: {role}."
+
+    def _restarting(self, entry: SessionEntry, event: MessageEvent) -> str:
+        source = event.source
+        if source is not None:
+            target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
+            note = {"platform": source.platform.value, "target": target}
+            self._db.set_meta(RESTARTED_BY, json.dumps(note))
+        self._restart()
+        return "I finish what runs and start anew; what you write meanwhile is answered then."
+
     # While a turn runs
 
     def meanwhile(self, entry: SessionEntry, event: MessageEvent) -> str | None:
         """Carry out at once what concerns the running turn; None when it has to wait."""
-        waiting = self._questions.waits_for(entry.session_key)
+        question = self._questions.waiting(entry.session_key)
         name = event.get_command()
         if name is None:
-            if waiting == "clarify":
-                self._questions.answer(entry.session_key, event.text)
-                return ""
-            return None
+            if question is None or question.kind != "clarify" or not self._may(event, question):
+                return None
+            self._questions.answer(entry.session_key, event.text, question)
+            return ""
         desk = self._conversations.running(entry.session_id)
-        if desk is None or name not in {"approve", "deny", "stop", "steer", "status", "usage"}:
+        if desk is None or name not in MEANWHILE:
             return None
+        self._require_admin(name, event.get_command_args(), event)
         outcome = slash.run(desk, f"/{name} {event.get_command_args()}".rstrip())
         if outcome.answer:
-            is_answered = self._questions.answer(entry.session_key, outcome.answer)
-            return "" if is_answered else "Nothing is being asked."
+            return self._answered(entry, event, outcome.answer)
         if outcome.stop:
             desk.agent.interrupt("/stop")
             self._questions.give_up(entry.session_key)
@@ -133,3 +208,26 @@ class Commands:
         if outcome.steer:
             desk.agent.steer(outcome.steer)
         return outcome.text
+
+    def _answered(self, entry: SessionEntry, event: MessageEvent, answer: str) -> str:
+        question = self._questions.waiting(entry.session_key)
+        if question is None:
+            return "Nothing is being asked."
+        if not self._may(event, question):
+            raise UsageError("only the one who is being worked for, or an admin, can answer that")
+        self._questions.answer(entry.session_key, answer, question)
+        return ""
+
+    def _may(self, event: MessageEvent, question: Open) -> bool:
+        """Whether somebody may answer: it is their turn, or they are admins."""
+        source = event.source
+        if source is None:
+            return False
+        return (source.user_id or "") == question.requester or self._door.is_admin(source)
+
+
+def _help() -> str:
+    rows = [(f"/{one.name} {one.hint}".rstrip(), one.help) for one in slash.COMMANDS
+            if one.name not in AT_HOME]  # fmt: skip
+    rows += [(f"/{name}", about) for name, about in HERE]
+    return "\n".join(f"{name} - {about}" for name, about in rows)

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_cli.desk import Desk
 from hermes_cli.talking import Wish
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gateway.entries import SessionEntry
     from gateway.questions import ChatQuestions
     from hermes_state import SessionDB
 
+    Describe = Callable[[SessionEntry], "Place"]
+
 MOST: Final = 128
+CHOSEN: Final = "_chosen_model"
+
+
+class Place(NamedTuple):
+    """What a conversation is told about where it takes place."""
+
+    about: str  # for the prompt
+    only_of: str  # the key of the place whose history alone may be searched; empty: all
 
 
 class Conversations:
     """Desks by the id of their conversation; the least used is let go of first."""
 
-    def __init__(self, db: SessionDB, cwd: Path, questions: ChatQuestions) -> None:
+    def __init__(
+        self, db: SessionDB, cwd: Path, questions: ChatQuestions, describe: Describe
+    ) -> None:
         self._db = db
         self._cwd = cwd
         self._questions = questions
+        self._describe = describe
         self._desks: OrderedDict[str, Desk] = OrderedDict()
         self._busy: set[str] = set()
         self._lock = threading.Lock()
@@ -38,11 +53,25 @@ class Conversations:
             desk = self._desks.pop(session_id, None)
         if desk is None:
             platform = entry.platform.value if entry.platform else "gateway"
-            wish = Wish(session_id, "", platform, platform, self._cwd)
+            place = self._describe(entry)
+            wish = Wish(session_id, self._chosen_model(session_id), platform, platform, self._cwd)
+            wish = wish._replace(about=place.about, only_of=place.only_of)
             desk = Desk(self._db, self._questions.of(entry.session_key), wish)
         with self._lock:
             self._desks[session_id] = desk
         return desk
+
+    def choose_model(self, session_id: str, name: str) -> None:
+        """Note which model a conversation wants, for as long as it lasts."""
+        self._db.update_session_meta(session_id, {CHOSEN: name})
+
+    def _chosen_model(self, session_id: str) -> str:
+        row = self._db.get_session(session_id) or {}
+        try:
+            found = json.loads(row.get("model_config") or "{}")
+        except ValueError:
+            return ""
+        return str(found.get(CHOSEN) or "") if isinstance(found, dict) else ""
 
     def give_back(self, session_id: str) -> None:
         """Nothing runs in it any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway import lenient
 from gateway.config import Platform
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 EVERYBODY: Final = "*"
 # Whoever reaches these has shown already who they are: a file's permissions, a key, a signature.
 TRUSTED: Final = frozenset({Platform.LOCAL, Platform.API_SERVER, Platform.WEBHOOK})
+OWNERS: Final = TRUSTED - {Platform.WEBHOOK}  # what a webhook brings was written by anybody
 STRANGER: Final = (
     "I do not know you yet. If this is your Hermes, run\n\n"
     "    hermes pairing approve {platform} {code}\n\nThe code lives an hour."
@@ -50,6 +52,32 @@ class Door:
         if self._db.is_user_allowed(platform, user):
             return Verdict(True)
         return Verdict(False, self._invitation(source, user))
+
+    def is_for_us(self, source: SessionSource, *, is_addressed: bool) -> bool:
+        """Whether a message is meant for the agent: in groups, what is addressed to it."""
+        if source.chat_type == "dm" or is_addressed:
+            return True
+        config = self._config.platforms.get(source.platform)
+        extra = config.extra if config else {}
+        is_free = source.chat_id in self._extra(source.platform, "free_response_channels")
+        return is_free or not lenient.flag(extra.get("require_mention"), default=True)
+
+    def is_admin(self, source: SessionSource) -> bool:
+        """Whether somebody may decide for the whole agent.
+
+        Those who are listed for it; where nobody is, whoever was let in by name and writes
+        directly. In groups, and where everybody is let in, nobody is one by chance.
+        """
+        if source.platform in OWNERS:
+            return True
+        people = {source.user_id, source.user_id_alt} - {None, ""}
+        listed = self._extra(source.platform, "allow_admin_from")
+        if listed:
+            return bool(people & listed)
+        if source.chat_type != "dm" or not source.user_id:
+            return False
+        is_known = self._db.is_user_allowed(source.platform.value, source.user_id)
+        return is_known or bool(people & self._listed(source.platform))
 
     def _is_listed(self, source: SessionSource) -> bool:
         """Whether the sender, or the group, is on a list of the user's."""

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway import configuring
 from gateway.front import Front
-from gateway.media import MediaStore
 from gateway.platforms.base import Surroundings
 from gateway.registry import Registry
-from hermes_core import paths
+from hermes_core import media
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import PlatformError
 
@@ -46,11 +45,6 @@ class Equipped(NamedTuple):
     refused: dict[str, str]
 
 
-def media_store() -> MediaStore:
-    """Where the files of this Hermes folder are kept."""
-    return MediaStore(paths.hermes_home() / "media")
-
-
 def front_of_home() -> Front:
     """The web server, where the settings want it."""
     settings = ConfigFile.of_home().settings()
@@ -68,7 +62,7 @@ def equipped(
         surroundings = Surroundings(
             configuring.of(config, entry.name),
             secrets,
-            media_store(),
+            media.of_home(),
             StoredMemory(db, entry.name),
             front,
         )

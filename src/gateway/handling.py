@@ -1,41 +1,30 @@
-"""A message handled: routed to its conversation, answered, and the answer owed.
-
-Whatever happens in between, a message is answered once. What the user said has an identity
-made of its place in the inbox: when a message comes back after a crash, its turn is found as
-it stands, and either goes on or has its answer sent.
-"""
+"""A message handled: routed to its conversation, answered, and the answer owed."""
 
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway import letters
 from gateway.chunking import pieces
-from hermes_agent import events
-from hermes_agent.keeping import UNFINISHED
-from hermes_core.errors import HermesError, LeaseTakenError, UsageError
+from gateway.playing import LaterError, Prompt
+from hermes_core.errors import HermesError, UsageError
 from hermes_state.outbox import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gateway.commands import Commands
-    from gateway.conversations import Conversations
     from gateway.entries import SessionEntry
     from gateway.platforms.base import MessageEvent
+    from gateway.playing import Playing, Row
     from gateway.session import SessionStore
     from gateway.sources import SessionSource
-    from hermes_cli.desk import Desk
     from hermes_state import SessionDB
-
-    Row = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
 BREATH_SECONDS: Final = 2.0
-LATER_SECONDS: Final = 1.0
 GIVEN_UP: Final = (
     "I have tried this message {attempts} times, and each time something broke off in the middle. "
     "The conversation is kept; write again to begin another one."
@@ -44,10 +33,6 @@ RESET_NOTE: Final = (
     "This is a new conversation ({reason}). /resume goes on with the one before, which I can "
     "search, too."
 )
-
-
-class LaterError(Exception):
-    """It cannot be answered now: the gateway leaves, or somebody else has the turn."""
 
 
 class Answer(NamedTuple):
@@ -64,34 +49,37 @@ class Handling:
         self,
         db: SessionDB,
         places: SessionStore,
-        conversations: Conversations,
+        playing: Playing,
         commands: Commands,
         longest_text: Callable[[str], int],
         most_attempts: int,
     ) -> None:
         self._db = db
         self._places = places
-        self._conversations = conversations
+        self._playing = playing
         self._commands = commands
         self._longest_text = longest_text  # by the platform's name
         self._most_attempts = most_attempts
-        self.is_leaving = False
 
     def handle(self, row: dict[str, Any]) -> None:
         """Answer a claimed message; what cannot be answered now is given back."""
         rows = [row, *self._in_one_breath(row)]
-        event = letters.merged([letters.read(one["payload"]) for one in rows])
+        events = [letters.read(one["payload"]) for one in rows]
         try:
-            answer = self._answer(rows, event)
+            answer = self._answer(Prompt(rows, events))
         except LaterError:
             for one in rows:
                 self._db.release_incoming(one["inbox_id"])
             return
+        rows += self._read_meanwhile(row, answer)
         merged = [one["inbox_id"] for one in rows[1:]]
-        replies = self._replies(event, answer)
+        replies = self._replies(rows[0]["inbox_id"], events, answer)
         self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
+        log.info("message %s is answered in %s", row["inbox_id"], answer.session_id)
 
-    def _in_one_breath(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    # What belongs together
+
+    def _in_one_breath(self, row: Row) -> Iterator[Row]:
         """What was sent right behind it and belongs to it: an album, a thought in pieces.
 
         When it was said in an earlier attempt, that is what was merged into it then.
@@ -111,25 +99,44 @@ class Handling:
         if self._is_said(row):
             return self._is_said(one)
         is_close = one["received_at"] - last <= BREATH_SECONDS
-        return is_close and not one["payload"]["text"].startswith("/")
+        is_album = one["payload"].get("group_id") == row["payload"].get("group_id") is not None
+        return (is_close or is_album) and not one["payload"]["text"].startswith("/")
+
+    def _read_meanwhile(self, row: Row, answer: Answer) -> list[Row]:
+        """The messages that came during the turn and were read by it."""
+        found = []
+        for one in self._db.claim_following(row):
+            is_read = answer.session_id is not None and self._playing.is_said(
+                answer.session_id, one
+            )
+            if is_read:
+                found.append(one)
+            else:
+                self._db.release_incoming(one["inbox_id"])
+        return found
 
     def _is_said(self, row: Row) -> bool:
-        """Whether a message stands in its conversation already, from an earlier attempt."""
         entry = self._places.get(row["session_key"])
-        return entry is not None and self._db.message_of(entry.session_id, _uid(row)) is not None
+        return entry is not None and self._playing.is_said(entry.session_id, row)
 
-    def _answer(self, rows: list[Row], event: MessageEvent) -> Answer:
-        entry = self._entry(rows[0], event)
-        if rows[0]["attempts"] > self._most_attempts:
+    # The answer
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        row, event = prompt.rows[0], prompt.events[0]
+        entry = self._entry(row, event)
+        if row["attempts"] > self._most_attempts:
             self._places.suspend_session(entry.session_key)
             return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
         if event.get_command():
-            return self._carried_out(rows, entry, event)
+            return self._carried_out(prompt, entry)
         note = self._reset_note(entry)
-        answer = self._turn(rows, entry, event.text)
+        answer = self._play(prompt, entry)
         if note:
             self._places.update_session(entry.session_key, was_auto_reset=False)
         return Answer(entry.session_id, [*note, answer])
+
+    def _play(self, prompt: Prompt, entry: SessionEntry) -> str:
+        return self._playing.play(prompt, entry, is_shared=self._places.is_shared(entry))
 
     def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
         """The conversation of a message: where it was said already, or where policy puts it."""
@@ -147,72 +154,49 @@ class Handling:
             return []
         return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 
-    def _carried_out(self, rows: list[Row], entry: SessionEntry, event: MessageEvent) -> Answer:
+    def _carried_out(self, prompt: Prompt, entry: SessionEntry) -> Answer:
+        row, event = prompt.rows[0], prompt.events[0]
+        if self._is_said(row):  # a command that asks again had come that far
+            return Answer(entry.session_id, [self._play(prompt, entry)])
+        is_again = row["attempts"] > 1
         try:
-            is_again = rows[0]["attempts"] > 1 and _is_newer(entry, rows[0])
-            outcome = self._commands.run(entry, event, is_done=is_again)
+            is_done = is_again and _is_newer(entry, row)
+            outcome = self._commands.run(entry, event, is_done=is_done, is_again=is_again)
         except HermesError as error:
             return Answer(entry.session_id, [str(error)])
         texts = [outcome.text] if outcome.text else []
-        if outcome.say:
+        said = outcome.say or outcome.queue or outcome.steer
+        if said:
             again = self._places.get(entry.session_key) or entry
-            texts.append(self._turn(rows, again, outcome.say))
+            texts.append(self._play(prompt._replace(text=said), again))
         return Answer(entry.session_id, texts)
 
-    # A turn
+    # Replies
 
-    def _turn(self, rows: list[Row], entry: SessionEntry, text: str) -> str:
-        try:
-            desk = self._conversations.take(entry)
-            return self._played(rows, desk, text)
-        except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
-            time.sleep(LATER_SECONDS)
-            raise LaterError from error
-        except HermesError as error:
-            return f"I cannot answer: {error}"
-        finally:
-            self._conversations.give_back(entry.session_id)
-
-    def _played(self, rows: list[Row], desk: Desk, text: str) -> str:
-        uid, *merged = map(_uid, rows)
-        said = self._db.message_of(desk.session_id, uid)
-        if said is None:
-            known_as = rows[0]["message_id"]
-            turn = desk.say(text, uid=uid, aliases=merged, platform_message_id=known_as)
-        else:
-            answer = _finished(self._db.get_messages(desk.session_id, after_id=said))
-            if answer is not None:
-                return answer
-            turn = desk.go_on()
-        last = None
-        for event in turn:
-            if isinstance(event, events.TurnFinished):
-                last = event
-        return self._told(last)
-
-    def _told(self, last: events.TurnFinished | None) -> str:
-        if last is None:
-            return "Something broke off in the middle; please write again."
-        if last.end is events.TurnEnd.INTERRUPTED:
-            if self.is_leaving:
-                raise LaterError
-            return f"{last.text}\n\n(stopped)".strip()
-        if last.end is events.TurnEnd.FAILED:
-            return f"{last.text}\n\nI could not go on: {last.error}".strip()
-        return last.text or "(nothing to say)"
-
-    def _replies(self, event: MessageEvent, answer: Answer) -> list[Reply]:
-        source = _source(event)
+    def _replies(self, inbox_id: int, events: list[MessageEvent], answer: Answer) -> list[Reply]:
+        source = _source(events[0])
         platform = source.platform.value
         target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
-        found = [
+        texts = [
             piece for text in answer.texts for piece in pieces(text, self._longest_text(platform))
         ]
-        first = {"reply_to": event.message_id}
+        shown = self._db.shown(inbox_id)
         return [
-            Reply(platform, target, {"text": piece, **(first if number == 0 else {})})
-            for number, piece in enumerate(found)
+            Reply(platform, target, self._payload(text, number, events[-1], shown))
+            for number, text in enumerate(texts)
         ]
+
+    def _payload(
+        self, text: str, number: int, event: MessageEvent, shown: str | None
+    ) -> dict[str, Any]:
+        """One message of an answer; the first takes the place of what was shown so far."""
+        payload: dict[str, Any] = {"text": text}
+        mode = self._places.reply_mode(_source(event))
+        if mode == "all" or (mode == "first" and number == 0):
+            payload["reply_to"] = event.message_id
+        if shown is not None and number == 0:
+            payload["in_place_of"] = shown
+        return payload
 
 
 def _is_newer(entry: SessionEntry, row: Row) -> bool:
@@ -220,20 +204,7 @@ def _is_newer(entry: SessionEntry, row: Row) -> bool:
     return entry.created_at.timestamp() >= float(row["received_at"])
 
 
-def _uid(row: Row) -> str:
-    """The identity of what a message of the inbox says."""
-    return f"inbox:{row['inbox_id']}"
-
-
 def _source(event: MessageEvent) -> SessionSource:
     if event.source is None:
         raise UsageError("a message without a source cannot be answered")
     return event.source
-
-
-def _finished(rows: list[dict[str, Any]]) -> str | None:
-    """The answer behind a message, if it was given to its end."""
-    last = rows[-1] if rows else None
-    if last is None or last["role"] != "assistant" or last["tool_calls"]:
-        return None
-    return None if last["finish_reason"] in UNFINISHED else str(last["content"] or "")

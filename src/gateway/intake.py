@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway import letters
+from gateway.platforms.base import Reacts
+from gateway.wording import said
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gateway.commands import Commands
     from gateway.conversations import Conversations
     from gateway.door import Door
-    from gateway.platforms.base import MessageEvent
+    from gateway.entries import SessionEntry
+    from gateway.platforms.base import Adapter, MessageEvent
     from gateway.session import SessionStore
     from gateway.sources import SessionSource
+    from hermes_cli.desk import Desk
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
+
+SEEN: Final = "👀"  # for what has to wait behind a turn that runs
 
 
 class Intake:
@@ -34,8 +41,8 @@ class Intake:
         conversations: Conversations,
         commands: Commands,
         wake: Callable[[], object],
-        *,
-        interrupts: bool = False,
+        adapters: Mapping[str, Adapter],
+        busy_mode: str,
     ) -> None:
         self._db = db
         self._door = door
@@ -43,33 +50,70 @@ class Intake:
         self._conversations = conversations
         self._commands = commands
         self._wake = wake
-        self._interrupts = interrupts
+        self._adapters = adapters
+        self._busy_mode = busy_mode  # `interrupt`, `queue` or `steer`
 
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Keep a message; when this returns, it is on the disk."""
-        await asyncio.to_thread(self._keep, account, event)
+        is_waiting = await asyncio.to_thread(self._keep, account, event)
         self._wake()
+        if is_waiting:
+            await self._react(event)
 
-    def _keep(self, account: str, event: MessageEvent) -> None:
+    async def _react(self, event: MessageEvent) -> None:
+        """Let the sender see that a message has arrived and waits."""
+        source = event.source
+        adapter = self._adapters.get(source.platform.value) if source else None
+        if source is not None and event.message_id and isinstance(adapter, Reacts):
+            try:
+                await adapter.react(source.chat_id, event.message_id, SEEN)
+            except OSError as error:
+                log.info("no reaction was left: %s", error)
+
+    def _keep(self, account: str, event: MessageEvent) -> bool:
+        """Keep a message; whether it waits behind a turn that runs."""
         source = event.source
         if source is None or event.message_id is None:
             log.warning("a message without a source or an id cannot be kept: %r", event.text[:80])
-            return
+            return False
+        if not self._door.is_for_us(source, is_addressed=event.is_addressed):
+            return False
         verdict = self._door.verdict(source)
         if not verdict.is_in:
             self._turn_away(verdict.answer, source, event.message_id)
-            return
+            return False
+        message_id = self._changed(account, event, source) if event.is_edit else event.message_id
+        if message_id is None:
+            return False
         key = self._places.key_of(source)
         received = self._db.receive(
             platform=source.platform.value,
             account=account,
             chat_id=source.chat_id,
-            message_id=event.message_id,
+            message_id=message_id,
             session_key=key,
             payload=letters.written(event),
         )
-        if received.is_new:
-            self._meanwhile(received.inbox_id, key, event, source)
+        log.info("message %s came in as %s", event.message_id, received.inbox_id)
+        return received.is_new and self._meanwhile(received.inbox_id, key, event, source)
+
+    def _changed(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
+        """Take note of an edit: the id to keep it by; None when there is nothing to keep.
+
+        A message that still waits is changed in its place. One that was handled, or is being
+        handled, is followed by what it says now. One that never came in is new.
+        """
+        known = str(event.message_id)
+        number = self._db.incoming_by(source.platform.value, account, source.chat_id, known)
+        before = self._db.incoming(number) if number is not None else None
+        if number is None or before is None:
+            event.is_edit = False
+            return known
+        if before["payload"]["text"] == event.text:
+            return None  # a preview of a link was added, say
+        if self._db.amend_waiting(number, {**letters.written(event), "is_edit": False}):
+            return None
+        return f"{known}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
 
     def _turn_away(self, answer: str, source: SessionSource, message_id: str) -> None:
         """A stranger: nothing of the message is kept."""
@@ -82,22 +126,22 @@ class Intake:
                 payload={"text": answer},
             )
 
+    # What concerns a turn that runs does not wait for its end
+
     def _meanwhile(
         self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource
-    ) -> None:
-        """What concerns a turn that runs does not wait for its end."""
+    ) -> bool:
         entry = self._places.get(key)
         running = self._conversations.running(entry.session_id) if entry else None
         if entry is None or running is None:
-            return
+            return False
         try:
             text = self._commands.meanwhile(entry, event)
         except HermesError as error:
             text = str(error)
         if text is None:
-            if self._interrupts and not event.get_command():
-                running.agent.interrupt("another message came")
-            return
+            self._say_to(running, inbox_id, entry, event)
+            return True
         if self._db.settle_waiting(inbox_id) and text:
             self._db.owe_reply(
                 f"inbox:{inbox_id}:meanwhile",
@@ -107,3 +151,20 @@ class Intake:
                 session_id=entry.session_id,
                 inbox_id=inbox_id,
             )
+        return False
+
+    def _say_to(
+        self, running: Desk, inbox_id: int, entry: SessionEntry, event: MessageEvent
+    ) -> None:
+        """Interrupt the turn, or let it read the message; it waits in the inbox all the same.
+
+        A message that the turn has read is settled with the turn's answer; one that it has
+        not is handled after it.
+        """
+        if event.get_command():
+            return
+        if self._busy_mode == "interrupt":
+            running.agent.interrupt("another message came")
+        elif self._busy_mode == "steer" and not event.media_urls:
+            is_shared = self._places.is_shared(entry)
+            running.agent.steer(said(event, is_shared=is_shared), letters.uid(inbox_id))

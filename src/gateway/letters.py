@@ -49,3 +49,8 @@ def merged(events: list[MessageEvent]) -> MessageEvent:
         reply_to_text=first.reply_to_text,
         timestamp=first.timestamp,
     )
+
+
+def uid(inbox_id: int) -> str:
+    """The identity of what a message of the inbox says."""
+    return f"inbox:{inbox_id}"

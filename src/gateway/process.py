@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli import log_file
@@ -20,28 +22,43 @@ def main() -> int:
     """The gateway as a program of its own; the exit code."""
     driver.install()
     log_file.install()
-    return 0 if run() else ALREADY
+    ended = run()
+    if ended is Ended.RESTART:
+        begin_anew()
+    return 0 if ended is Ended.DONE else ALREADY
 
 
-def run() -> bool:
-    """Run until SIGTERM, SIGINT or SIGHUP; False when another gateway runs here."""
+class Ended(Enum):
+    """How it came to an end."""
+
+    DONE = "done"
+    RESTART = "restart"
+    ANOTHER = "another gateway runs here"
+
+
+def run() -> Ended:
+    """Run until SIGTERM, SIGINT or SIGHUP; SIGUSR1 means to begin anew after that."""
     from gateway import status  # noqa: PLC0415 - after our SQLite is in place
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
     with status.held() as is_ours:
-        if is_ours:
-            asyncio.run(_run(GatewayRunner()))
-        return is_ours
+        if not is_ours:
+            return Ended.ANOTHER
+        is_restart = asyncio.run(_run(GatewayRunner()))
+    return Ended.RESTART if is_restart else Ended.DONE
 
 
-async def _run(runner: GatewayRunner) -> None:
-    leaving = asyncio.Event()
+async def _run(runner: GatewayRunner) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, leaving.set)
-    await runner.start()
-    await leaving.wait()
-    await runner.stop()
+        loop.add_signal_handler(number, runner.leave)
+    loop.add_signal_handler(signal.SIGUSR1, runner.ask_to_restart)
+    return await runner.run()
+
+
+def begin_anew() -> None:
+    """Become a new process with the same number: supervisors and terminals keep it."""
+    os.execv(sys.executable, [sys.executable, "-m", "gateway.process"])  # noqa: S606
 
 
 if __name__ == "__main__":

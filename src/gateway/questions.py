@@ -1,4 +1,8 @@
-"""Questions to a person in a chat: sent like any message, answered with a command or a line."""
+"""Questions to a person in a chat: sent like any message, answered with a command or a line.
+
+A question belongs to a place, to the turn that asks it, and to whoever the turn works for:
+nobody else answers it, but an admin who may decide for all.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ class Open(NamedTuple):
     """A question that waits."""
 
     kind: str  # `approval` or `clarify`
+    requester: str  # who the turn works for
     answered: threading.Event
     answers: list[str]
 
@@ -24,41 +29,51 @@ class Open(NamedTuple):
 class ChatQuestions:
     """The open questions of all places: at most one at a time in each."""
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, tell: Callable[[str, str], None], wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._tell = tell  # a place, and what it is asked
+        self._wait_seconds = wait_seconds
         self._open: dict[str, Open] = {}
+        self._requesters: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def of(self, session_key: str) -> PlaceQuestions:
         """Those of one place."""
         return PlaceQuestions(self, session_key)
 
+    def work_for(self, session_key: str, requester: str) -> None:
+        """A turn begins in a place, for somebody."""
+        with self._lock:
+            self._requesters[session_key] = requester
+
     def ask(self, session_key: str, kind: str, text: str) -> str:
         """Ask, and wait for the answer; empty when there is none."""
-        question = Open(kind, threading.Event(), [])
         with self._lock:
+            requester = self._requesters.get(session_key, "")
+            question = Open(kind, requester, threading.Event(), [])
             self._open[session_key] = question
         self._tell(session_key, text)
-        question.answered.wait(WAIT_SECONDS)
+        question.answered.wait(self._wait_seconds)
         with self._lock:
             if self._open.get(session_key) is question:
                 del self._open[session_key]
         return question.answers[0] if question.answers else ""
 
-    def waits_for(self, session_key: str) -> str:
-        """The kind of the question that waits in a place; empty when none does."""
+    def waiting(self, session_key: str) -> Open | None:
+        """The question that waits in a place."""
         with self._lock:
-            question = self._open.get(session_key)
-        return question.kind if question else ""
+            return self._open.get(session_key)
 
-    def answer(self, session_key: str, text: str) -> bool:
-        """Answer; whether anything was asked."""
+    def answer(self, session_key: str, text: str, question: Open | None = None) -> bool:
+        """Answer; whether anything was asked, and it was *question* if one is named."""
         with self._lock:
-            question = self._open.pop(session_key, None)
-        if question is None:
-            return False
-        question.answers.append(text)
-        question.answered.set()
+            found = self._open.get(session_key)
+            if found is None or (question is not None and found is not question):
+                return False
+            del self._open[session_key]
+        found.answers.append(text)
+        found.answered.set()
         return True
 
     def give_up(self, session_key: str) -> None:

@@ -23,6 +23,7 @@ from gateway.seams import (
 )
 from gateway.service import Service
 from gateway.session import SessionStore
+from hermes_core.config_file import ConfigFile
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 
@@ -49,6 +50,9 @@ class GatewayRunner:
     _service: Service | None = None
     _front: Front | None = None
     _watcher: asyncio.Task[None] | None = None
+    _restart_requested = False
+    _leaving: asyncio.Event | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
 
     @cached_property
     def config(self) -> GatewayConfig:
@@ -78,14 +82,34 @@ class GatewayRunner:
         if db is None:
             raise StoreUnavailableError("the gateway needs a store to keep messages in")
         self._running = True
+        settings = ConfigFile.of_home().settings()
+        self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))
         status.write_runtime_status("starting")
         self._front = equipping.front_of_home()
         found = equipping.equipped(db, self.config, self._front)
-        self._service = Service(db, self.session_store, self.config)
+        self._service = Service(db, self.session_store, self.config, restart=self.ask_to_restart)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())
         is_whole = await self._service.start(found.adapters, found.refused)
         states = self._service.connections.states
         status.write_runtime_status("running" if is_whole else "degraded", platforms=states)
+
+    def leave(self) -> None:
+        """Ask it to end; from any thread, or a signal."""
+        if self._leaving is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._leaving.set)
+
+    def ask_to_restart(self) -> None:
+        """Ask it to end and to begin anew; from any thread, or a signal."""
+        self._restart_requested = True
+        self.leave()
+
+    async def run(self) -> bool:
+        """Work until asked to leave; whether it is to begin anew."""
+        self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
+        await self.start()
+        await self._leaving.wait()
+        await self.stop()
+        return self._restart_requested
 
     # A new conversation
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.platforms.base import Outgoing, SendResult
+from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Adapter
@@ -69,16 +70,28 @@ class Sender:
 
     async def _tried(self, reply: dict[str, Any]) -> SendResult:
         target, text = reply["target"], str(reply["payload"]["text"])
-        if reply["was_ambiguous"] and not self._adapter.abilities.idempotent:
+        payload = reply["payload"]
+        is_safe = self._adapter.abilities.idempotent or payload.get("in_place_of")
+        if reply["was_ambiguous"] and not is_safe:
             text = AGAIN + text
         outgoing = Outgoing(
             str(target["chat_id"]),
             text,
             reply["idempotency_key"],
             target.get("thread_id"),
-            reply["payload"].get("reply_to"),
+            payload.get("reply_to"),
+            Path(payload["file"]) if payload.get("file") else None,
         )
         try:
-            return await self._adapter.send(outgoing)
+            return await self._sent(outgoing, payload.get("in_place_of"))
         except OSError as error:
             return SendResult(False, error=str(error), may_have_arrived=True)
+
+    async def _sent(self, outgoing: Outgoing, shown: str | None) -> SendResult:
+        """Send, or finish what is being shown; where that is gone, it is sent after all."""
+        adapter = self._adapter
+        if not shown or not isinstance(adapter, Edits):
+            return await adapter.send(outgoing)
+        result = await adapter.edit(outgoing, shown)
+        is_gone = result.error_kind in {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN}
+        return await adapter.send(outgoing) if is_gone else result

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway import status
-from gateway.commands import Commands
+from gateway import hearing, status, wording
+from gateway.commands import RESTARTED_BY, Commands
 from gateway.connecting import Connections
-from gateway.conversations import Conversations
+from gateway.conversations import Conversations, Place
 from gateway.door import Door
 from gateway.handling import Handling
 from gateway.intake import Intake
+from gateway.limits import Limits
+from gateway.playing import Playing
 from gateway.questions import ChatQuestions
 from gateway.sending import Sender
+from gateway.showing import Showing
 from gateway.turns import MOST_AT_ONCE, Turns
 from hermes_cli import plugins
 from hermes_cli.plugins.delivery import Delivery
 from hermes_core.config_file import ConfigFile
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Step, attempt, run_all
 from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gateway.config import GatewayConfig
+    from gateway.entries import SessionEntry
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.session import SessionStore
     from hermes_state import SessionDB
@@ -37,14 +42,21 @@ LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
+BACK: Final = "I am back."
 
 
 class Service:
     """Everything between a platform's update and its reply."""
 
     def __init__(
-        self, db: SessionDB, places: SessionStore, config: GatewayConfig, cwd: Path | None = None
+        self,
+        db: SessionDB,
+        places: SessionStore,
+        config: GatewayConfig,
+        cwd: Path | None = None,
+        restart: Callable[[], None] = lambda: None,
     ) -> None:
+        settings = ConfigFile.of_home().settings()
         self._db = db
         self._places = places
         self.connections = Connections(self._received, self._note_states)
@@ -53,25 +65,32 @@ class Service:
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
+        self._door = Door(db, config)
         self.questions = ChatQuestions(self._ask)
-        self.conversations = Conversations(db, cwd or Path.home(), self.questions)
-        commands = Commands(db, places, self.conversations, self.questions)
-        settings = ConfigFile.of_home().settings()
-        attempts = settings.get_int("gateway.attempts")
-        self._handling = Handling(
-            db, places, self.conversations, commands, self._longest_text, attempts
+        self.conversations = Conversations(db, cwd or Path.home(), self.questions, self._describe)
+        commands = Commands(db, places, self.conversations, self.questions, self._door, restart)
+        self._showing = Showing(db, self.adapters, config.streaming)
+        self._playing = Playing(
+            db,
+            self.conversations,
+            self.questions,
+            self._showing,
+            Limits.of(db, settings),
+            hearing.writer_of(settings) if config.stt_enabled else None,
         )
+        attempts = settings.get_int("gateway.attempts")
+        self.handling = Handling(db, places, self._playing, commands, self._longest_text, attempts)
         most = config.max_concurrent_sessions or MOST_AT_ONCE
-        self.turns = Turns(db, self._handling.handle, self._wake_senders, most)
-        interrupts = settings.get_str("agent.busy_input") == "interrupt"
+        self.turns = Turns(db, self.handling.handle, self._wake_senders, most)
         self.intake = Intake(
             db,
-            Door(db, config),
+            self._door,
             places,
             self.conversations,
             commands,
             self.turns.wake,
-            interrupts=interrupts,
+            self.adapters,
+            settings.get_str("agent.busy_input"),
         )
 
     async def _received(self, account: str, event: MessageEvent) -> None:
@@ -88,6 +107,15 @@ class Service:
         for sender in self._senders.values():
             sender.wake()
 
+    def _describe(self, entry: SessionEntry) -> Place:
+        """What a conversation is told about its place, and how far it may look back."""
+        origin = entry.origin
+        if origin is None:
+            return Place("", entry.session_key)
+        is_owners = origin.chat_type == "dm" and self._door.is_admin(origin)
+        about = wording.about(origin, is_shared=self._places.is_shared(entry))
+        return Place(about, "" if is_owners else entry.session_key)
+
     def _ask(self, session_key: str, text: str) -> None:
         """Ask a person in a chat; called from the thread of a turn."""
         entry = self._places.get(session_key)
@@ -102,6 +130,8 @@ class Service:
             session_id=entry.session_id,
         )
 
+    # The beginning
+
     async def start(
         self, adapters: Mapping[str, Adapter], refused: Mapping[str, str] | None = None
     ) -> bool:
@@ -109,10 +139,11 @@ class Service:
 
         Those that could not are tried again and again, while the others work.
         """
+        self._showing.start()
         for name, adapter in adapters.items():
             self._senders[name] = Sender(self._db, name, adapter)
         self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
-        working = (self.turns.run(), self._export())
+        working = (self.turns.run(), self._keep_house())
         self._tasks = [asyncio.create_task(one) for one in working]
         if is_mentioned("plugins.enabled"):
             self._delivery = Delivery(self._db, plugins.active())
@@ -120,15 +151,38 @@ class Service:
         for name, reason in (refused or {}).items():
             self.connections.refuse(name, reason)
         self.connections.start(adapters)
+        await asyncio.to_thread(self._say_that_we_are_back)
         return await self.connections.settled(CONNECT_SECONDS)
 
-    async def _export(self) -> None:
+    def _say_that_we_are_back(self) -> None:
+        """Tell whoever asked for the restart."""
+        note = self._db.get_meta(RESTARTED_BY)
+        if note is not None:
+            found = json.loads(note)
+            key = f"restart:{self._db.ids.new()}"
+            self._db.owe_reply(
+                key,
+                platform=found["platform"],
+                target=found["target"],
+                payload={"text": BACK},
+            )
+            self._db.delete_meta(RESTARTED_BY)
+
+    async def _keep_house(self) -> None:
+        """Now and then: the file for people, and what other processes left when they died."""
         while True:
             await asyncio.sleep(EXPORT_SECONDS)
-            await asyncio.to_thread(self._write_file)
+            await asyncio.to_thread(self._tidy_up)
 
-    def _write_file(self) -> None:
-        attempt(Step("write sessions.json", self._places.export_if_due))
+    def _tidy_up(self) -> None:
+        run_all(
+            [
+                Step("write sessions.json", self._places.export_if_due),
+                Step("sweep after crashes", self._db.sweep),
+            ]
+        )
+
+    # The end
 
     async def stop(self, drain_seconds: float) -> None:
         """Finish what runs or give it back, send what is owed, let go of the platforms.
@@ -136,10 +190,7 @@ class Service:
         What comes in meanwhile is kept, and answered after the next start.
         """
         if not await self.turns.stop(drain_seconds):
-            self._handling.is_leaving = True
-            for desk in self.conversations.all_running():
-                desk.agent.interrupt("shutdown")
-            await self.turns.stop(GRACE_SECONDS)
+            await self._break_off()
         self.turns.close()
         for sender in self._senders.values():
             sender.stop()
@@ -152,4 +203,17 @@ class Service:
         await asyncio.to_thread(self.conversations.close)
         if self._delivery is not None:
             await asyncio.to_thread(self._delivery.stop)
-        await asyncio.to_thread(self._write_file)
+        await asyncio.to_thread(attempt, Step("write sessions.json", self._places.export_if_due))
+
+    async def _break_off(self) -> None:
+        """Stop the turns that run: their messages are given back, their conversations end.
+
+        They are opened again when the messages are handled after the next start.
+        """
+        self._playing.is_leaving = True
+        running = self.conversations.all_running()
+        for desk in running:
+            desk.agent.interrupt("shutdown")
+        await self.turns.stop(GRACE_SECONDS)
+        for desk in running:
+            await asyncio.to_thread(self._db.end_session, desk.session_id, "shutdown")

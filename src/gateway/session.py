@@ -120,6 +120,22 @@ class SessionStore:
             return text
         return canonical
 
+    def is_shared(self, entry: SessionEntry) -> bool:
+        """Whether several people write in one conversation there."""
+        if entry.chat_type == "dm":
+            return False
+        is_thread = entry.origin is not None and bool(entry.origin.thread_id)
+        if is_thread:
+            return not (
+                self.config.thread_sessions_per_user and self.config.group_sessions_per_user
+            )
+        return not self.config.group_sessions_per_user
+
+    def reply_mode(self, source: SessionSource) -> str:
+        """Which parts of an answer quote the message: `off`, `first` or `all`."""
+        found = self.config.platforms.get(source.platform)
+        return found.reply_to_mode if found else "first"
+
     # A place and its conversation
 
     def get_or_create_session(
@@ -140,8 +156,19 @@ class SessionStore:
                 return self._replace(entry, reason, is_automatic=not force_new)
             entry.updated_at = local_now()
             entry.is_fresh_reset = False
-            self._note(entry)
+            self._keep_open(entry)
             return entry
+
+    def _keep_open(self, entry: SessionEntry) -> None:
+        """Note a place; if its conversation was ended elsewhere, it is opened again."""
+        row = self._db.get_session(entry.session_id) if self._db is not None else None
+        if self._db is None or (row is not None and row.get("ended_at") is None):
+            self._note(entry)
+            return
+        entry.expiry_finalized = False
+        source = entry.platform.value if entry.platform else "unknown"
+        self._db.begin_route(_route(entry), source, _facts(entry))
+        self._is_export_due = True
 
     def _reset_reason(self, entry: SessionEntry) -> str:
         if entry.suspended:

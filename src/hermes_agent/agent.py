@@ -20,6 +20,7 @@ from hermes_agent.nobody import NobodyToAsk
 from hermes_agent.outcomes import outcome
 from hermes_agent.reviewing import Looking, Reviews
 from hermes_agent.room import SUMMED_UP, Room
+from hermes_agent.steering import Steering, in_words
 from hermes_agent.toolbox import no_guard
 from hermes_agent.turn import Means, Turn
 from hermes_core.ids import new_session_id
@@ -80,7 +81,7 @@ class AIAgent:
         self._session_messages: list[Message] | None = None
         self.has_announced_end = False
         self._cancel = Cancel()
-        self._steering: list[str] = []
+        self._steering = Steering()
         self.context_tokens = 0  # of the last request: how full the window is
         self._lock = threading.Lock()
         self.keeping = Keeping(
@@ -196,16 +197,16 @@ class AIAgent:
         """Stop the running turn; what was shown is kept."""
         self._cancel.request(reason)
 
-    def steer(self, text: str) -> None:
-        """Say something while a turn runs: the model reads it after the next tool result."""
-        with self._lock:
-            self._steering.append(text)
+    def steer(self, text: str, uid: str | None = None) -> None:
+        """Say something while a turn runs: the model reads it after the next tool result.
+
+        *uid* is the identity it is stored with.
+        """
+        self._steering.add(text, uid)
 
     def take_steering(self) -> str:
         """What was said to the turn and not read by it yet; it is read now."""
-        with self._lock:
-            found, self._steering = self._steering, []
-        return "\n\n".join(found)
+        return in_words(self._steering.take())
 
     def _who(self, turn_id: str) -> Who:
         return Who(self.session_id, turn_id, self.session_id, self.model, self.platform)
@@ -221,7 +222,7 @@ class AIAgent:
             self.cwd,
             self._prompt,
             self._cancel,
-            self.take_steering,
+            self._steering.take,
             Room(self._patient, self._compress),
         )
 

@@ -35,12 +35,14 @@ def system_prompt(
     memory: str = "",
     user: str = "",
     skills: str = "",
+    about: str = "",
     today: str = "",
     profile: Profile = LARGE,
 ) -> str:
     """The prompt of a conversation that begins now, in *cwd*; as long as *profile* allows."""
     place = _place(cwd, today or time.strftime("%A, %d %B %Y"))
     parts = {
+        "# This chat": about,
         "# Notes of this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
         "# About the person": cut(user, profile.memory_characters, "USER.md"),
         "# What you remember": cut(memory, profile.memory_characters, "MEMORY.md"),

@@ -30,6 +30,7 @@ from hermes_agent.fitting import estimated
 from hermes_agent.messages import Request, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
 from hermes_agent.repair import lost_result
+from hermes_agent.steering import identity, in_words
 from hermes_agent.toolbox import Surroundings
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message
     from hermes_agent.providers.patient import Patient
     from hermes_agent.room import Room
+    from hermes_agent.steering import Steered
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks
     from hermes_state.drafts import Draft
@@ -67,7 +69,7 @@ class Means(NamedTuple):
     cwd: Path
     system_prompt: str
     cancel: Cancel
-    steered: Callable[[], str]  # what the user said meanwhile, taken out
+    steered: Callable[[], list[Steered]]  # what the user said meanwhile, taken out
     room: Room
 
 
@@ -289,9 +291,10 @@ class Turn:
 
     def _take_steering(self) -> Iterator[Event]:
         """What the user said meanwhile becomes part of the conversation now."""
-        text = self._means.steered()
-        if text:
-            row_id = self._means.keeping.say(text, self._lease)
+        steered = self._means.steered()
+        if steered:
+            text = in_words(steered)
+            row_id = self._means.keeping.say(text, self._lease, **identity(steered))
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
 

@@ -15,13 +15,14 @@ from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from hermes_agent.agent import AIAgent
     from hermes_agent.compaction import Compacted
     from hermes_agent.events import Event
     from hermes_agent.tools.base import Asks
+    from hermes_cli.own_history import OwnHistory
     from hermes_cli.pictures import Picture
     from hermes_cli.talking import Talk, Wish
     from hermes_state import SessionDB
@@ -81,16 +82,22 @@ class Desk:
         return self.db.get_session(self.session_id) is not None
 
     @property
+    def history(self) -> SessionDB | OwnHistory:
+        """What may be searched from here."""
+        return talking.history_for(self.db, self._wish)
+
+    @property
     def talk(self) -> Talk:
         """The conversation put together: its tools, skills, memory."""
         return self._talk
 
-    def say(self, text: str, **fields: Any) -> Iterator[Event]:
+    def say(self, text: str, media: Sequence[str] = (), **fields: Any) -> Iterator[Event]:
         """Say something, with the pictures attached before; the events of the turn.
 
-        *fields* are stored with it: its identity, say, or its id on a platform.
+        *media* are references to kept pictures. *fields* are stored with it: its identity,
+        say, or its id on a platform.
         """
-        content = pictures.with_pictures(text, self.pictures)
+        content = pictures.with_pictures(text, self.pictures, media)
         self.pictures = []
         for event in self.agent.turn(content, **fields):
             if self._title and isinstance(event, TurnStarted):

@@ -7,9 +7,11 @@ import mimetypes
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core import media
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 MOST_BYTES: Final = 25 * 1024 * 1024
@@ -43,11 +45,14 @@ def read(path: Path) -> Picture:
         raise UsageError(f"{path}: {error.strerror}") from error
 
 
-def with_pictures(text: str, pictures: list[Picture]) -> str | list[dict[str, Any]]:
-    """What is said, with its pictures."""
-    if not pictures:
+def with_pictures(
+    text: str, pictures: list[Picture], kept: Sequence[str] = ()
+) -> str | list[dict[str, Any]]:
+    """What is said, with its pictures, and references to those that are *kept*."""
+    if not pictures and not kept:
         return text
-    return [{"type": "text", "text": text}, *(picture.part() for picture in pictures)]
+    parts = [{"type": "image_url", "image_url": {"url": one}} for one in kept]
+    return [{"type": "text", "text": text}, *(one.part() for one in pictures), *parts]
 
 
 def words_of(content: Any) -> str:
@@ -62,6 +67,8 @@ def pictures_of(content: Any) -> list[Picture]:
     found: list[Picture] = []
     for part in content if isinstance(content, list) else ():
         url = (part.get("image_url") or {}).get("url", "") if isinstance(part, dict) else ""
+        if str(url).startswith(media.SCHEME):
+            url = media.of_home().as_data(str(url)) or ""
         match = DATA.fullmatch(str(url))
         if match:
             found.append(Picture("picture", match["kind"], base64.b64decode(match["data"])))

@@ -76,7 +76,7 @@ def _sessions(desk: Desk, words: str) -> Outcome:
 def _search(desk: Desk, words: str) -> Outcome:
     if not words:
         raise UsageError("what for? /search WORDS")
-    hits = desk.db.search_messages(words, limit=LISTED)
+    hits = desk.history.search_messages(words, limit=LISTED)
     lines = [f"{hit['session_id']}  {hit['snippet_text']}" for hit in hits]
     return Outcome("\n".join(lines) or "Nothing found.")
 

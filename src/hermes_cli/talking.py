@@ -21,6 +21,7 @@ from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_agent.tools.toolset import standard_tools
 from hermes_cli.equipping import Equipment, with_plugins
+from hermes_cli.own_history import OwnHistory
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import NoModelError
 from hermes_core.mentions import is_mentioned
@@ -51,6 +52,8 @@ class Wish(NamedTuple):
     source: str = "cli"
     platform: str = "cli"
     cwd: Path | None = None
+    about: str = ""  # what the prompt says about the place of the conversation
+    only_of: str = ""  # the key of the place whose history alone may be searched
 
 
 class Talk(NamedTuple):
@@ -116,12 +119,14 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         )
 
     delegate = Delegating(child, db.end_session, announce).tool()
-    kit = with_plugins([*standard_tools(jobs, memory, db), *equipment.tools(), delegate])
+    kit = with_plugins(
+        [*standard_tools(jobs, memory, history_for(db, wish)), *equipment.tools(), delegate]
+    )
     tools, answering = Toolbox(kit.tools), patient()
 
     def outfit(window: int) -> Outfit:
         profile = profile_for(window)
-        prompt = _stored_prompt(row) or _fresh_prompt(cwd, memory, equipment, profile)
+        prompt = _stored_prompt(row) or _fresh_prompt(cwd, memory, equipment, profile, wish.about)
         return Outfit(prompt, profile.takes(tools), _warning(answering.current, window))
 
     agent = AIAgent(
@@ -136,6 +141,11 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         **shared,
     )
     return Talk(agent, jobs, equipment, kit.items())
+
+
+def history_for(db: SessionDB, wish: Wish) -> SessionDB | OwnHistory:
+    """What may be searched in a conversation."""
+    return OwnHistory(db, wish.only_of) if wish.only_of else db
 
 
 def _without_secrets() -> dict[str, str]:
@@ -171,11 +181,18 @@ def _stored_prompt(row: dict[str, Any] | None) -> str:
     return str((row or {}).get("system_prompt") or "")
 
 
-def _fresh_prompt(cwd: Path, memory: MemoryFiles, equipment: Equipment, profile: Profile) -> str:
+def _fresh_prompt(
+    cwd: Path, memory: MemoryFiles, equipment: Equipment, profile: Profile, about: str
+) -> str:
     texts = {target: "\n".join(memory.entries(target)) for target in ("memory", "user")}
     skills = equipment.skill_lines
     return system_prompt(
-        cwd, memory=texts["memory"], user=texts["user"], skills=skills, profile=profile
+        cwd,
+        memory=texts["memory"],
+        user=texts["user"],
+        skills=skills,
+        about=about,
+        profile=profile,
     )
 
 

@@ -242,6 +242,14 @@ SETTINGS: tuple[Setting, ...] = (
         secret_variable="SLACK_APP_TOKEN",
     ),
     Setting(
+        "keys.transcribe",
+        "str",
+        "",
+        "The key of the server that writes down voice messages, when it is not OpenAI's.",
+        secret=True,
+        secret_variable="HERMES_TRANSCRIBE_KEY",
+    ),
+    Setting(
         "keys.webhook",
         "str",
         "",
@@ -353,6 +361,42 @@ SETTINGS: tuple[Setting, ...] = (
         "is ended and kept. 0 never.",
         minimum=0,
         maximum=36500,
+    ),
+    Setting(
+        "gateway.user_turns_per_minute",
+        "int",
+        0,
+        "How many turns one person in a chat may ask for in a minute; 0 means any number.",
+        minimum=0,
+        maximum=10_000,
+    ),
+    Setting(
+        "gateway.user_dollars_per_day",
+        "float",
+        0.0,
+        "How many dollars one person in a chat may spend in a day; 0 means any amount.",
+        minimum=0,
+        maximum=1_000_000,
+    ),
+    Setting(
+        "gateway.transcribe_command",
+        "str",
+        "",
+        "The command that writes down voice messages; {file} stands for the file, what it "
+        "prints is the text.",
+    ),
+    Setting(
+        "gateway.transcribe_url",
+        "str",
+        "",
+        "A server that writes down voice messages as OpenAI's does, such as "
+        "http://127.0.0.1:8000/v1.",
+    ),
+    Setting(
+        "gateway.transcribe_model",
+        "str",
+        "whisper-1",
+        "The model that server is asked for.",
     ),
     Setting(
         "achievements.enabled",

@@ -56,6 +56,10 @@ GIVE_BACK = """
 SETTLE_WAITING = """
     UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
 """
+AMEND = """
+    UPDATE hermes_inbox SET payload = ?
+    WHERE inbox_id = ? AND state = 'waiting' AND attempts = 0
+"""
 # Given back unhandled on purpose: that was no attempt.
 RELEASE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
@@ -143,6 +147,17 @@ class InboxPart(StorePart):
         """A message that came in, whatever became of it."""
         rows = self.engine.read(lambda reader: reader.dicts(GET, (inbox_id,)))
         return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
+
+    def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
+        """The number of a message that came in, by the platform's names for it."""
+        key = (platform, account, chat_id, message_id)
+        found: int | None = self.engine.read(lambda reader: reader.value(FIND, key))
+        return found
+
+    def amend_waiting(self, inbox_id: int, payload: dict[str, Any]) -> bool:
+        """Put another content in the place of a message nobody has begun with; False if one has."""
+        row = (json.dumps(payload), inbox_id)
+        return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)
 
     def waiting_places(self) -> int:
         """How many places have something waiting that nobody is handling."""

@@ -227,6 +227,17 @@ OWN_TABLES: Final = (
         entry TEXT NOT NULL
     ) {clustered}
     """,
+    # What a person in a chat has spent on a day, and answers that are shown while they grow.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_spending (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        day TEXT NOT NULL,
+        dollars DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (platform, user_id, day)
+    ) {clustered}
+    """,
+    "CREATE TABLE IF NOT EXISTS hermes_shown (inbox_id INTEGER PRIMARY KEY, receipt TEXT NOT NULL)",
     # Who was let in, who asks to be, and how often a wrong code was given.
     """
     CREATE TABLE IF NOT EXISTS hermes_allowed (

@@ -13,6 +13,7 @@ from hermes_core.isolate import Step, run_all
 from hermes_state import index
 from hermes_state.background import Background
 from hermes_state.boundaries import BoundaryPart
+from hermes_state.chats import ChatPart
 from hermes_state.engine import ENGINES
 from hermes_state.exports import ExportPart
 from hermes_state.history_edits import HistoryEditPart
@@ -62,6 +63,7 @@ class SessionDB(
     BoundaryPart,
     RoutePart,
     PairingPart,
+    ChatPart,
     StatisticsPart,
 ):
     """Every conversation, in one file.
@@ -115,6 +117,10 @@ class SessionDB(
     def _start_background(self) -> None:
         self.refresh_index()
         self._background.start(is_due=self.is_house_keeping_due())
+
+    def sweep(self) -> list[str]:
+        """Settle what processes left that have died; the conversations that were ended so."""
+        return sweep(self.engine, self.identity, self.ids)
 
     def index_progress(self) -> tuple[int, int] | None:
         """How many sessions are indexed of how many; None when all are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hermes_cli.pictures import words_of
+from hermes_core import media
 
 FIELDS: Final = (
     "id", "role", "content", "reasoning", "tool_name", "tool_calls", "timestamp", "finish_reason",
@@ -68,8 +69,9 @@ def as_shown(row: dict[str, Any]) -> dict[str, Any]:
 def _part(part: Any) -> Any:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return part
-    url = str((part.get("image_url") or {}).get("url") or "")
-    return {"type": "image", "bytes": len(url) * 3 // 4, "text": "[picture]"}
+    url = media.url_of(part)
+    size = media.of_home().size_of(url) if media.is_reference(part) else len(url) * 3 // 4
+    return {"type": "image", "bytes": size, "text": "[picture]"}
 
 
 def usage(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from gateway.config import PlatformConfig
     from gateway.front import Front
-    from gateway.media import MediaStore
     from gateway.sources import SessionSource
+    from hermes_core.media import MediaStore
 
     # Called for every message; when it returns, the message is safe and may be confirmed.
     Receive = Callable[["MessageEvent"], Awaitable[None]]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
 from hermes_agent.providers.base import interrupted
+from hermes_core.media import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -59,6 +60,7 @@ class Patient:
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask until somebody answers; exactly one Reply or Failed at the end."""
         failure: Failed | None = None
+        request = _with_pictures(request)
         for number, provider in enumerate(self._providers):
             if failure is not None:  # what it cost is still the former one's
                 yield Retrying(str(failure), 0.0, provider.model, failure.usage)
@@ -111,3 +113,9 @@ class Patient:
             return min(failure.retry_after, LONGEST_PAUSE)
         longest: float = min(LONGEST_PAUSE, self._first_pause * 2 ** (attempt - 1))
         return longest * (0.5 + self._chance.random() / 2)
+
+
+def _with_pictures(request: Request) -> Request:
+    """A request whose pictures are in it; messages hold only where they are kept."""
+    messages = [{**one, "content": embedded(one.get("content"))} for one in request.messages]
+    return request._replace(messages=messages)

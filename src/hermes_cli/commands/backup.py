@@ -61,6 +61,13 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
+def _named(files: list[str]) -> list[str]:
+    """The files by name; of those that came with messages only how many they are."""
+    came = [one for one in files if one.startswith("media/")]
+    named = [one for one in files if one not in came]
+    return [*named, moments.plural(len(came), "file") + " of messages"] if came else named
+
+
 def _print(done: Manifest, out: Output) -> None:
     out.text(done.path, "bold")
     out.pairs(
@@ -68,7 +75,7 @@ def _print(done: Manifest, out: Output) -> None:
             ("size", moments.size(Path(done.path).stat().st_size)),
             ("conversations", moments.number(done.sessions)),
             ("messages", moments.number(done.messages)),
-            ("files", ", ".join(done.files)),
+            ("files", ", ".join(_named(list(done.files)))),
         ]
     )
     for warning in done.warnings:

@@ -44,8 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(_wishes: argparse.Namespace, out: Output) -> int:
     """Answer chats."""
     out.note(f"Listening on {socket_path()}. Ctrl-C ends it.")
-    if not process.run():
+    ended = process.run()
+    if ended is process.Ended.ANOTHER:
         raise UsageError(f"a gateway runs already (process {status.read_pid()})")
+    if ended is process.Ended.RESTART:
+        process.begin_anew()
     return 0
 
 

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 import zipfile
@@ -29,6 +30,7 @@ VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 STORE: Final = "state.db"
 SETTINGS: Final = "config.yaml"
+MEDIA: Final = re.compile(r"media/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
 SECRETS: Final = ".env"
 SPOOL: Final = "spool/"
 UNLOCKS: Final = "plugins/hermes-achievements/state.json"
@@ -183,7 +185,8 @@ def _check_names(manifest: Manifest) -> None:
             raise TypeError(f"{name} has no facts")
         is_spool = name.startswith(SPOOL) and "/" not in name.removeprefix(SPOOL)
         is_known = name in {STORE, SETTINGS, SECRETS, UNLOCKS}
-        if not is_known and not (is_spool and name.endswith(".jsonl")):
+        is_spool = is_spool and name.endswith(".jsonl")
+        if not (is_known or is_spool or MEDIA.fullmatch(name)):
             raise ValueError(f"{name} does not belong into a backup")
     if STORE not in manifest.files:
         raise ValueError("there is no history in it")

@@ -133,4 +133,7 @@ def _others(home: Path, work: Path, store: Path, *, with_secrets: bool) -> dict[
     for number, (name, source) in enumerate(wanted.items()):
         with contextlib.suppress(FileNotFoundError):
             found[name] = Path(shutil.copyfile(source, work / f"other-{number}"))
-    return found
+    # Files that came with messages never change: they need not be copied aside.
+    return found | {
+        one.relative_to(home).as_posix(): one for one in sorted((home / "media").glob("*/*"))
+    }

@@ -1,0 +1,86 @@
+"""Small facts about chats: what a person spent, what is being shown, what became of messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hermes_state.part import StorePart
+
+SPEND = """
+    INSERT INTO hermes_spending (platform, user_id, day, dollars) VALUES (?, ?, ?, ?)
+    ON CONFLICT (platform, user_id, day)
+    DO UPDATE SET dollars = hermes_spending.dollars + excluded.dollars
+"""
+SPENT = "SELECT dollars FROM hermes_spending WHERE platform = ? AND user_id = ? AND day = ?"
+SHOW = """
+    INSERT INTO hermes_shown (inbox_id, receipt) VALUES (?, ?)
+    ON CONFLICT (inbox_id) DO UPDATE SET receipt = excluded.receipt
+"""
+SHOWN = "SELECT receipt FROM hermes_shown WHERE inbox_id = ?"
+FOUND = """
+    SELECT * FROM hermes_inbox WHERE message_id = ? OR CAST(inbox_id AS TEXT) = ?
+    ORDER BY inbox_id DESC LIMIT 20
+"""
+REPLIES = "SELECT * FROM hermes_outbox WHERE inbox_id = ? ORDER BY outbox_id"
+UNSENT = """
+    SELECT * FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
+    ORDER BY outbox_id DESC LIMIT ?
+"""
+COUNTS = "SELECT platform, state, count(*) FROM {table} GROUP BY platform, state"
+OLDEST = "SELECT min(received_at) FROM hermes_inbox WHERE state = 'waiting'"
+
+
+class ChatPart(StorePart):
+    """What the gateway notes besides messages and routes."""
+
+    def add_spending(self, platform: str, user_id: str, day: str, dollars: float) -> None:
+        """Somebody's turns have cost so much more on a day."""
+        self.engine.write(lambda tx: tx.run(SPEND, (platform, user_id, day, dollars)))
+
+    def spending(self, platform: str, user_id: str, day: str) -> float:
+        """What somebody's turns have cost on a day."""
+        key = (platform, user_id, day)
+        return float(self.engine.read(lambda reader: reader.value(SPENT, key)) or 0.0)
+
+    def note_shown(self, inbox_id: int, receipt: str) -> None:
+        """An answer is being shown as the message *receipt* while it is written."""
+        self.engine.write(lambda tx: tx.run(SHOW, (inbox_id, receipt)))
+
+    def shown(self, inbox_id: int) -> str | None:
+        """The message in which the answer to a message is being shown."""
+        found: str | None = self.engine.read(lambda reader: reader.value(SHOWN, (inbox_id,)))
+        return found
+
+    def find_incoming(self, text: str) -> list[dict[str, Any]]:
+        """Messages that came in, by their number or by the platform's id; the latest first."""
+        rows = self.engine.read(lambda reader: reader.dicts(FOUND, (text, text)))
+        return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+
+    def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:
+        """What was or is to be sent in answer to a message."""
+        return [_read(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))]
+
+    def unsent_replies(self, limit: int = 20) -> list[dict[str, Any]]:
+        """Replies that were given up or may have arrived; the latest first."""
+        return [_read(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
+
+    def mail_counts(self) -> dict[str, dict[tuple[str, str], int]]:
+        """How many messages are in which state, by platform: of the inbox and of the outbox."""
+        tables = {"inbox": "hermes_inbox", "outbox": "hermes_outbox"}
+        return {
+            name: {
+                (row[0], row[1]): int(row[2])
+                for row in self.engine.read(lambda r, t=table: r.rows(COUNTS.format(table=t)))  # type: ignore[misc]
+            }
+            for name, table in tables.items()
+        }
+
+    def oldest_waiting(self) -> float | None:
+        """When the message came in that has been waiting longest."""
+        found: float | None = self.engine.read(lambda reader: reader.value(OLDEST))
+        return found
+
+
+def _read(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "target": json.loads(row["target"]), "payload": json.loads(row["payload"])}
