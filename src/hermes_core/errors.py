@@ -31,6 +31,7 @@
         LeaseError               a turn lease is not ours
           LeaseTakenError        somebody else holds the conversation
           LeaseLostError         our lease was taken over; the write was refused
+        IllegalChangeError       a conversation cannot be changed so from where it is
         NotSavedError            neither the database nor the journal took the data
 
 An error's text says what happened and what to do about it; `exit_code` is what the
@@ -168,6 +169,10 @@ class LeaseTakenError(LeaseError):
 
 class LeaseLostError(LeaseError):
     """Our lease was taken over; the write was refused."""
+
+
+class IllegalChangeError(StoreError):
+    """A conversation cannot be changed so from the state it is in."""
 
 
 class NotSavedError(StoreError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
-from hermes_state import appending, boundaries, index, owners, sessions, titles
+from hermes_state import appending, index, owners, sessions, titles
 from hermes_state.codec import decode_json
 from hermes_state.message_rows import NewMessage, as_message, select_list
 from hermes_state.part import StorePart
@@ -279,9 +279,7 @@ class HistoryEditPart(StorePart):
 
         def change(tx: Tx) -> int:
             count = compact(tx, session_id, new)
-            boundaries.announce(
-                tx, event, session_id, BoundaryKind.COMPACTION, "compacted", is_final=False
-            )
+            sessions.announce(tx, event, session_id, BoundaryKind.COMPACTION, "compacted")
             return count
 
         return self.engine.write(change)
@@ -313,13 +311,12 @@ class HistoryEditPart(StorePart):
                 titles.set_title(tx, new_id, title, titles.USER)
             self.present(tx)
             owners.own(tx, new_id, self.identity.process_id)
-            boundaries.announce(
+            sessions.announce(
                 tx,
                 events[0],
                 new_id,
                 BoundaryKind.BRANCH,
                 "branched",
-                is_final=False,
                 old_session_id=session_id,
                 new_session_id=new_id,
             )

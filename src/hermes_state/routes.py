@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.hooks import BoundaryKind
-from hermes_state import boundaries, owners, sessions
+from hermes_state import lifecycle, owners, sessions
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -108,14 +108,13 @@ class RoutePart(StorePart):
             )
             self._open(tx, route, source, facts, events[1])
             if not is_ended_now:
-                kind = sessions.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
-                boundaries.announce(
+                kind = lifecycle.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
+                sessions.announce(
                     tx,
                     events[2],
                     new,
                     kind,
                     reason,
-                    is_final=False,
                     old_session_id=old_session_id,
                     new_session_id=new,
                 )

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
-from hermes_state import boundaries, index, lineage, owners
+from hermes_state import boundaries, index, lifecycle, lineage, owners
 from hermes_state.codec import decode_json, encode_json, storable
 from hermes_state.ledger import changes
+from hermes_state.lifecycle import Announced, Change, State
 from hermes_state.part import StorePart
 from hermes_state.session_extra import EXTRA_DEFAULTS, set_fact, with_extras
 
 if TYPE_CHECKING:
     from hermes_state.columns import Columns
     from hermes_state.transaction import Reader, Tx
-
-# What each known reason for an end announces.
-KIND_OF_REASON: Final = {
-    "new_session": BoundaryKind.NEW,
-    "session_reset": BoundaryKind.NEW,
-    "idle": BoundaryKind.IDLE,
-    "daily": BoundaryKind.DAILY,
-    "suspended": BoundaryKind.SUSPEND,
-    "resumed_other": BoundaryKind.RESUME,
-    "session_switch": BoundaryKind.RESUME,
-    "branched": BoundaryKind.BRANCH,
-    "handoff": BoundaryKind.HANDOFF,
-    "compression": BoundaryKind.COMPACTION,
-    "idle_timeout": BoundaryKind.EXPIRY,
-    "resume_pending_expired": BoundaryKind.EXPIRY,
-    "deleted": BoundaryKind.PRUNE,
-    "pruned": BoundaryKind.PRUNE,
-    "crashed": BoundaryKind.CRASH,
-}
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
 END = "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL"
@@ -55,7 +37,8 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
     if prompt is not None:
         facts.update(prompt_columns(tx, prompt))
     columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
-    is_new = not tx.value(EXISTS, (session_id,))
+    is_new = lifecycle.state_of(tx, session_id) is State.ABSENT
+    lifecycle.plan(tx, session_id, Change.BEGIN)
     if is_new:
         columns.setdefault("started_at", tx.clock.now())
         names = ", ".join(["id", *columns])
@@ -68,6 +51,7 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
         if name in EXTRA_DEFAULTS:
             set_fact(tx, session_id, name, facts[name])
     if is_new:
+        tx.execute(NEXT_EPOCH, (session_id,))  # of an id that was in use before it was purged
         index.reindex(tx, session_id)
         index.replace_family(tx, session_id)
     return is_new
@@ -101,18 +85,20 @@ def end(
     new_session_id: str | None = None,
 ) -> bool:
     """End an open session and announce it; the first reason stays."""
-    at = tx.clock.now() if ended_at is None else ended_at
-    if not tx.execute(END, (at, reason, session_id)).rowcount:
+    planned = lifecycle.plan(tx, session_id, Change.END)
+    if planned.announced is Announced.NOTHING:
         return False
+    at = tx.clock.now() if ended_at is None else ended_at
+    tx.execute(END, (at, reason, session_id))
     owners.disown(tx, session_id)
     changes.mark(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
         session_id,
-        KIND_OF_REASON.get(reason, BoundaryKind.SHUTDOWN),
+        lifecycle.kind_of(reason),
         reason,
-        is_final=True,
+        is_final=planned.announced is Announced.FINAL,
         old_session_id=session_id,
         new_session_id=new_session_id,
     )
@@ -123,9 +109,12 @@ def end(
 
 def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
     """Open an ended session again: a new epoch of the same conversation."""
-    if not tx.execute(REOPEN, (session_id,)).rowcount:
+    planned = lifecycle.plan(tx, session_id, Change.REOPEN)
+    if planned.announced is Announced.NOTHING:
         return False
-    tx.execute(NEXT_EPOCH, (session_id,))
+    tx.execute(REOPEN, (session_id,))
+    if planned.begins_epoch:
+        tx.execute(NEXT_EPOCH, (session_id,))
     changes.mark(tx, session_id)
     boundaries.announce(
         tx,
@@ -133,11 +122,20 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
         session_id,
         BoundaryKind.RESUME,
         "reopened",
-        is_final=False,
+        is_final=planned.announced is Announced.FINAL,
         new_session_id=session_id,
     )
     index.replace_family(tx, session_id)
     return True
+
+
+def announce(
+    tx: Tx, event_id: str, session_id: str, kind: BoundaryKind, reason: str, **ids: str | None
+) -> None:
+    """Announce a boundary that leaves a conversation as it is."""
+    planned = lifecycle.plan(tx, session_id, Change.PASS)
+    is_final = planned.announced is Announced.FINAL
+    boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
 
 
 def get(reader: Reader, session_id: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
-from hermes_state import boundaries, index, lineage, sessions
+from hermes_state import index, lifecycle, lineage, sessions
 from hermes_state.codec import decode_json, encode_json
 from hermes_state.ledger import changes
 from hermes_state.ledger.part import LedgerPart
@@ -70,7 +70,7 @@ def put(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
     if not tx.execute(PUT, (session_id, *known)).rowcount:
         return False
     if not sessions.end(tx, event_id, session_id, reason):
-        boundaries.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason, is_final=False)
+        sessions.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason)
     tx.execute(HIDE, (session_id,))
     index.replace_family(tx, session_id)
     return True
@@ -117,6 +117,7 @@ def restore_all(tx: Tx, ids: MessageIds, session_id: str) -> None:
 
 def purge_some(tx: Tx, session_id: str) -> bool:
     """Remove some rows of a session for good; whether the session itself is gone."""
+    lifecycle.plan(tx, session_id, lifecycle.Change.PURGE)
     deadline = time.monotonic() + SLICE_SECONDS
     while True:
         row_ids = [row[0] for row in tx.rows(SOME_ROWS, (session_id, SLICE_ROWS))]
@@ -204,6 +205,8 @@ class TrashPart(LedgerPart):
         return True
 
     def _purge_row(self, session_id: str) -> None:
+        event = self.ids.new()  # what is gone has ended before
+        self.engine.write(lambda tx: sessions.end(tx, event, session_id, "deleted"))
         self._keep_facts(session_id)
         self._forget_words(session_id)
         while not self.engine.write_upkeep(lambda tx: purge_some(tx, session_id)):

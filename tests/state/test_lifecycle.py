@@ -1,0 +1,204 @@
+"""The life of a conversation: whatever happens in whatever order, the table holds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from hermes_core.clock import ManualClock
+from hermes_core.errors import IllegalChangeError
+from hermes_state import SessionDB
+from hermes_state.lifecycle import (
+    KIND_OF_REASON,
+    TABLE,
+    Announced,
+    Change,
+    State,
+    state_of,
+    transition,
+)
+from hermes_state.routes import Route
+from hermes_state.sweep import bury
+
+PAGE = Path(__file__).parents[2] / "docs/explanation/life-of-a-conversation.md"
+IDS = [f"s{number}" for number in range(5)]
+PLACES = ["p0", "p1"]
+REASONS = sorted({*KIND_OF_REASON, "shutdown", "cli_close"} - {"compression", "branched"})
+
+
+def test_what_the_table_does_not_hold_cannot_happen() -> None:
+    for state, change in set(itertools.product(State, Change)) - set(TABLE):
+        with pytest.raises(IllegalChangeError, match="cannot"):
+            transition(state, change)
+
+
+def test_the_page_shows_the_table() -> None:
+    row = re.compile(r"^\| (\w+) \| (\w+) \| (\w+) \| ([\w ]+) \|$", re.MULTILINE)
+    rows = row.findall(PAGE.read_text())
+    shown = {(state, change): (to, announced) for state, change, to, announced in rows}
+    expected = {
+        (str(state), str(change)): (str(one.to), str(one.announced))
+        for (state, change), one in TABLE.items()
+    }
+    assert shown == expected
+
+
+class Lives(RuleBasedStateMachine):
+    """Conversations in two places and in a terminal, changed at random, with crashes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        os.environ["HERMES_HOME"] = self.folder.name
+        self.db = SessionDB(Path(self.folder.name) / "state.db", clock=ManualClock(1000.0))
+        self.states: dict[str, State] = dict.fromkeys(IDS, State.ABSENT)
+        self.finals: dict[str, int] = dict.fromkeys(IDS, 0)
+        self.epochs: dict[str, int] = dict.fromkeys(IDS, 0)
+        self.owned: set[str] = set()
+        self.routes: dict[str, str] = {}
+
+    def teardown(self) -> None:
+        self.db.close()
+        self.folder.cleanup()
+
+    # The model: the same table, and nothing else
+
+    def change(self, session_id: str, change: Change) -> None:
+        step = transition(self.states[session_id], change)
+        self.states[session_id] = step.to
+        self.finals[session_id] += step.announced is Announced.FINAL
+        self.epochs[session_id] += step.begins_epoch
+        if step.to is not State.OPEN:
+            self.owned.discard(session_id)
+
+    @initialize()
+    def begin(self) -> None:
+        self.create(IDS[0])
+
+    @rule(session_id=st.sampled_from(IDS))
+    def create(self, session_id: str) -> None:
+        is_new = self.states[session_id] is State.ABSENT
+        self.db.create_session(session_id, "cli")
+        self.change(session_id, Change.BEGIN)
+        if is_new:
+            self.owned.add(session_id)
+
+    @rule(session_id=st.sampled_from(IDS), reason=st.sampled_from(REASONS))
+    def end(self, session_id: str, reason: str) -> None:
+        self.db.end_session(session_id, reason)
+        self.change(session_id, Change.END)
+
+    @rule(session_id=st.sampled_from(IDS))
+    def reopen(self, session_id: str) -> None:
+        was = self.states[session_id]
+        self.db.reopen_session(session_id)
+        self.change(session_id, Change.REOPEN)
+        if was is State.ENDED:
+            self.owned.add(session_id)
+
+    def _route(self, place: str, session_id: str) -> Route:
+        return Route(place, f"key-{place}", session_id, 1.0, {})
+
+    @rule(place=st.sampled_from(PLACES), session_id=st.sampled_from(IDS))
+    def route(self, place: str, session_id: str) -> None:
+        """A first message, or one to a conversation that was ended elsewhere."""
+        if self.routes.get(place, session_id) != session_id:
+            return
+        self.db.begin_route(self._route(place, session_id), "telegram", {})
+        self._opened(session_id)
+        self.routes[place] = session_id
+
+    @rule(
+        place=st.sampled_from(PLACES),
+        session_id=st.sampled_from(IDS),
+        reason=st.sampled_from(["session_reset", "idle", "daily", "session_switch", "handoff"]),
+    )
+    def move(self, place: str, session_id: str, reason: str) -> None:
+        """`/new`, `/resume`, a reset by policy."""
+        old = self.routes.get(place)
+        if old is None or old == session_id:
+            return
+        self.db.move_route(self._route(place, session_id), old, reason, "telegram", {})
+        self.change(old, Change.END)
+        self._opened(session_id)
+        self.routes[place] = session_id
+
+    def _opened(self, session_id: str) -> None:
+        is_new = self.states[session_id] is State.ABSENT
+        self.change(session_id, Change.BEGIN if is_new else Change.REOPEN)
+        self.owned.discard(session_id)
+
+    @rule(place=st.sampled_from(PLACES))
+    def prune(self, place: str) -> None:
+        session_id = self.routes.pop(place, None)
+        if session_id is not None:
+            self.db.drop_routes([self._route(place, session_id)])
+            self.change(session_id, Change.END)
+
+    @precondition(lambda self: State.OPEN in self.states.values())
+    @rule(data=st.data())
+    def compact(self, data: Any) -> None:
+        session_id = data.draw(
+            st.sampled_from([one for one in IDS if self.states[one] is State.OPEN])
+        )
+        self.db.archive_and_compact(session_id, [{"role": "user", "content": "summary"}])
+        self.change(session_id, Change.PASS)
+
+    @rule(session_id=st.sampled_from(IDS))
+    def purge(self, session_id: str) -> None:
+        if session_id in self.routes.values():
+            return
+        self.db.purge_session(session_id)
+        self.change(session_id, Change.END)
+        self.change(session_id, Change.PURGE)
+
+    @rule()
+    def crash(self) -> None:
+        """The process dies; the next one settles what it held."""
+        process_id = self.db.identity.process_id
+        self.db.engine.write(lambda tx: bury(tx, process_id, self.db.ids))
+        for session_id in sorted(self.owned):
+            self.change(session_id, Change.END)
+
+    # What holds at any time
+
+    @invariant()
+    def states_agree(self) -> None:
+        found = {one: self.db.engine.read(lambda r, one=one: state_of(r, one)) for one in IDS}
+        assert found == self.states
+
+    @invariant()
+    def every_end_was_announced_once(self) -> None:
+        events = self.db.list_boundaries(limit=10_000)
+        finals = [(one["session_id"], one["epoch"]) for one in events if one["is_final"]]
+        assert len(finals) == len(set(finals))
+        for session_id in IDS:
+            count = sum(1 for one, _ in finals if one == session_id)
+            assert count == self.finals[session_id]
+
+    @invariant()
+    def a_place_leads_to_what_it_was_pointed_at(self) -> None:
+        assert {one.place: one.session_id for one in self.db.routes()} == self.routes
+
+
+@pytest.mark.timeout(600)
+def test_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_HOME", os.environ.get("HERMES_HOME", ""))
+    is_full = os.environ.get("HERMES_CAMPAIGN") == "full"
+    Lives.TestCase.settings = settings(
+        max_examples=300 if is_full else 100,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    case = Lives.TestCase("runTest")
+    case.runTest()
