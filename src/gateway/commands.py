@@ -25,7 +25,7 @@ RESET: Final = (
     "search it for you."
 )
 AT_HOME: Final = frozenset({"save", "quit", "exit", "q"})  # what makes no sense in a chat
-FOR_ADMINS: Final = frozenset({"restart", "model", "memory", "approve"})
+FOR_ADMINS: Final = frozenset({"restart", "model", "memory", "approve", "handoff"})
 # What would do something else when it is done twice.
 ONCE: Final = frozenset({"undo", "redo", "branch", "fork", "compress"})
 MEANWHILE: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})

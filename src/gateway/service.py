@@ -13,6 +13,7 @@ from gateway.commands import RESTARTED_BY, Commands
 from gateway.connecting import Connections
 from gateway.conversations import Conversations, Place
 from gateway.door import Door
+from gateway.handing import Handing
 from gateway.handling import Handling
 from gateway.intake import Intake
 from gateway.limits import Limits
@@ -42,6 +43,7 @@ LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
+HAND_OFF_SECONDS: Final = 2.0
 BACK: Final = "I am back."
 
 
@@ -143,7 +145,7 @@ class Service:
         for name, adapter in adapters.items():
             self._senders[name] = Sender(self._db, name, adapter)
         self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
-        working = (self.turns.run(), self._keep_house())
+        working = (self.turns.run(), self._keep_house(), self._take_over())
         self._tasks = [asyncio.create_task(one) for one in working]
         if is_mentioned("plugins.enabled"):
             self._delivery = Delivery(self._db, plugins.active())
@@ -173,6 +175,15 @@ class Service:
         while True:
             await asyncio.sleep(EXPORT_SECONDS)
             await asyncio.to_thread(self._tidy_up)
+
+    async def _take_over(self) -> None:
+        """Carry out hand-offs soon after they were asked for."""
+        handing = Handing(self._db, self._places, self.adapters)
+        while True:
+            await asyncio.sleep(HAND_OFF_SECONDS)
+            step = Step("hand over conversations", handing.carry_out)
+            await asyncio.to_thread(attempt, step)
+            self.turns.wake()
 
     def _tidy_up(self) -> None:
         run_all(

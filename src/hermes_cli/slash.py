@@ -117,6 +117,15 @@ def _compress(desk: Desk, words: str) -> Outcome:
     )
 
 
+def _handoff(desk: Desk, words: str) -> Outcome:
+    platform = _required(words, "/handoff PLATFORM, such as telegram")
+    if not desk.exists:
+        raise UsageError("nothing has been said in this conversation yet")
+    if not desk.db.request_handoff(desk.session_id, platform):
+        raise UsageError("it is being handed over already")
+    return Outcome(f"The gateway goes on with it on {platform}, as soon as it runs.")
+
+
 def _usage(desk: Desk, _words: str) -> Outcome:
     row = desk.row()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
@@ -247,6 +256,7 @@ COMMANDS: Final = (
     SlashCommand("redo", "bring back what /undo took", _redo),
     SlashCommand("retry", "ask the last question again", _retry),
     SlashCommand("branch", "go on in a second conversation", _branch, "[title]", ("fork",)),
+    SlashCommand("handoff", "go on with it in a chat app", _handoff, "PLATFORM"),
     SlashCommand("compress", "sum up what was said, to make room", _compress, "[focus]"),
     SlashCommand("usage", "tokens and cost of this conversation", _usage, while_busy=True),
     SlashCommand("status", "what is going on", _status, while_busy=True),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hermes_state.transaction import Tx
 
 COMPRESSION_SECONDS: Final = 300.0
+HANDOFF_ASKED: Final = "handoff_asked"
 
 GET_META = "SELECT value FROM state_meta WHERE key = ?"
 PUT_META = """
@@ -89,9 +90,22 @@ class HandoffPart(StorePart):
 
     def request_handoff(self, session_id: str, platform: str) -> bool:
         """Ask that a conversation goes on elsewhere."""
-        return self.engine.write(
-            lambda tx: tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
-        )
+
+        def ask(tx: Tx) -> bool:
+            is_asked = tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
+            if is_asked:
+                tx.run(PUT_META, (HANDOFF_ASKED, session_id))
+            return is_asked
+
+        return self.engine.write(ask)
+
+    def is_handoff_asked(self) -> bool:
+        """Whether anybody has asked for a hand-over since this was last asked; costs nothing."""
+        if not self.engine.read(lambda reader: reader.value(GET_META, (HANDOFF_ASKED,))):
+            return False
+        sql = "DELETE FROM state_meta WHERE key = ?"
+        self.engine.write(lambda tx: tx.run(sql, (HANDOFF_ASKED,)))
+        return True
 
     def claim_handoff(self, session_id: str) -> bool:
         """Begin to carry out a hand-over; only one claim succeeds."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gateway.config import GatewayConfig
 from gateway.session import SessionStore
+from hermes_core.config_file import ConfigFile
 from hermes_state import SessionDB
+from support.scripted import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -26,3 +28,19 @@ def places(db: SessionDB, tmp_path: Path) -> SessionStore:
     found = SessionStore(tmp_path, GatewayConfig())
     found._db = db
     return found
+
+
+@pytest.fixture
+def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
+    """A function that lets a scripted model answer."""
+    with serving() as start:
+
+        def choose(steps: str) -> Any:
+            server = start(steps)
+            config = ConfigFile.of_home()
+            config.set("llm.api", "openai")
+            config.set("llm.base_url", server.base_url)
+            config.set("llm.model", "scripted")
+            return server
+
+        yield choose

@@ -59,3 +59,33 @@ def test_no_code_is_shown_in_a_group_or_where_strangers_are_ignored(db: SessionD
 
 def test_who_reaches_the_local_socket_is_in(db: SessionDB) -> None:
     assert door(db).verdict(source(platform=Platform.LOCAL)).is_in
+
+
+def test_whoever_is_let_in_by_name_is_an_admin_where_nobody_is_listed(db: SessionDB) -> None:
+    found = door(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
+    assert found.is_admin(source())
+    assert not found.is_admin(source("u2"))
+    assert not found.is_admin(source(None))
+    assert not found.is_admin(source(chat_type="group"))
+    assert not door(db, {"TELEGRAM_ALLOWED_USERS": "*"}).is_admin(source())
+
+
+def test_where_admins_are_listed_nobody_else_is_one(db: SessionDB) -> None:
+    found = door(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
+    assert not found.is_admin(source())
+    assert found.is_admin(source("u2"))
+    assert found.is_admin(source("u2", chat_type="group"))
+
+
+def test_what_a_webhook_brings_decides_nothing(db: SessionDB) -> None:
+    assert door(db).is_admin(source(platform=Platform.LOCAL))
+    assert not door(db).is_admin(source(platform=Platform.WEBHOOK))
+
+
+def test_in_a_group_only_what_is_addressed_to_it_is_answered(db: SessionDB) -> None:
+    group = source(chat_type="group", chat_id="g1")
+    assert not door(db).is_for_us(group, is_addressed=False)
+    assert door(db).is_for_us(group, is_addressed=True)
+    assert door(db).is_for_us(source(), is_addressed=False)
+    assert door(db, require_mention=False).is_for_us(group, is_addressed=False)
+    assert door(db, free_response_channels=["g1"]).is_for_us(group, is_addressed=False)

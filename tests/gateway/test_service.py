@@ -19,10 +19,9 @@ from gateway.session import SessionSource, SessionStore, local_now
 from hermes_core.config_file import ConfigFile
 from support.chat import Chat
 from support.plugin_folders import make_plugin
-from support.scripted import serving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from hermes_state import SessionDB
@@ -36,22 +35,6 @@ def register(ctx):
         ctx.register_hook(name, note)
 """
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
-
-
-@pytest.fixture
-def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
-    """A function that lets a scripted model answer."""
-    with serving() as start:
-
-        def choose(steps: str) -> Any:
-            server = start(steps)
-            config = ConfigFile.of_home()
-            config.set("llm.api", "openai")
-            config.set("llm.base_url", server.base_url)
-            config.set("llm.model", "scripted")
-            return server
-
-        yield choose
 
 
 @asynccontextmanager

@@ -1,0 +1,44 @@
+"""How much one person may ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from gateway.config import Platform
+from gateway.limits import Limits
+from gateway.sources import SessionSource
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+
+ADA = SessionSource(Platform.TELEGRAM, "c1", user_id="ada")
+BOB = SessionSource(Platform.TELEGRAM, "c1", user_id="bob")
+UTC = ZoneInfo("UTC")
+
+
+def test_turns_are_limited_for_each_person_and_come_back_evenly(db: SessionDB) -> None:
+    now = [0.0]
+    limits = Limits(db, 2, 0.0, UTC, clock=lambda: now[0])
+    assert [limits.refusal(ADA) for _ in range(2)] == ["", ""]
+    assert "write again in 30 s" in limits.refusal(ADA)
+    assert limits.refusal(BOB) == ""
+    now[0] = 30.0
+    assert limits.refusal(ADA) == ""
+    assert limits.refusal(ADA) != ""
+
+
+def test_spending_is_limited_by_day_and_survives_a_restart(db: SessionDB) -> None:
+    Limits(db, 0, 1.0, UTC).spent(ADA, 0.6)
+    limits = Limits(db, 0, 1.0, UTC)
+    assert limits.refusal(ADA) == ""
+    limits.spent(ADA, 0.6)
+    assert "used up" in Limits(db, 0, 1.0, UTC).refusal(ADA)
+    assert limits.refusal(BOB) == ""
+
+
+def test_without_limits_nobody_is_counted(db: SessionDB) -> None:
+    limits = Limits(db, 0, 0.0, UTC)
+    limits.spent(ADA, 100.0)
+    assert all(limits.refusal(ADA) == "" for _ in range(100))
+    assert Limits(db, 0, 1.0, UTC).refusal(ADA) == ""
