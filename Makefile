@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system models lint test bench faults lock clean
+.PHONY: help setup system models synapse lint test bench faults lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,13 +45,18 @@ models: setup
 	@HERMES_HOME=.models $(BIN)/python -m hermes_cli models get smollm2 >/dev/null || \
 		echo "note: the built-in model could not be fetched: tests that talk to it will be skipped"
 
+# A real Matrix server, for the tests of that platform; as the model, never a reason to fail.
+synapse: setup
+	@$(BIN)/python tools/set_up_synapse.py || \
+		echo "note: Synapse could not be installed: tests of Matrix will be skipped"
+
 lint: setup  ## style, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint system models  ## lint, then every test with a coverage report
+test: lint system models synapse  ## lint, then every test with a coverage report
 	$(BIN)/coverage erase
 	$(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
 	$(BIN)/coverage combine --quiet
@@ -70,6 +75,6 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -rf .venv .models .synapse .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

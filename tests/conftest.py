@@ -39,6 +39,7 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # A pseudo-terminal of a test answers no question about its cursor; the line editor would
     # wait two seconds for it, then leave the line for a warning and lose what is typed meanwhile.
     monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")
+    monkeypatch.setenv("HERMES_GATEWAY_HTTP_PORT", "0")  # tests run side by side
     return home
 
 

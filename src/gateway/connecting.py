@@ -49,14 +49,18 @@ class Connections:
             self._note(name, "connecting")
             self._tasks.append(asyncio.create_task(self._connect(name, adapter)))
 
-    async def settled(self, seconds: float) -> bool:
-        """Wait until each has been tried once, but not for ever; whether all are connected."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether all are connected."""
+        return all(one["state"] == "connected" for one in self.states.values())
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until each has been tried once, but not for ever."""
         waiting = [asyncio.create_task(one.wait()) for one in self._tried.values()]
         if waiting:
             await asyncio.wait(waiting, timeout=seconds)
         for task in waiting:
             task.cancel()
-        return all(one["state"] == "connected" for one in self.states.values())
 
     def refuse(self, name: str, error: str) -> None:
         """A platform that could not even be made."""

@@ -9,6 +9,7 @@ from gateway import letters
 from gateway.chunking import pieces
 from gateway.playing import LaterError, Prompt
 from hermes_core.errors import HermesError, UsageError
+from hermes_core.facts import facts
 from hermes_state.outbox import Reply
 
 if TYPE_CHECKING:
@@ -75,7 +76,16 @@ class Handling:
         merged = [one["inbox_id"] for one in rows[1:]]
         replies = self._replies(rows[0]["inbox_id"], events, answer)
         self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
-        log.info("message %s is answered in %s", row["inbox_id"], answer.session_id)
+        log.info(
+            "a message is answered",
+            extra=facts(
+                inbox_id=row["inbox_id"],
+                merged=merged,
+                attempts=row["attempts"],
+                session_id=answer.session_id,
+                replies=len(replies),
+            ),
+        )
 
     # What belongs together
 

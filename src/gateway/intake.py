@@ -11,6 +11,7 @@ from gateway import letters
 from gateway.platforms.base import Reacts
 from gateway.wording import said
 from hermes_core.errors import HermesError
+from hermes_core.facts import facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +95,16 @@ class Intake:
             session_key=key,
             payload=letters.written(event),
         )
-        log.info("message %s came in as %s", event.message_id, received.inbox_id)
+        log.info(
+            "a message came in" if received.is_new else "a message came in again",
+            extra=facts(
+                inbox_id=received.inbox_id,
+                platform=source.platform.value,
+                chat_id=source.chat_id,
+                message_id=message_id,
+                session_key=key,
+            ),
+        )
         return received.is_new and self._meanwhile(received.inbox_id, key, event, source)
 
     def _changed(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:

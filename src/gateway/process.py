@@ -21,7 +21,7 @@ ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
 def main() -> int:
     """The gateway as a program of its own; the exit code."""
     driver.install()
-    log_file.install()
+    log_file.install(log_file.GATEWAY)
     ended = run()
     if ended is Ended.RESTART:
         begin_anew()

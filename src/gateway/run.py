@@ -23,14 +23,16 @@ from gateway.seams import (
 )
 from gateway.service import Service
 from gateway.session import SessionStore
+from gateway.watching import Watching
 from hermes_core.config_file import ConfigFile
-from hermes_core.errors import StoreUnavailableError
+from hermes_core.errors import PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig, Platform
     from gateway.front import Front
     from gateway.platforms.base import MessageEvent
+    from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class GatewayRunner:
     _exit_reason: str | None = None
     _service: Service | None = None
     _front: Front | None = None
+    _watching: Watching | None = None
     _watcher: asyncio.Task[None] | None = None
     _restart_requested = False
     _leaving: asyncio.Event | None = None
@@ -88,10 +91,24 @@ class GatewayRunner:
         self._front = equipping.front_of_home()
         found = equipping.equipped(db, self.config, self._front)
         self._service = Service(db, self.session_store, self.config, restart=self.ask_to_restart)
+        self._watching = await self._be_watched(db, self._service)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())
-        is_whole = await self._service.start(found.adapters, found.refused)
+        await self._service.start(found.adapters, found.refused)
         states = self._service.connections.states
-        status.write_runtime_status("running" if is_whole else "degraded", platforms=states)
+        status.write_runtime_status(self._service.state, platforms=states, http_url=self._front.url)
+
+    async def _be_watched(self, db: SessionDB, service: Service) -> Watching:
+        """Serve health and metrics; a port that is taken is no reason not to work."""
+        connections = service.connections
+        watching = Watching(
+            db, service.meters, lambda: connections.states, lambda: len(service.turns)
+        )
+        if self._front is not None:
+            try:
+                await self._front.add("watching", watching.routes())
+            except PlatformDownError as error:
+                log.warning("nobody can watch: %s", error)
+        return watching
 
     def leave(self) -> None:
         """Ask it to end; from any thread, or a signal."""
@@ -182,6 +199,8 @@ class GatewayRunner:
         self._draining = True
         if self._watcher is not None:
             self._watcher.cancel()
+        if self._watching is not None:
+            self._watching.is_leaving = True
         if self._service is not None:
             status.write_runtime_status("draining")
             await self._service.stop(self._restart_drain_timeout)

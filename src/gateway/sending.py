@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
+from hermes_core.facts import facts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.platforms.base import Adapter
     from hermes_state import SessionDB
 
@@ -22,10 +25,17 @@ AGAIN: Final = "(This may reach you twice: the first try was cut off.)\n\n"
 class Sender:
     """Sends the replies of one platform, one after the other."""
 
-    def __init__(self, db: SessionDB, platform: str, adapter: Adapter) -> None:
+    def __init__(
+        self,
+        db: SessionDB,
+        platform: str,
+        adapter: Adapter,
+        note: Callable[[str, str], object] = lambda _platform, _outcome: None,
+    ) -> None:
         self._db = db
         self._platform = platform
         self._adapter = adapter
+        self._note = note  # the platform, and what became of a try
         self._wake = asyncio.Event()
         self._is_stopping = False
 
@@ -55,10 +65,12 @@ class Sender:
 
     async def _send(self, reply: dict[str, Any]) -> None:
         result = await self._tried(reply)
+        self._note(self._platform, _outcome(result))
         if result.success:
+            log.info("a reply is sent", extra=self._facts(reply, receipt=result.message_id))
             await asyncio.to_thread(self._db.settle_reply, reply["outbox_id"], result.message_id)
             return
-        log.warning("reply %s was not sent: %s", reply["outbox_id"], result.error)
+        log.warning("a reply was not sent: %s", result.error, extra=self._facts(reply))
         await asyncio.to_thread(
             self._db.postpone_reply,
             reply["outbox_id"],
@@ -66,6 +78,15 @@ class Sender:
             may_have_arrived=result.may_have_arrived,
             after_seconds=result.retry_after,
             is_hopeless=not result.retryable and not result.may_have_arrived,
+        )
+
+    def _facts(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return facts(
+            outbox_id=reply["outbox_id"],
+            inbox_id=reply["inbox_id"],
+            platform=self._platform,
+            attempts=reply["attempts"],
+            **more,
         )
 
     async def _tried(self, reply: dict[str, Any]) -> SendResult:
@@ -95,3 +116,11 @@ class Sender:
         result = await adapter.edit(outgoing, shown)
         is_gone = result.error_kind in {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN}
         return await adapter.send(outgoing) if is_gone else result
+
+
+def _outcome(result: SendResult) -> str:
+    if result.success:
+        return "sent"
+    if result.may_have_arrived:
+        return "ambiguous"
+    return result.error_kind.value if result.error_kind else "failed"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway import hearing, status, wording
 from gateway.commands import RESTARTED_BY, Commands
@@ -22,6 +22,7 @@ from gateway.questions import ChatQuestions
 from gateway.sending import Sender
 from gateway.showing import Showing
 from gateway.turns import MOST_AT_ONCE, Turns
+from gateway.watching import Meters
 from hermes_cli import plugins
 from hermes_cli.plugins.delivery import Delivery
 from hermes_core.config_file import ConfigFile
@@ -43,6 +44,7 @@ LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
+MAIL_DAYS: Final = 30.0  # far longer than any platform sends a message again
 HAND_OFF_SECONDS: Final = 2.0
 BACK: Final = "I am back."
 
@@ -57,16 +59,19 @@ class Service:
         config: GatewayConfig,
         cwd: Path | None = None,
         restart: Callable[[], None] = lambda: None,
+        meters: Meters | None = None,
     ) -> None:
         settings = ConfigFile.of_home().settings()
         self._db = db
         self._places = places
+        self.meters = meters or Meters()
         self.connections = Connections(self._received, self._note_states)
         self.adapters = self.connections.adapters
         self._senders: dict[str, Sender] = {}
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
+        self._is_up = self._is_leaving = False
         self._door = Door(db, config)
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions, self._describe)
@@ -83,7 +88,7 @@ class Service:
         attempts = settings.get_int("gateway.attempts")
         self.handling = Handling(db, places, self._playing, commands, self._longest_text, attempts)
         most = config.max_concurrent_sessions or MOST_AT_ONCE
-        self.turns = Turns(db, self.handling.handle, self._wake_senders, most)
+        self.turns = Turns(db, self._handle, self._wake_senders, most)
         self.intake = Intake(
             db,
             self._door,
@@ -97,9 +102,20 @@ class Service:
 
     async def _received(self, account: str, event: MessageEvent) -> None:
         await self.intake.receive(account, event)
+        if event.source is not None:
+            self.meters.received.labels(event.source.platform.value).inc()
 
     def _note_states(self) -> None:
-        status.write_runtime_status("running", platforms=self.connections.states)
+        status.write_runtime_status(self.state, platforms=self.connections.states)
+
+    @property
+    def state(self) -> str:
+        """How it fares, in the words of the file with the gateway's state."""
+        if self._is_leaving:
+            return "draining"
+        if not self._is_up:
+            return "starting"
+        return "running" if self.connections.is_whole else "degraded"
 
     def _longest_text(self, platform: str) -> int:
         adapter = self.adapters.get(platform)
@@ -108,6 +124,13 @@ class Service:
     def _wake_senders(self) -> None:
         for sender in self._senders.values():
             sender.wake()
+
+    def _note_sent(self, platform: str, outcome: str) -> None:
+        self.meters.sent.labels(platform, outcome).inc()
+
+    def _handle(self, row: dict[str, Any]) -> None:
+        with self.meters.turn_seconds.time():
+            self.handling.handle(row)
 
     def _describe(self, entry: SessionEntry) -> Place:
         """What a conversation is told about its place, and how far it may look back."""
@@ -136,14 +159,14 @@ class Service:
 
     async def start(
         self, adapters: Mapping[str, Adapter], refused: Mapping[str, str] | None = None
-    ) -> bool:
-        """Connect the platforms and begin to work; whether all could be connected at once.
+    ) -> None:
+        """Connect the platforms and begin to work.
 
-        Those that could not are tried again and again, while the others work.
+        Those that cannot be connected are tried again and again, while the others work.
         """
         self._showing.start()
         for name, adapter in adapters.items():
-            self._senders[name] = Sender(self._db, name, adapter)
+            self._senders[name] = Sender(self._db, name, adapter, self._note_sent)
         self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
         working = (self.turns.run(), self._keep_house(), self._take_over())
         self._tasks = [asyncio.create_task(one) for one in working]
@@ -154,7 +177,8 @@ class Service:
             self.connections.refuse(name, reason)
         self.connections.start(adapters)
         await asyncio.to_thread(self._say_that_we_are_back)
-        return await self.connections.settled(CONNECT_SECONDS)
+        await self.connections.settled(CONNECT_SECONDS)
+        self._is_up = True
 
     def _say_that_we_are_back(self) -> None:
         """Tell whoever asked for the restart."""
@@ -190,6 +214,7 @@ class Service:
             [
                 Step("write sessions.json", self._places.export_if_due),
                 Step("sweep after crashes", self._db.sweep),
+                Step("forget old mail", lambda: self._db.forget_mail(MAIL_DAYS)),
             ]
         )
 
@@ -200,6 +225,7 @@ class Service:
 
         What comes in meanwhile is kept, and answered after the next start.
         """
+        self._is_leaving = True
         if not await self.turns.stop(drain_seconds):
             await self._break_off()
         self.turns.close()

@@ -73,7 +73,7 @@ def running_pid() -> int | None:
 def write_runtime_status(state: str, **facts: Any) -> None:
     """Write down how the gateway is; facts that are not given stay as they were."""
     found = read_runtime_status() or {"kind": KIND, "start_time": time.time(), "platforms": {}}
-    if found.get("pid") != os.getpid():
+    if found.get("pid") != os.getpid() or state == "starting":  # a restart keeps the number
         found = {"kind": KIND, "start_time": time.time(), "platforms": {}}
     found |= {"pid": os.getpid(), "argv": sys.argv, "updated_at": time.time()}
     found |= {"gateway_state": state, **facts}

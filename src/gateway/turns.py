@@ -36,6 +36,10 @@ class Turns:
         self._wake = asyncio.Event()
         self._is_stopping = False
 
+    def __len__(self) -> int:
+        """How many messages are being handled."""
+        return len(self._tasks)
+
     def wake(self) -> None:
         """There is something to handle."""
         self._wake.set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
 
 from hermes_core import paths
 from hermes_core.errors import ConfigError
@@ -10,20 +12,42 @@ from hermes_core.mentions import is_mentioned
 
 LARGEST_BYTES = 2_000_000
 KEPT_FILES = 3
+PLAIN = "hermes.log"
+GATEWAY = "gateway.jsonl"
+TALKATIVE = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_bolt")
 FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+
+
+class JsonLines(logging.Formatter):
+    """An entry as one line of JSON, with the facts that came with it as `extra={"facts": …}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        entry = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "process": record.process,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 class LogFile(logging.Handler):
     """Hands entries to a rotating file in the home's `logs` folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = PLAIN) -> None:
         super().__init__()
+        self._name = name
         self._file: logging.Handler | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one entry."""
         if self._file is None:
-            self._file = _open()
+            self._file = _open(self._name)
         self._file.emit(record)
 
     def close(self) -> None:
@@ -33,31 +57,36 @@ class LogFile(logging.Handler):
         super().close()
 
 
-def _open() -> logging.Handler:
+def _open(name: str) -> logging.Handler:
     """The file; where nothing can be written, a command is not stopped by its log."""
     try:
-        return _open_file()
+        return _open_file(name)
     except OSError:
         return logging.NullHandler()
 
 
-def _open_file() -> logging.Handler:
+def _open_file(name: str) -> logging.Handler:
     from logging.handlers import RotatingFileHandler  # noqa: PLC0415 - most commands log nothing
 
-    path = paths.private_folder(paths.logs_path()) / "hermes.log"
+    path = paths.private_folder(paths.logs_path()) / name
     handler = RotatingFileHandler(
         path, maxBytes=LARGEST_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
     )
     paths.private_file(path)
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(logging.Formatter(FORMAT) if name == PLAIN else JsonLines())
     return handler
 
 
-def install() -> None:
-    """Send this process's log entries to the file, from the level the user chose."""
+def install(name: str = PLAIN) -> None:
+    """Send this process's log entries to the file, from the level the user chose.
+
+    Another file than the usual one is written as lines of JSON.
+    """
     root = logging.getLogger()
-    root.addHandler(LogFile())
+    root.addHandler(LogFile(name))
     root.setLevel(_level())
+    for talkative in TALKATIVE:
+        logging.getLogger(talkative).setLevel(max(root.level, logging.WARNING))
 
 
 def _level() -> int:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_state.transaction import Tx
+
+DAY_SECONDS: Final = 86400.0
 
 SPEND = """
     INSERT INTO hermes_spending (platform, user_id, day, dollars) VALUES (?, ?, ?, ?)
@@ -27,7 +32,22 @@ UNSENT = """
     SELECT * FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
     ORDER BY outbox_id DESC LIMIT ?
 """
-COUNTS = "SELECT platform, state, count(*) FROM {table} GROUP BY platform, state"
+# The conditions are those of the indexes on what is not settled.
+COUNTS = {
+    "inbox": "SELECT platform, state, count(*) FROM hermes_inbox"
+    " WHERE state IN ('waiting', 'claimed') GROUP BY platform, state",
+    "outbox": "SELECT platform, state, count(*) FROM hermes_outbox"
+    " WHERE state IN ('waiting', 'sending', 'ambiguous') GROUP BY platform, state",
+}
+FORGET = (
+    "DELETE FROM hermes_shown WHERE inbox_id IN"
+    " (SELECT inbox_id FROM hermes_inbox WHERE inbox_id <= ? AND settled_at < ?)",
+    "DELETE FROM hermes_inbox WHERE inbox_id <= ? AND settled_at < ?",
+)
+FORGET_REPLIES = "DELETE FROM hermes_outbox WHERE outbox_id <= ? AND settled_at < ?"
+FIRST = "SELECT min(inbox_id) FROM hermes_inbox"
+FIRST_REPLY = "SELECT min(outbox_id) FROM hermes_outbox"
+SLICE: Final = 1000
 OLDEST = "SELECT min(received_at) FROM hermes_inbox WHERE state = 'waiting'"
 
 
@@ -66,20 +86,35 @@ class ChatPart(StorePart):
         return [_read(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
 
     def mail_counts(self) -> dict[str, dict[tuple[str, str], int]]:
-        """How many messages are in which state, by platform: of the inbox and of the outbox."""
-        tables = {"inbox": "hermes_inbox", "outbox": "hermes_outbox"}
+        """What is not settled, by platform and state: of the inbox and of the outbox."""
+        found = {
+            name: self.engine.read(lambda reader, sql=sql: reader.rows(sql))  # type: ignore[misc]
+            for name, sql in COUNTS.items()
+        }
         return {
-            name: {
-                (row[0], row[1]): int(row[2])
-                for row in self.engine.read(lambda r, t=table: r.rows(COUNTS.format(table=t)))  # type: ignore[misc]
-            }
-            for name, table in tables.items()
+            name: {(platform, state): int(count) for platform, state, count in rows}
+            for name, rows in found.items()
         }
 
     def oldest_waiting(self) -> float | None:
         """When the message came in that has been waiting longest."""
         found: float | None = self.engine.read(lambda reader: reader.value(OLDEST))
         return found
+
+    def forget_mail(self, older_than_days: float) -> int:
+        """Remove what was settled that long ago, oldest first; how many rows.
+
+        The conversations hold what was said. Each call takes a slice.
+        """
+        before = self.clock.now() - older_than_days * DAY_SECONDS
+
+        def forget(tx: Tx) -> int:
+            last = (tx.value(FIRST) or 0) + SLICE
+            count = sum(tx.execute(sql, (last, before)).rowcount for sql in FORGET)
+            last = (tx.value(FIRST_REPLY) or 0) + SLICE
+            return count + tx.execute(FORGET_REPLIES, (last, before)).rowcount
+
+        return self.engine.write_upkeep(forget)
 
 
 def _read(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,16 +6,14 @@ import asyncio
 import json
 import random
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from acceptance.campaign import size, wait_until
-from gateway import status
 from hermes_core.config_file import ConfigFile
 from hermes_state import SessionDB
+from support.gateway_process import Gateway
 from support.scripted import serving
 
 if TYPE_CHECKING:
@@ -24,35 +22,6 @@ if TYPE_CHECKING:
 
 CHATS = 10
 WORD = re.compile(r"c\d+-m\d+")
-
-
-class Gateway:
-    """The process, killed and started again."""
-
-    def __init__(self) -> None:
-        self.kills = 0
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gateway.process"], stdout=subprocess.DEVNULL
-        )
-
-    def is_up(self) -> bool:
-        found = status.read_runtime_status() or {}
-        is_ours = self._process is not None and found.get("pid") == self._process.pid
-        return is_ours and found.get("gateway_state") == "running"
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(timeout=30)
-        self.kills += 1
-
-    def stop(self) -> int:
-        assert self._process is not None
-        self._process.terminate()
-        return self._process.wait(timeout=60)
 
 
 class Platform:

@@ -1,0 +1,118 @@
+"""Events of Matrix rooms made into messages, with what has to be asked for: files, replies."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway import lenient
+from gateway.platform_names import Platform
+from gateway.platforms import matrix_answers, matrix_events, matrix_media
+from gateway.platforms.base import MessageEvent, MessageType
+from gateway.platforms.matrix_content import transaction_of
+from gateway.sources import SessionSource
+
+if TYPE_CHECKING:
+    from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
+
+    from gateway.platforms.base import Surroundings
+    from gateway.platforms.matrix_events import Said
+    from gateway.platforms.matrix_rooms import Room, Rooms
+
+log = logging.getLogger(__name__)
+
+NO_KEYS: Final = (
+    "I cannot read encrypted messages. Please write to me in a room without encryption."
+)
+
+
+class Reader:
+    """Reads events for one account."""
+
+    def __init__(
+        self, client: AsyncClient, me: str, name: str, rooms: Rooms, surroundings: Surroundings
+    ) -> None:
+        self._client = client
+        self._me = me
+        self._name = name
+        self._rooms = rooms
+        self._media = surroundings.media
+        self._memory = surroundings.memory
+
+    async def message(self, room_id: str, event: dict[str, Any]) -> MessageEvent | None:
+        """An event as a message; None where it is none, or our own."""
+        sender = lenient.text(event.get("sender"))
+        if not sender or sender == self._me:
+            return None
+        if event.get("type") == "m.room.encrypted":
+            await self._say_so(room_id)
+            return None
+        said = matrix_events.read(event)
+        if said is None or not said.message_id:
+            return None
+        room = await self._rooms.get(room_id)
+        made = self._made(room_id, room, sender, said)
+        made.timestamp = lenient.number(event.get("origin_server_ts"), 0) / 1000 or made.timestamp
+        made.raw_message = event
+        await self._look_up_reply(room_id, made)
+        await self._fetch(made, said)
+        return made
+
+    def _made(self, room_id: str, room: Room, sender: str, said: Said) -> MessageEvent:
+        kind = self._rooms.kind(room_id, room)
+        name = room.members.get(self._me, self._name)  # it may have another one in a room
+        text, is_named = matrix_events.without_mention(said.text, self._me, name)
+        is_command = said.kind is MessageType.TEXT and text.startswith("/")
+        return MessageEvent(
+            text,
+            MessageType.COMMAND if is_command else said.kind,
+            SessionSource(
+                Platform.MATRIX,
+                room_id,
+                chat_name=room.name,
+                chat_type=kind,
+                user_id=sender,
+                user_name=room.name_of(sender),
+                thread_id=said.thread_id,
+            ),
+            message_id=said.message_id,
+            reply_to_message_id=said.reply_to,
+            is_edit=said.is_edit,
+            is_addressed=kind == "dm" or is_named or self._me in said.mentioned,
+        )
+
+    async def _look_up_reply(self, room_id: str, made: MessageEvent) -> None:
+        """What is answered, and whether it is ours; a message that is gone is left out."""
+        if made.reply_to_message_id is None:
+            return
+        answer = await self._client.room_get_event(room_id, made.reply_to_message_id)
+        if matrix_answers.is_error(answer):
+            log.info("a message that was answered is gone: %s", matrix_answers.described(answer))
+            return
+        source = answer.event.source
+        content = lenient.mapping(source.get("content"))
+        made.reply_to_text = lenient.text(content.get("body")) or None
+        made.is_addressed = made.is_addressed or source.get("sender") == self._me
+
+    async def _fetch(self, made: MessageEvent, said: Said) -> None:
+        if said.file is None:
+            return
+        found = await matrix_media.kept(self._client, self._media, said.file)
+        if found is None:
+            note = f"[a file that could not be fetched: {said.file.name}]"
+            made.text = f"{made.text}\n{note}".strip()
+        else:
+            made.media_urls, made.media_types = [str(found.path)], [found.mime]
+
+    async def _say_so(self, room_id: str) -> None:
+        """That a room is encrypted is said once in it, and once in the log."""
+        name = f"encrypted:{self._me}:{room_id}"
+        if await self._memory.recall(name):
+            return
+        log.warning("the room %s is encrypted: messages in it cannot be read", room_id)
+        content = {"msgtype": "m.notice", "body": NO_KEYS, "m.mentions": {}}
+        key = transaction_of(name)
+        answer = await self._client.room_send(room_id, "m.room.message", content, tx_id=key)
+        if matrix_answers.is_error(answer):
+            log.warning("it could not be said there: %s", matrix_answers.described(answer))
+        await self._memory.keep(name, "said")

@@ -1,0 +1,161 @@
+"""The gateway as a process: signals, restarts, a second one by mistake, those who watch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from acceptance.campaign import wait_until
+from gateway import process, status
+from gateway.platforms.local import socket_path
+from hermes_cli.talking import _without_secrets
+from hermes_core.config_file import ConfigFile
+from hermes_state import SessionDB
+from support.chat import Chat
+from support.gateway_process import Gateway
+from support.plugin_folders import make_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LISTENER = """
+def register(ctx):
+    def note(session_id, **facts):
+        with open({path!r}, "a") as file:
+            file.write(session_id + chr(10))
+    ctx.register_hook("on_session_finalize", note)
+"""
+SLOW = " ".join(f"word{number}" for number in range(40))
+
+
+@pytest.fixture
+def gateway(hermes_home: Path) -> Iterator[Gateway]:
+    found = Gateway()
+    yield found
+    found.end()
+
+
+def start(gateway: Gateway, **variables: str) -> None:
+    gateway.start(**variables)
+    wait_until(gateway.is_up, "the gateway")
+
+
+def get(path: str) -> tuple[int, str]:
+    url = (status.read_runtime_status() or {})["http_url"] + path
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+async def test_those_who_watch_see_how_it_fares(
+    gateway: Gateway, answering: Callable[[str], Any]
+) -> None:
+    answering("[{say: Hello.}]")
+    start(gateway)
+    async with Chat(socket_path()) as chat:
+        await chat.say("hi", "m1")
+        await chat.until(1)
+        assert get("/healthz") == (200, '{"status":"ok","waiting_chats":0}')
+        code, text = get("/readyz")
+        assert (code, json.loads(text)["status"]) == (200, "ready")
+        _, metrics = get("/metrics")
+    assert 'hermes_messages_received_total{platform="local"} 1.0' in metrics
+    assert 'hermes_platform_connected{platform="local"} 1.0' in metrics
+    assert "hermes_turn_seconds_count 1.0" in metrics
+    assert get("/elsewhere")[0] == 404
+
+
+def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: Gateway) -> None:
+    ConfigFile.of_home().path.write_text("platforms: {telegram: {enabled: true}}\n")
+    start(gateway)
+    found = status.read_runtime_status() or {}
+    assert found["gateway_state"] == "degraded"
+    assert found["platforms"]["local"]["state"] == "connected"
+    assert "TELEGRAM_BOT_TOKEN" in found["platforms"]["telegram"]["error_message"]
+    assert get("/readyz")[0] == 503
+
+
+def test_a_second_gateway_refuses(gateway: Gateway) -> None:
+    start(gateway)
+    second = Gateway()
+    second.start()
+    assert second.wait() == process.ALREADY
+    assert status.running_pid() == gateway.pid
+
+
+@pytest.mark.parametrize("how", ["SIGUSR1", "/restart"])
+async def test_it_begins_anew_as_the_same_process_and_answers_what_came_meanwhile(
+    gateway: Gateway, answering: Callable[[str], Any], how: str
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.03}}, {{say: After.}}]")
+    start(gateway)
+    before = (status.read_runtime_status() or {})["start_time"]
+    async with Chat(socket_path()) as chat:
+        await chat.say("a long one", "m1")
+        with SessionDB(is_recovering=False) as db:
+            wait_until(lambda: bool(db.message_count()), "the turn")
+        if how == "SIGUSR1":
+            os.kill(gateway.pid, signal.SIGUSR1)
+        else:
+            await chat.say("/restart", "m0", chat="c2")
+        wait_until(lambda: (status.read_runtime_status() or {})["gateway_state"] == "draining", how)
+        await chat.say("and another", "m2")
+        texts = await chat.until(1 if how == "SIGUSR1" else 2)
+        assert SLOW in texts
+    wait_until(
+        lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
+        "the new one",
+    )
+    async with Chat(socket_path()) as chat:
+        await chat.say("a long one", "m1")  # the platform sends again what it was told of
+        await chat.say("/status", "m3", chat="c2")
+        texts = await chat.until(2 if how == "SIGUSR1" else 3)
+    assert "After." in texts
+    assert ("I am back." in texts) == (how == "/restart")
+    assert SLOW not in texts
+
+
+async def test_a_turn_that_is_broken_off_by_the_end_is_finalised_and_goes_on(
+    gateway: Gateway, answering: Callable[[str], Any], hermes_home: Path, tmp_path: Path
+) -> None:
+    heard = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    config = ConfigFile.of_home()
+    config.set("plugins.enabled", "listener")
+    config.set("gateway.drain_seconds", "0")
+    answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}]")
+    start(gateway)
+    async with Chat(socket_path()) as chat:
+        await chat.say("a long one", "m1")
+        with SessionDB(is_recovering=False) as db:
+            wait_until(lambda: bool(db.message_count()), "the turn")
+            (row,) = db.list_sessions_rich()
+    assert gateway.stop() == 0
+    assert heard.read_text().split() == [row["id"]]
+    start(gateway)
+    async with Chat(socket_path()) as chat:
+        await chat.say("/status", "m2")
+        assert "Whole." in await chat.until(2)
+    with SessionDB(is_recovering=False) as db:
+        assert (db.get_session(row["id"]) or {})["ended_at"] is None
+        said = [str(one["content"]) for one in db.get_messages(row["id"])]
+    assert said[0] == "a long one"
+    assert said.count("a long one") == 1
+
+
+def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) -> None:
+    names = ("TELEGRAM_BOT_TOKEN", "MATRIX_ACCESS_TOKEN", "API_SERVER_KEY", "WEBHOOK_SECRET")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setenv(name, "secret")
+        assert not set(names) & set(_without_secrets())

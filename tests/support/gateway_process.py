@@ -1,0 +1,56 @@
+"""The gateway as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from gateway import status
+
+
+class Gateway:
+    """The process, killed and started again."""
+
+    def __init__(self) -> None:
+        self.kills = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **variables: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "gateway.process"],
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, **variables},
+        )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def is_up(self) -> bool:
+        found = status.read_runtime_status() or {}
+        is_ours = self._process is not None and found.get("pid") == self._process.pid
+        return is_ours and found.get("gateway_state") in {"running", "degraded"}
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(timeout=30)
+        self.kills += 1
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(timeout=60)
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(timeout=60)
+
+    def end(self) -> None:
+        """See to it that nothing is left of it."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(timeout=30)
