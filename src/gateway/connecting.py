@@ -39,7 +39,16 @@ class Connections:
         self._tasks: list[asyncio.Task[None]] = []
         self._tried: dict[str, asyncio.Event] = {}
         self.adapters: dict[str, Adapter] = {}
-        self.states: dict[str, dict[str, Any]] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+
+    @property
+    def states(self) -> dict[str, dict[str, Any]]:
+        """How each platform fares, by name."""
+        return {name: self._present(name, state) for name, state in self._states.items()}
+
+    def _present(self, name: str, state: dict[str, Any]) -> dict[str, Any]:
+        problem = getattr(self.adapters.get(name), "problem", "")
+        return {"state": "lost", "error_message": problem} if problem else state
 
     def start(self, adapters: Mapping[str, Adapter]) -> None:
         """Begin to connect all of them."""
@@ -91,7 +100,7 @@ class Connections:
         await self._receive(adapter.account, event)
 
     def _note(self, name: str, state: str, error: str | None = None) -> None:
-        self.states[name] = {"state": state, "error_message": error}
+        self._states[name] = {"state": state, "error_message": error}
         if state != "connecting" and name in self._tried:
             self._tried[name].set()
         self._on_change()

@@ -121,7 +121,11 @@ class Outgoing(NamedTuple):
 
 
 class Adapter(Protocol):
-    """A platform."""
+    """A platform.
+
+    One that can come to an end by itself (its token is revoked, say) has an attribute
+    `problem`: why nothing is heard any more, empty while all is well.
+    """
 
     abilities: ClassVar[Abilities]
     account: str  # who the bot is there; known once it is connected

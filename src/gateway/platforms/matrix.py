@@ -20,7 +20,6 @@ same access token (Synapse: a day).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlparse
@@ -63,6 +62,7 @@ class MatrixAdapter:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.account = ""
+        self.problem = ""
         self._surroundings = surroundings
         self._client: AsyncClient | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -70,6 +70,7 @@ class MatrixAdapter:
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, where the last run stopped, and listen from there."""
         await self.disconnect()
+        self.problem = ""
         self._client = client = _client(self._surroundings)
         try:
             listener = await self._introduced(client)
@@ -78,7 +79,14 @@ class MatrixAdapter:
             reason = f"the homeserver does not answer: {matrix_answers.in_words(error)}"
             raise PlatformDownError(reason) from error
         self._listening = asyncio.create_task(listener.run(receive))
-        self._listening.add_done_callback(_report)
+        self._listening.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """An end that nobody expected is not silent."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.problem = str(error)
+            log.error("Matrix is not listened to any more: %s", error, exc_info=error)
 
     async def _introduced(self, client: AsyncClient) -> Listener:
         try:
@@ -205,11 +213,3 @@ def _address(written: str) -> str:
             "MATRIX_HOMESERVER is no address of a server: write https://matrix.example.org"
         )
     return address
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    """An end that nobody expected is not silent."""
-    with contextlib.suppress(asyncio.CancelledError):
-        error = task.exception()
-        if error is not None:
-            log.error("listening to Matrix broke off: %s", error, exc_info=error)

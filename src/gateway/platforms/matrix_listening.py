@@ -93,9 +93,8 @@ class Listener:
             try:
                 await self._next(receive)
                 failures = 0
-            except PlatformRefusedError as error:
-                log.error("Matrix is not listened to any more: %s", error)
-                return
+            except PlatformRefusedError:
+                raise
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 pause = PAUSES[min(failures, len(PAUSES) - 1)]
                 failures += 1
