@@ -63,6 +63,10 @@ class Connections:
         """Whether all are connected."""
         return all(one["state"] == "connected" for one in self.states.values())
 
+    def is_connected(self, name: str) -> bool:
+        """Whether a platform is."""
+        return self._states.get(name, {}).get("state") == "connected"
+
     async def settled(self, seconds: float) -> None:
         """Wait until each has been tried once, but not for ever."""
         waiting = [asyncio.create_task(one.wait()) for one in self._tried.values()]

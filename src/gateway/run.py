@@ -89,7 +89,7 @@ class GatewayRunner:
         self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))
         status.write_runtime_status("starting")
         self._front = equipping.front_of_home()
-        found = equipping.equipped(db, self.config, self._front)
+        found = await asyncio.to_thread(equipping.equipped, db, self.config, self._front)
         self._service = Service(db, self.session_store, self.config, restart=self.ask_to_restart)
         self._watching = await self._be_watched(db, self._service)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())

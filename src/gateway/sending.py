@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
+# Why an answer cannot take the place of what was shown; by itself it may be sent.
+NOT_IN_PLACE: Final = frozenset({ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.TOO_LONG})
 AGAIN: Final = "(This may reach you twice: the first try was cut off.)\n\n"
 
 
@@ -31,11 +33,13 @@ class Sender:
         platform: str,
         adapter: Adapter,
         note: Callable[[str, str], object] = lambda _platform, _outcome: None,
+        is_connected: Callable[[], bool] = lambda: True,
     ) -> None:
         self._db = db
         self._platform = platform
         self._adapter = adapter
         self._note = note  # the platform, and what became of a try
+        self._is_connected = is_connected  # a platform that is down uses up no tries
         self._wake = asyncio.Event()
         self._is_stopping = False
 
@@ -52,7 +56,9 @@ class Sender:
         """Send until told to stop."""
         while True:
             self._wake.clear()
-            reply = await asyncio.to_thread(self._db.claim_reply, self._platform)
+            reply = None
+            if self._is_connected():
+                reply = await asyncio.to_thread(self._db.claim_reply, self._platform)
             if reply is not None:
                 await self._send(reply)
                 continue
@@ -114,8 +120,7 @@ class Sender:
         if not shown or not isinstance(adapter, Edits):
             return await adapter.send(outgoing)
         result = await adapter.edit(outgoing, shown)
-        is_gone = result.error_kind in {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN}
-        return await adapter.send(outgoing) if is_gone else result
+        return await adapter.send(outgoing) if result.error_kind in NOT_IN_PLACE else result
 
 
 def _outcome(result: SendResult) -> str:

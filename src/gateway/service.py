@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 from pathlib import Path
@@ -166,7 +167,8 @@ class Service:
         """
         self._showing.start()
         for name, adapter in adapters.items():
-            self._senders[name] = Sender(self._db, name, adapter, self._note_sent)
+            is_connected = functools.partial(self.connections.is_connected, name)
+            self._senders[name] = Sender(self._db, name, adapter, self._note_sent, is_connected)
         self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
         working = (self.turns.run(), self._keep_house(), self._take_over())
         self._tasks = [asyncio.create_task(one) for one in working]

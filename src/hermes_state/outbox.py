@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from hermes_state.transaction import Tx
 
-MOST_ATTEMPTS: Final = 10
+MOST_ATTEMPTS: Final = 10  # of what may have arrived each time
+MOST_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
 
 PUT = """
     INSERT INTO hermes_outbox
@@ -38,7 +39,8 @@ SENT = """
     WHERE outbox_id = ?
 """
 LATER = """
-    UPDATE hermes_outbox SET state = ?, due_at = ?, error = ?, process_id = NULL
+    UPDATE hermes_outbox
+    SET state = ?, due_at = ?, error = ?, process_id = NULL, settled_at = ?
     WHERE outbox_id = ?
 """
 # A send that was under way when its process died may have arrived.
@@ -159,12 +161,15 @@ class OutboxPart(StorePart):
 
         def later(tx: Tx) -> None:
             row = tx.dicts(GET, (outbox_id,))[0]
-            if is_hopeless or row["attempts"] >= MOST_ATTEMPTS:
+            is_too_old = tx.clock.now() - row["created_at"] > MOST_SECONDS
+            is_too_much = may_have_arrived and row["attempts"] >= MOST_ATTEMPTS
+            if is_hopeless or is_too_old or is_too_much:
                 state = "failed"
             else:
                 state = "ambiguous" if may_have_arrived else "waiting"
             pause = min(2.0 ** row["attempts"], 600.0) if after_seconds is None else after_seconds
-            due = tx.clock.now() + pause
-            tx.execute(LATER, (state, due, error, outbox_id))
+            now = tx.clock.now()
+            settled = now if state == "failed" else None
+            tx.execute(LATER, (state, now + pause, error, settled, outbox_id))
 
         self.engine.write(later)

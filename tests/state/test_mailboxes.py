@@ -101,16 +101,31 @@ def test_a_reply_is_owed_once_and_sent_once(db: SessionDB) -> None:
     assert db.claim_reply() is None
 
 
-def test_a_failed_send_waits_longer_each_time_and_is_given_up(
-    db: SessionDB, clock: ManualClock
-) -> None:
+def tries(db: SessionDB, clock: ManualClock, seconds: float, *, may_have_arrived: bool) -> int:
+    """How often a reply is tried that is never sent."""
     db.owe_reply("key", platform="matrix", target={}, payload={})
     attempts = 0
     for _ in range(30):
         claimed = db.claim_reply()
         if claimed is not None:
             attempts += 1
-            db.postpone_reply(claimed["outbox_id"], "no route", may_have_arrived=attempts == 1)
+            number = claimed["outbox_id"]
+            db.postpone_reply(number, "no route", may_have_arrived=may_have_arrived)
             assert db.claim_reply() is None
-        clock.advance(700)
-    assert attempts == 10
+        clock.advance(seconds)
+    return attempts
+
+
+def test_a_platform_may_be_down_for_days(db: SessionDB, clock: ManualClock) -> None:
+    assert tries(db, clock, 700, may_have_arrived=False) == 30
+    assert db.unsent_replies() == []
+
+
+def test_after_a_week_a_reply_is_given_up(db: SessionDB, clock: ManualClock) -> None:
+    assert tries(db, clock, 86400, may_have_arrived=False) == 9
+    assert [one["state"] for one in db.unsent_replies()] == ["failed"]
+
+
+def test_what_may_have_arrived_is_not_sent_for_ever(db: SessionDB, clock: ManualClock) -> None:
+    assert tries(db, clock, 700, may_have_arrived=True) == 10
+    assert [one["state"] for one in db.unsent_replies()] == ["failed"]

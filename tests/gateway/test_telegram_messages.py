@@ -1,0 +1,233 @@
+"""What messages of Telegram bring: files, groups, topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
+from support.telegram_room import GROUP, Room
+from support.telegram_server import ANN, BOT, Fault, TelegramServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes_state import SessionDB
+
+
+@pytest.fixture
+async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
+    async with TelegramServer() as server:
+        server.chats.add(7)
+        yield Room(server, db, tmp_path)
+
+
+# Files
+
+
+def contents(event: MessageEvent) -> bytes:
+    return Path(event.media_urls[0]).read_bytes()
+
+
+def photo(name: str, width: int, size: int = 10) -> dict[str, Any]:
+    facts = {"file_id": name, "file_unique_id": name, "file_size": size}
+    return {**facts, "width": width, "height": width}
+
+
+async def test_a_photo_comes_in_its_largest_size_with_its_caption(room: Room) -> None:
+    room.server.files = {"small": b"s", "large": b"large"}
+    async with room.connected():
+        await room.server.say(caption="look", photo=[photo("small", 90), photo("large", 800)])
+        event = (await room.inbox.until(1))[0]
+    assert (event.text, event.message_type) == ("look", MessageType.PHOTO)
+    assert event.media_types == ["image/jpeg"]
+    assert contents(event) == b"large"
+
+
+@pytest.mark.parametrize(
+    ("holder", "facts", "kind", "mime"),
+    [
+        (
+            "document",
+            {"file_name": "a.pdf", "mime_type": "application/pdf"},
+            MessageType.DOCUMENT,
+            "application/pdf",
+        ),
+        ("voice", {"duration": 1, "mime_type": "audio/ogg"}, MessageType.VOICE, "audio/ogg"),
+        ("audio", {"duration": 1}, MessageType.AUDIO, "audio/mpeg"),
+        (
+            "video",
+            {"duration": 1, "width": 1, "height": 1},
+            MessageType.VIDEO,
+            "video/mp4",
+        ),
+    ],
+)
+async def test_files_are_kept_by_their_contents(
+    room: Room, holder: str, facts: dict[str, Any], kind: MessageType, mime: str
+) -> None:
+    room.server.files = {"f1": b"contents", "f2": b"contents"}
+    async with room.connected():
+        for name in ("f1", "f2"):
+            file = {"file_id": name, "file_unique_id": name, "file_size": 8, **facts}
+            await room.server.say(**{holder: file})
+        first, second = await room.inbox.until(2)
+    assert (first.message_type, first.media_types) == (kind, [mime])
+    assert first.media_urls == second.media_urls
+    assert contents(first) == b"contents"
+
+
+@pytest.mark.parametrize("told", [5000, 0])
+async def test_a_file_that_is_too_large_leaves_a_note(room: Room, told: int) -> None:
+    room.server.files = {"f1": b"x" * 5000}
+    file = {"file_id": "f1", "file_unique_id": "f1", "file_name": "big.bin"}
+    async with room.connected():
+        await room.server.say(caption="see", document={**file, "file_size": told})
+        event = (await room.inbox.until(1))[0]
+    assert event.text == "see\n[a file that is too large to be fetched: big.bin]"
+    assert event.media_urls == []
+
+
+async def test_a_file_that_telegram_does_not_give_leaves_a_note(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = {"file_id": "gone", "file_unique_id": "gone", "file_name": "a.txt"}
+    big = {"file_id": "big", "file_unique_id": "big", "file_name": "b.txt"}
+    async with room.connected():
+        await room.server.say(document=gone)
+        await room.inbox.until(1)
+        too_big = Fault(400, "Bad Request: file is too big")
+        room.server.plan("getFile", too_big, too_big)
+        await room.server.say(document=big)
+        await room.inbox.until(2)
+    assert room.inbox.texts == [
+        "[a file that could not be fetched: a.txt]",
+        "[a file that is too large to be fetched: b.txt]",
+    ]
+    assert "could not be fetched" in caplog.text
+
+
+async def test_a_download_that_is_cut_is_tried_again(room: Room) -> None:
+    room.server.files = {"f1": b"contents"}
+    room.server.plan("file", Fault(is_cut_in_mid_answer=True))
+    async with room.connected():
+        await room.server.say(document={"file_id": "f1", "file_unique_id": "f1"})
+        event = (await room.inbox.until(1))[0]
+    assert contents(event) == b"contents"
+
+
+async def test_the_pictures_of_an_album_belong_together(room: Room) -> None:
+    room.server.files = {"p1": b"1", "p2": b"2"}
+    async with room.connected():
+        await room.server.say(caption="two", photo=[photo("p1", 9)], media_group_id="g1")
+        await room.server.say(photo=[photo("p2", 9)], media_group_id="g1")
+        events = await room.inbox.until(2)
+    assert [one.group_id for one in events] == ["g1", "g1"]
+    assert [one.text for one in events] == ["two", ""]
+
+
+# Groups and topics
+
+
+def entity(kind: str, text: str, part: str, **facts: Any) -> dict[str, Any]:
+    """An entity over a part of a text, counted as Telegram counts."""
+    before = text[: text.index(part)]
+    units = [len(one.encode("utf-16-le")) // 2 for one in (before, part)]
+    return {"type": kind, "offset": units[0], "length": units[1], **facts}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "part", "facts", "seen", "is_addressed"),
+    [
+        ("hi all", "bold", "hi", {}, "hi all", False),
+        ("😀 @hermesbot help", "mention", "@hermesbot", {}, "😀  help", True),
+        ("@otherbot help", "mention", "@otherbot", {}, "@otherbot help", False),
+        ("Hermes, help", "text_mention", "Hermes", {"user": BOT}, ", help", True),
+        ("Ann, help", "text_mention", "Ann", {"user": ANN}, "Ann, help", False),
+        ("/new@HermesBot x", "bot_command", "/new@HermesBot", {}, "/new x", True),
+        ("/new@OtherBot x", "bot_command", "/new@OtherBot", {}, "/new@OtherBot x", False),
+    ],
+)
+async def test_in_a_group_the_bot_is_meant_when_it_is_named(
+    room: Room,
+    text: str,
+    kind: str,
+    part: str,
+    facts: dict[str, Any],
+    seen: str,
+    is_addressed: bool,
+) -> None:
+    async with room.connected():
+        await room.server.say(text, GROUP, entities=[entity(kind, text, part, **facts)])
+        event = (await room.inbox.until(1))[0]
+    assert (event.text, event.is_addressed) == (seen, is_addressed)
+    assert event.source is not None
+    assert (event.source.chat_type, event.source.chat_name) == ("group", "Garden")
+    assert (event.source.chat_id, event.source.user_id) == (str(GROUP), "7")
+
+
+async def test_in_a_group_a_reply_to_the_bot_is_meant_for_it(room: Room) -> None:
+    own = {**room.server.message("I said", GROUP), "from": BOT}
+    other = room.server.message("Ann said", GROUP)
+    async with room.connected():
+        await room.server.say("and?", GROUP, reply_to_message=own)
+        await room.server.say("oh", GROUP, reply_to_message=other)
+        first, second = await room.inbox.until(2)
+    assert first.is_addressed
+    assert first.reply_to_message_id == str(own["message_id"])
+    assert first.reply_to_text == "I said"
+    assert not second.is_addressed
+
+
+async def test_who_writes_as_a_channel_or_as_the_group_is_told_apart_by_it(room: Room) -> None:
+    group = {"id": GROUP, "type": "supergroup", "title": "Garden"}
+    everybody = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
+    channel = {"id": -100900, "type": "channel", "title": "News"}
+    async with room.connected():
+        await room.server.say("as admin", GROUP, sender_chat=group, **{"from": everybody})
+        post = {**room.server.message("news", -100900), "chat": channel, "sender_chat": channel}
+        del post["from"]
+        await room.server.add("channel_post", post)
+        events = await room.inbox.until(2)
+    first, second = (one.source for one in events)
+    assert first is not None
+    assert second is not None
+    assert (first.user_id, first.user_name, first.is_bot) == (str(GROUP), "Garden", False)
+    assert (second.user_id, second.chat_type) == ("-100900", "channel")
+    assert not events[1].is_addressed
+
+
+async def test_a_caption_names_the_bot_too(room: Room) -> None:
+    room.server.files = {"p1": b"1"}
+    text = "@HermesBot what is this?"
+    named = [entity("mention", text, "@HermesBot")]
+    async with room.connected():
+        await room.server.say(
+            chat=GROUP, caption=text, caption_entities=named, photo=[photo("p1", 9)]
+        )
+        event = (await room.inbox.until(1))[0]
+    assert (event.text, event.is_addressed) == ("what is this?", True)
+
+
+async def test_a_topic_is_a_thread_both_ways(room: Room) -> None:
+    begin = {**room.server.message(None, GROUP), "from": BOT}
+    begin["forum_topic_created"] = {"name": "Roses", "icon_color": 1}
+    room.server.topics = {33}
+    async with room.connected() as adapter:
+        topic = {"message_thread_id": 33, "is_topic_message": True, "reply_to_message": begin}
+        await room.server.say("in it", GROUP, **topic)
+        await room.server.say("a thread of replies", GROUP, message_thread_id=34)
+        first, second = await room.inbox.until(2)
+        assert first.source is not None
+        assert second.source is not None
+        assert (first.source.thread_id, second.source.thread_id) == ("33", None)
+        assert not first.is_addressed, "the topic's beginning is not replied to"
+        assert first.reply_to_message_id is None
+        await adapter.send(Outgoing(str(GROUP), "here", "k1", thread_id="33"))
+        await adapter.send(Outgoing(str(GROUP), "general", "k2", thread_id="1"))
+        result = await adapter.send(Outgoing(str(GROUP), "gone", "k3", thread_id="44"))
+    assert room.server.sent[0].facts["message_thread_id"] == "33"
+    assert "message_thread_id" not in room.server.sent[1].facts
+    assert result.error_kind is ErrorKind.NOT_FOUND
