@@ -81,6 +81,8 @@ class Commands:
         self._require_admin(name, words, event)
         if is_again and name in ONCE:
             raise UsageError(BROKEN_OFF.format(name=name))
+        if name == "sent" and event.internal:
+            return self._noted(entry, event)
         if name in {"new", "reset"}:
             return slash.Outcome(RESET) if is_done else self._new(entry, words)
         if name == "resume":
@@ -126,6 +128,12 @@ class Commands:
         if title and new is not None:
             self._db.set_session_title(new.session_id, title)
         return slash.Outcome(RESET)
+
+    def _noted(self, entry: SessionEntry, event: MessageEvent) -> slash.Outcome:
+        """Something was sent here that answered nobody: the conversation knows it now."""
+        uid = str(event.message_id)
+        self._db.append_message(entry.session_id, "assistant", event.get_command_args(), uid=uid)
+        return slash.Outcome()
 
     # Other conversations
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.config import GatewayConfig, PlatformConfig
 from gateway.platform_names import Platform
+from gateway.registry import Registry
 from hermes_core import paths
 from hermes_core.config_file import ConfigFile
 
 if TYPE_CHECKING:
-    from gateway.registry import Entry, Registry
+    from gateway.registry import Entry
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ NUMBERS: Final = ("max_concurrent_sessions", "session_store_max_age_days")
 
 def config_of_home() -> GatewayConfig:
     """What the user has written down; `config.yaml` wins over the older file."""
+    Registry.of_home()  # so that the platforms of plugins have names
     data = _legacy()
     config = ConfigFile.of_home()
     settings = config.settings()

@@ -56,7 +56,9 @@ class Connections:
         for name, adapter in adapters.items():
             self._tried[name] = asyncio.Event()
             self._note(name, "connecting")
-            self._tasks.append(asyncio.create_task(self._connect(name, adapter)))
+            task = asyncio.create_task(self._connect(name, adapter))
+            task.add_done_callback(functools.partial(self._ended, name))
+            self._tasks.append(task)
 
     @property
     def is_whole(self) -> bool:
@@ -79,6 +81,13 @@ class Connections:
         """A platform that could not even be made."""
         log.error("%s is not used: %s", name, error)
         self._note(name, "refused", error)
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        """A platform that fails in a way nobody foresaw, a plugin's say, is shown as down."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("%s cannot be connected: %s", name, error, exc_info=error)
+            self._note(name, "refused", f"{type(error).__name__}: {error}")
 
     async def _connect(self, name: str, adapter: Adapter) -> None:
         tries = 0

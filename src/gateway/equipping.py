@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from gateway.registry import Registry
 from hermes_core import media
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import PlatformError
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
@@ -55,7 +57,7 @@ def equipped(
     db: SessionDB, config: GatewayConfig, front: Front, registry: Registry | None = None
 ) -> Equipped:
     """Make the adapters; one that cannot be made keeps no other from it."""
-    registry = registry or Registry()
+    registry = registry or Registry.of_home()
     secrets = configuring.Secrets()
     found = Equipped({}, {})
     for entry in configuring.enabled(config, registry, secrets):
@@ -66,8 +68,19 @@ def equipped(
             StoredMemory(db, entry.name),
             front,
         )
-        try:
-            found.adapters[entry.name] = registry.made(entry.name, surroundings)
-        except PlatformError as error:
-            found.refused[entry.name] = str(error)
+        failure = attempt(
+            Step(
+                f"make {entry.name}",
+                functools.partial(_make, found, registry, entry.name, surroundings),
+            )
+        )
+        if failure is not None:  # whatever a plugin does, the others work
+            found.refused[entry.name] = str(failure.error)
     return found
+
+
+def _make(found: Equipped, registry: Registry, name: str, surroundings: Surroundings) -> None:
+    try:
+        found.adapters[name] = registry.made(name, surroundings)
+    except PlatformError as error:
+        found.refused[name] = str(error)

@@ -151,7 +151,7 @@ class Handling:
     def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
         """The conversation of a message: where it was said already, or where policy puts it."""
         known = self._places.get(row["session_key"])
-        if known is not None and self._is_said(row):
+        if known is not None and (event.internal or self._is_said(row)):
             return known  # however long ago that was: it is not said again elsewhere
         return self._places.get_or_create_session(_source(event))
 

@@ -7,11 +7,13 @@ Nothing of a platform is imported before it is switched on. Plugins add theirs w
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway import fetching
 from gateway.platform_names import Platform
+from hermes_cli import plugins
 from hermes_core.errors import PlatformRefusedError
+from hermes_core.mentions import is_mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +30,6 @@ class Entry(NamedTuple):
     label: str
     module: str = ""
     needs: str = ""  # the library, as it is imported
-    extra: str = ""  # what brings it: hermes-sessions[EXTRA]
     secrets: tuple[str, ...] = ()  # variables that all have to be set
     make: Make | None = None
 
@@ -40,7 +41,6 @@ BUILT_IN: Final = (
         "Telegram",
         "gateway.platforms.telegram",
         "aiogram",
-        "telegram",
         ("TELEGRAM_BOT_TOKEN",),
     ),
     Entry(
@@ -48,14 +48,12 @@ BUILT_IN: Final = (
         "Matrix",
         "gateway.platforms.matrix",
         "nio",
-        "matrix",
         ("MATRIX_HOMESERVER", "MATRIX_ACCESS_TOKEN"),
     ),
     Entry(
         "discord",
         "Discord",
         "gateway.platforms.discord",
-        "discord",
         "discord",
         ("DISCORD_BOT_TOKEN",),
     ),
@@ -64,7 +62,6 @@ BUILT_IN: Final = (
         "Slack",
         "gateway.platforms.slack",
         "slack_bolt",
-        "slack",
         ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     ),
     Entry("webhook", "signed HTTP", "gateway.platforms.webhook", secrets=("WEBHOOK_SECRET",)),
@@ -85,6 +82,17 @@ class Registry:
         for name in self._entries:
             Platform.registered(name)
 
+    @classmethod
+    def of_home(cls) -> Registry:
+        """The built-in ones, and what plugins of the user's bring."""
+        if not is_mentioned("plugins.enabled"):
+            return cls()
+        return cls(
+            Entry(one.name, one.label, secrets=one.secrets, make=one.make)
+            for plugin in plugins.active().plugins.values()
+            for one in plugin.registered.platforms
+        )
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
@@ -102,10 +110,8 @@ class Registry:
         if missing:
             text = f"{entry.label} needs {' and '.join(missing)}, in the environment or in .env"
             raise PlatformRefusedError(text)
-        if entry.needs and importlib.util.find_spec(entry.needs) is None:
-            text = (
-                f"{entry.label} needs {entry.needs}: pip install 'hermes-sessions[{entry.extra}]'"
-            )
+        if not fetching.is_usable(entry):
+            text = f"{entry.label} needs a library: run `hermes gateway add {entry.name}`"
             raise PlatformRefusedError(text)
         if entry.make is not None:
             return entry.make(surroundings)

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from gateway.platforms.base import Edits, Outgoing, Types
+from gateway.platforms.base import Edits, Outgoing, Streams, Types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 TYPING_SECONDS: Final = 4.0  # platforms forget it after five or more
 LETTING_GO_SECONDS: Final = 15.0
 LEAST_SECONDS: Final = 0.2
+STREAM_SECONDS: Final = 0.05
 
 
 class Screen:
@@ -36,6 +37,7 @@ class Screen:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._text = ""
+        self._earlier = ""
         self.is_over = False
 
     def add(self, piece: str) -> None:
@@ -46,6 +48,7 @@ class Screen:
     def begin_again(self) -> None:
         """What comes now is another message of the model's."""
         with self._lock:
+            self._earlier += f"{self._text}\n\n" if self._text else ""
             self._text = ""
 
     @property
@@ -53,6 +56,12 @@ class Screen:
         """What there is to be shown."""
         with self._lock:
             return self._text
+
+    @property
+    def whole(self) -> tuple[str, str]:
+        """What the messages before said, and what there is of the present one."""
+        with self._lock:
+            return self._earlier, self._text
 
 
 class Showing:
@@ -120,14 +129,22 @@ class _Player:
         pause = max(self._config.edit_interval, LEAST_SECONDS) if is_streaming else LEAST_SECONDS
         if is_streaming:
             self._receipt = await asyncio.to_thread(self._db.shown, self._inbox_id)
+        elif isinstance(self._adapter, Streams):
+            pause = STREAM_SECONDS
         while not screen.is_over:
             try:
                 await self._type()
+                await self._hand_on(screen)
                 if is_streaming:
                     await self._show(screen.text)
             except OSError as error:
                 log.info("an answer could not be shown while it is written: %s", error)
             await asyncio.sleep(pause)
+
+    async def _hand_on(self, screen: Screen) -> None:
+        if isinstance(self._adapter, Streams):
+            earlier, text = screen.whole
+            await self._adapter.piece(self._where._replace(text=text), earlier)
 
     async def _type(self) -> None:
         adapter, now = self._adapter, time.monotonic()

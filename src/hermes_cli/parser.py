@@ -58,6 +58,7 @@ COMMANDS = (
     Command("config", "hermes_cli.commands.config", "read and change settings"),
     Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
     Command("gateway", "hermes_cli.commands.gateway", "answer chats: run, start, stop, status"),
+    Command("send", "hermes_cli.commands.send", "send a message to a chat"),
     Command("pairing", "hermes_cli.commands.pairing", "who may talk to the agent in chats"),
     Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),

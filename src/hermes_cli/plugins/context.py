@@ -55,6 +55,16 @@ class Tool:
     overrides: bool = False
 
 
+@dataclass(frozen=True)
+class ChatPlatform:
+    """A chat platform: what its adapter is made by, and what has to be set for it."""
+
+    name: str
+    label: str
+    make: Callable[[Any], Any]
+    secrets: tuple[str, ...] = ()
+
+
 @dataclass
 class Registrations:
     """What one plugin has registered."""
@@ -64,6 +74,7 @@ class Registrations:
     cli_commands: list[CliCommand] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
+    platforms: list[ChatPlatform] = field(default_factory=list)
 
 
 class PluginContext:
@@ -108,6 +119,23 @@ class PluginContext:
     ) -> None:
         """Offer `hermes name` on the command line."""
         self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+
+    def register_platform(
+        self,
+        name: str,
+        make: Callable[[Any], Any],
+        label: str = "",
+        requires_env: tuple[str, ...] = (),
+    ) -> None:
+        """Let the gateway answer chats on another platform.
+
+        *make* gets the surroundings of docs/reference/plugins.md and gives back an adapter.
+        """
+        if not name.isidentifier() or name != name.lower():
+            raise PluginError(f"{name!r} cannot be the name of a platform: lower case letters")
+        self.registered.platforms.append(
+            ChatPlatform(name, label or name, make, tuple(requires_env))
+        )
 
     def register_achievement(self, **fields: Any) -> None:
         """Add something to be earned; the fields are those of docs/reference/achievements.md."""

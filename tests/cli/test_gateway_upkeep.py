@@ -1,0 +1,161 @@
+"""`hermes gateway restart`, `logs`, `trace`, `channels`, `add`, `install` and `hermes send`."""
+
+from __future__ import annotations
+
+import asyncio
+import configparser
+import json
+import plistlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway import fetching, status
+from gateway.platforms.local import socket_path
+from gateway.registry import BUILT_IN
+from hermes_cli.commands import gateway_setup
+from hermes_core.config_file import ConfigFile
+from hermes_state import SessionDB
+from support.chat import Chat
+from support.scripted import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def running(hermes: Any) -> Iterator[Any]:
+    """`hermes`, with a gateway that answers."""
+    with serving() as start:
+        server = start("[{say: Hello.}, {say: Again.}]")
+        config = ConfigFile.of_home()
+        config.set("llm.api", "openai")
+        config.set("llm.base_url", server.base_url)
+        config.set("llm.model", "scripted")
+        assert hermes("gateway", "start").code == 0
+        yield hermes
+        hermes("gateway", "stop")
+
+
+def say(text: str, number: str, count: int = 1) -> list[str]:
+    async def talk() -> list[str]:
+        async with Chat(socket_path()) as chat:
+            await chat.say(text, number)
+            return await chat.until(count)
+
+    return asyncio.run(talk())
+
+
+def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> None:
+    assert say("hi", "m-77") == ["Hello."]
+    (one,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
+    assert (one["text"], one["state"], one["attempts"]) == ("hi", "done", 1)
+    assert [(reply["text"], reply["state"]) for reply in one["replies"]] == [("Hello.", "sent")]
+    assert one["stored_as"] is not None
+    told = running("gateway", "trace", str(one["inbox_id"])).out
+    assert "Hello." in told
+    assert one["session_id"] in told
+    lines = running("gateway", "logs", "--message", str(one["inbox_id"]), "--json").out
+    said = [json.loads(line)["message"] for line in lines.splitlines()]
+    assert said == ["a message came in", "a message is answered", "a reply is sent"]
+    assert "a reply is sent" in running("gateway", "logs", "-n", "5").out
+    missing = running("gateway", "trace", "nothing")
+    assert (missing.code, "no message nothing" in missing.err) == (2, True)
+
+
+def test_it_begins_anew(running: Any) -> None:
+    before = status.read_runtime_status() or {}
+    assert "begun anew" in running("gateway", "restart").out
+    after = status.read_runtime_status() or {}
+    assert after["pid"] == before["pid"]
+    assert after["start_time"] > before["start_time"]
+    assert say("hi", "m1") == ["Hello."]
+
+
+def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> None:
+    assert "no gateway runs" in hermes("gateway", "restart").err
+    assert "no log yet" in hermes("gateway", "logs").err
+    assert "No chat is known" in hermes("gateway", "channels").out
+
+
+def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> None:
+    say("hi", "m1")
+    (one,) = json.loads(running("gateway", "channels", "--json").out)
+    assert one["address"] == "local:c1"
+    kept = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
+    assert "Kept for local:c1" in kept.out
+    assert running("send", "c1", "The backup is done.", "--no-wait", "--key", "k1").code == 0
+    texts = say("and now?", "m2", 2)
+    assert texts.count("The backup is done.") == 1
+    with SessionDB(is_recovering=False) as db:
+        said = [str(row["content"]) for row in db.get_messages(one["session_id"])]
+    assert said.count("The backup is done.") == 1
+
+
+def test_what_cannot_be_sent_says_why(hermes: Any) -> None:
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+    assert "no chat is called" in hermes("send", "nobody", "hi").err
+    assert "no platform" in hermes("send", "pigeon:1", "hi").err
+    assert "nothing to send" in hermes("send", "telegram:1", "  ").err
+    assert "is no file" in hermes("send", "telegram:1", "hi", "--file", "/no/such").err
+    found = json.loads(hermes("send", "telegram:1", "hi", "--json").out)
+    assert (found["state"], found["target"]) == ("waiting", "telegram:1")
+
+
+def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> None:
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", "hello")
+    assert "goes on with s1 on telegram" in hermes("gateway", "handoff", "s1", "telegram").out
+    assert "already" in hermes("gateway", "handoff", "s1", "telegram").err
+
+
+# Set-up
+
+
+def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Path) -> None:
+    printed = hermes("gateway", "install", "--print").out
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(printed)
+    service = unit["Service"]
+    assert service["KillMode"] == "mixed"
+    assert service["ExecStart"].endswith("-m gateway.process")
+    assert service["Environment"] == f"HERMES_HOME={hermes_home}"
+    assert int(service["TimeoutStopSec"]) == 210
+    written = hermes("gateway", "install")
+    assert "systemctl --user enable --now hermes-gateway" in written.out
+    path = gateway_setup.service("linux").path
+    assert path.read_text().strip() == printed.strip()
+    assert "Removed" in hermes("gateway", "uninstall").out
+    assert not path.exists()
+    assert "not installed" in hermes("gateway", "uninstall").out
+
+
+def test_launchd_is_told_the_same(hermes_home: Path) -> None:
+    found = plistlib.loads(gateway_setup.service("darwin").content.encode())
+    assert found["ProgramArguments"][-1] == "gateway.process"
+    assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
+
+
+@pytest.mark.parametrize("name", [one.name for one in BUILT_IN])
+def test_it_says_what_each_platform_needs(hermes: Any, name: str) -> None:
+    told = hermes("gateway", "add", name)
+    assert told.code == 0
+    assert "hermes gateway start" in told.out
+
+
+def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
+    assert "there is no platform pigeon" in hermes("gateway", "add", "pigeon").err
+
+
+@pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.needs])
+def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
+    text = (fetching.LOCKS / f"{name}.lock").read_text()
+    pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
+    assert len(pins) > 3
+    assert text.count("--hash=sha256:") >= len(pins)
+    assert "://" not in text
+    assert name in fetching.SIZES
