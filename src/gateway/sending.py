@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gateway import persistence
 from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
 from hermes_core.facts import facts
 
@@ -58,7 +60,7 @@ class Sender:
             self._wake.clear()
             reply = None
             if self._is_connected():
-                reply = await asyncio.to_thread(self._db.claim_reply, self._platform)
+                reply = await persistence.asked(self._claim, "look for replies")
             if reply is not None:
                 await self._send(reply)
                 continue
@@ -74,10 +76,11 @@ class Sender:
         self._note(self._platform, _outcome(result))
         if result.success:
             log.info("a reply is sent", extra=self._facts(reply, receipt=result.message_id))
-            await asyncio.to_thread(self._db.settle_reply, reply["outbox_id"], result.message_id)
+            settle = functools.partial(self._db.settle_reply, reply["outbox_id"], result.message_id)
+            await persistence.written(settle, "note that a reply was sent")
             return
         log.warning("a reply was not sent: %s", result.error, extra=self._facts(reply))
-        await asyncio.to_thread(
+        postpone = functools.partial(
             self._db.postpone_reply,
             reply["outbox_id"],
             result.error or "it was not sent",
@@ -85,6 +88,10 @@ class Sender:
             after_seconds=result.retry_after,
             is_hopeless=not result.retryable and not result.may_have_arrived,
         )
+        await persistence.written(postpone, "put a reply off")
+
+    def _claim(self) -> dict[str, Any] | None:
+        return self._db.claim_reply(self._platform)
 
     def _facts(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
         return facts(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.entries import SessionEntry
@@ -41,10 +42,10 @@ def read(folder: Path) -> Iterator[SessionEntry]:
     except FileNotFoundError:
         return
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("%s cannot be read and is left as it is: %s", path, error)
+        _set_aside(path, str(error))
         return
     if not isinstance(content, dict):
-        log.warning("%s holds no routes", path)
+        _set_aside(path, "it holds no routes")
         return
     for key, data in content.items():
         if key.startswith("_"):
@@ -53,3 +54,11 @@ def read(folder: Path) -> Iterator[SessionEntry]:
             yield SessionEntry.from_dict({**data, "session_key": key})
         except (TypeError, ValueError, KeyError) as error:
             log.warning("%s: the entry %r is left out: %s", path, key, error)
+
+
+def _set_aside(path: Path, why: str) -> None:
+    """Keep a file that cannot be read: the next one that is written takes its name."""
+    kept = path.with_name(f"{NAME}.unreadable")
+    log.warning("%s cannot be read (%s) and is kept as %s", path, why, kept.name)
+    if path.is_file() and not kept.exists():
+        shutil.copyfile(path, kept)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+from gateway import persistence
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Turns:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="hermes-place")
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
-        self._is_stopping = False
+        self._is_stopping = self._is_closed = False
 
     def __len__(self) -> int:
         """How many messages are being handled."""
@@ -50,7 +52,7 @@ class Turns:
             self._wake.clear()
             row = None
             if len(self._tasks) < self._most:
-                row = await asyncio.to_thread(self._db.claim_incoming)
+                row = await persistence.asked(self._db.claim_incoming, "look for messages")
             if row is None:
                 await self._wait()
                 continue
@@ -76,8 +78,16 @@ class Turns:
     def _isolated(self, row: dict[str, Any]) -> None:
         number = row["inbox_id"]
         failure = attempt(Step(f"handle message {number}", lambda: self._handle(row)))
-        if failure is not None:
-            attempt(Step("give it back", lambda: self._db.retry_incoming(number)))
+        if failure is None:
+            return
+        is_trouble = isinstance(failure.error, persistence.TROUBLE)
+        if is_trouble:  # no fault of the message: that was no attempt
+            time.sleep(persistence.PAUSE_SECONDS)
+        persistence.write_at_last(
+            lambda: self._db.give_back_incoming(row, is_attempt=not is_trouble),
+            "give a message back",
+            lambda: self._is_closed,
+        )
 
     async def stop(self, seconds: float) -> bool:
         """Take nothing more, and wait for what is being handled; whether it has ended."""
@@ -89,4 +99,5 @@ class Turns:
 
     def close(self) -> None:
         """Let go of the threads."""
+        self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -61,6 +61,10 @@ AMEND = """
     WHERE inbox_id = ? AND state = 'waiting' AND attempts = 0
 """
 # Given back unhandled on purpose: that was no attempt.
+RELEASE_PLACE = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
+    WHERE state = 'claimed' AND process_id = ? AND session_key = ?
+"""
 RELEASE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
     WHERE state = 'claimed' AND process_id = ? AND inbox_id = ?
@@ -174,6 +178,20 @@ class InboxPart(StorePart):
         """Handling a message broke off: it waits again, and the attempt counts."""
         row = (self.identity.process_id, inbox_id)
         self.engine.write(lambda tx: tx.run(GIVE_BACK + " AND inbox_id = ?", row))
+
+    def give_back_incoming(self, row: dict[str, Any], *, is_attempt: bool) -> None:
+        """Handling a message broke off: it waits again, with all that was taken along with it.
+
+        Whether that counts as an attempt is said of the message itself; the others had none.
+        """
+        ours, place, inbox_id = self.identity.process_id, row["session_key"], row["inbox_id"]
+
+        def give(tx: Tx) -> None:
+            if is_attempt:
+                tx.execute(GIVE_BACK + " AND inbox_id = ?", (ours, inbox_id))
+            tx.execute(RELEASE_PLACE, (ours, place))
+
+        self.engine.write(give)
 
     def settle_waiting(self, inbox_id: int) -> bool:
         """A message that nobody had claimed was dealt with in passing; whether it still waited."""

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance import campaign
+from hermes_core.config_file import ConfigFile
+from support.scripted import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FIGURES = "figures of a campaign"
@@ -50,3 +52,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if campaign.IS_FULL:
         campaign.save(figures)
         terminalreporter.write_line(f"kept in {campaign.RESULTS.relative_to(campaign.ROOT)}")
+
+
+@pytest.fixture
+def model(hermes_home: Path) -> Iterator[Any]:
+    with serving() as start:
+        server = start("[]")
+        config = ConfigFile.of_home()
+        config.set("llm.api", "openai")
+        config.set("llm.base_url", server.base_url)
+        config.set("llm.model", "scripted")
+        config.set("gateway.attempts", "1000")  # a kill here is no fault of the message
+        yield

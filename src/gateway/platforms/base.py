@@ -153,6 +153,17 @@ class Edits(Protocol):
 
 
 @runtime_checkable
+class Streams(Protocol):
+    """A platform that hands an answer on while it is written, whatever the user has set."""
+
+    async def piece(self, outgoing: Outgoing, earlier: str) -> None:
+        """What is written of the present message so far, and what stood before it.
+
+        *earlier* and the text together only grow; the answer itself is sent in any case.
+        """
+
+
+@runtime_checkable
 class Types(Protocol):
     """A platform with `abilities.typing`."""
 

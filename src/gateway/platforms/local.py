@@ -2,7 +2,8 @@
 
 In: `{"chat": "…", "user": "…", "id": "…", "text": "…"}`; it is confirmed with
 `{"received": "…"}` once it is safe. Out: `{"chat": "…", "text": "…", "key": "…"}`, which is
-to be confirmed with `{"arrived": "…"}`. A key that comes twice is the same message.
+to be confirmed with `{"arrived": "…"}`. A key that comes twice is the same message. A message
+that could not be kept is answered with `{"not_received": "…", "error": "…"}`: send it again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gateway.platform_names import Platform
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
 from gateway.sources import SessionSource
+from hermes_core.errors import HermesError
 from hermes_core.paths import hermes_home, private_folder
 
 if TYPE_CHECKING:
@@ -98,8 +100,14 @@ class LocalAdapter:
             user_id=user,
             user_name=str(found.get("user_name") or user),
         )
-        if self._receive is not None:
+        if self._receive is None:
+            return
+        try:
             await self._receive(MessageEvent(found["text"], source=source, message_id=found["id"]))
+        except (HermesError, OSError) as error:
+            log.warning("a message could not be kept: %s", error)
+            await _write(writer, {"not_received": found["id"], "error": str(error)})
+        else:
             await _write(writer, {"received": found["id"]})
 
     async def send(self, outgoing: Outgoing) -> SendResult:

@@ -1,0 +1,220 @@
+"""What programs send to the API, read: what is said, in which session, with which pictures."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LONGEST_NAME: Final = 200
+NAME: Final = "hermes"
+INSTRUCTIONS: Final = frozenset({"system", "developer"})
+TEXTS: Final = frozenset({"text", "input_text", "output_text"})
+BEFORE: Final = "The program that asks gives what was said before, and by whom:"
+
+
+class RequestError(Exception):
+    """A request that cannot be answered as it is."""
+
+    def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
+class Attached(NamedTuple):
+    """A file in a message: its data, or why there are none."""
+
+    name: str
+    mime: str = ""
+    data: bytes | None = None
+
+
+class Said(NamedTuple):
+    """A message of the transcript that a program gives."""
+
+    role: str
+    text: str
+    files: list[Attached]
+
+
+class Ask(NamedTuple):
+    """A request."""
+
+    text: str
+    files: list[Attached]
+    session: str  # empty: none was named
+    message_id: str
+    is_named: bool  # whether the message id is the client's
+    user: str
+    model: str
+    is_stream: bool
+    previous: str  # the id of a response to go on from
+    metadata: dict[str, Any]
+    file_bytes: int  # how much of the body is files
+
+    @property
+    def token(self) -> str:
+        """What ids in answers are made of; the same for the same message id."""
+        return token_of(self.message_id)
+
+
+def token_of(message_id: str) -> str:
+    """The token of a message id."""
+    return hashlib.sha256(message_id.encode()).hexdigest()[:32]
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body."""
+    try:
+        found = json.loads(body)
+        if b"\\u" in body:  # halves of characters, which no file or answer can hold
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise RequestError("the body is not valid JSON", "invalid_json") from error
+    if not isinstance(found, dict):
+        raise RequestError("the body has to be a JSON object", "invalid_json")
+    return found
+
+
+def completion(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
+    """A request to /v1/chat/completions."""
+    if body.get("n") not in {None, 1}:
+        raise RequestError("`n` can only be 1", "unsupported_value")
+    given = _transcript(body.get("messages"), "messages")
+    return _ask(body, headers, given, "")
+
+
+def response(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
+    """A request to /v1/responses."""
+    given = body.get("input")
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    return _ask(body, headers, _transcript(given, "input"), _optional(body, "instructions"))
+
+
+def _ask(
+    body: dict[str, Any], headers: Mapping[str, str], given: list[Said], instructions: str
+) -> Ask:
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    named = _name(headers.get("idempotency-key") or metadata.get("message_id"), "Idempotency-Key")
+    user, previous = _name(body.get("user"), "user"), _optional(body, "previous_response_id")
+    session = _name(headers.get("x-hermes-session"), "X-Hermes-Session")
+    session = session or ("" if previous else user)
+    earlier, said = _parted(given)
+    if session or previous:
+        earlier = []
+    if instructions:
+        earlier = [Said("system", instructions, []), *earlier]
+    return Ask(
+        "\n\n".join([*_quoted(earlier), *(one.text for one in said if one.text)]),
+        [file for one in (*earlier, *said) for file in one.files],
+        session,
+        named or f"request-{uuid.uuid4().hex}",
+        bool(named),
+        user,
+        _optional(body, "model") or NAME,
+        body.get("stream") is True,
+        previous,
+        metadata,
+        sum(_length(file) for one in given for file in one.files),
+    )
+
+
+def _name(value: Any, what: str) -> str:
+    """A name that a client chooses."""
+    name = "" if value is None else str(value).strip()
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        text = f"`{what}` has to be at most {LONGEST_NAME} printable characters"
+        raise RequestError(text, "invalid_value")
+    return name
+
+
+def _optional(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RequestError(f"`{name}` has to be a text", "invalid_type")
+    return value or ""
+
+
+# The transcript
+
+
+def _transcript(given: Any, name: str) -> list[Said]:
+    if not isinstance(given, list) or not given:
+        raise RequestError(f"`{name}` is needed: a list of messages", "missing_required_parameter")
+    found = [one for one in given if isinstance(one, dict) and isinstance(one.get("role"), str)]
+    said = [Said(one["role"], *_content(one.get("content"))) for one in found]
+    if not any(one.role == "user" for one in said):
+        raise RequestError(f"`{name}` has no message of the user's", "invalid_value")
+    return said
+
+
+def _parted(given: list[Said]) -> tuple[list[Said], list[Said]]:
+    """What was said before, and what the user says now: all since the last answer."""
+    end = max(number for number, one in enumerate(given, 1) if one.role == "user")
+    start = end
+    while start and given[start - 1].role == "user":
+        start -= 1
+    return given[:start], given[start:end]
+
+
+def _quoted(earlier: list[Said]) -> Iterator[str]:
+    """What was said before, with each line quoted, so that no line passes for another's."""
+    if not earlier:
+        return
+    yield BEFORE
+    for one in earlier:
+        who = "instructions" if one.role in INSTRUCTIONS else one.role
+        lines = one.text.splitlines() or [""]
+        yield "\n".join(f"> {line}" for line in (f"{who}: {lines[0]}", *lines[1:]))
+
+
+def _content(content: Any) -> tuple[str, list[Attached]]:
+    if content is None or isinstance(content, str):
+        return content or "", []
+    parts = content if isinstance(content, list) else []
+    parts = [one for one in parts if isinstance(one, dict)]
+    texts = [str(one.get("text") or "") for one in parts if one.get("type") in TEXTS]
+    return "\n".join(texts), [file for one in parts for file in _files(one)]
+
+
+def _files(part: dict[str, Any]) -> Iterator[Attached]:
+    """The file in a part of a message; addresses elsewhere are not fetched."""
+    kind = part.get("type")
+    if kind in {"image_url", "input_image"}:
+        found = part.get("image_url")
+        url = found.get("url") if isinstance(found, dict) else found
+        yield _embedded(str(url or ""), "picture")
+    elif kind in {"file", "input_file"}:
+        found = part.get("file") if isinstance(part.get("file"), dict) else part
+        found = found if isinstance(found, dict) else {}
+        yield _embedded(str(found.get("file_data") or ""), str(found.get("filename") or "file"))
+    elif kind == "input_audio" and isinstance(part.get("input_audio"), dict):
+        sound = part["input_audio"]
+        form = str(sound.get("format") or "wav")
+        mime = "audio/mpeg" if form == "mp3" else f"audio/{form}"
+        yield _embedded(f"data:{mime};base64,{sound.get('data') or ''}", f"sound.{form}")
+
+
+def _length(file: Attached) -> int:
+    """How long a file is as it was sent."""
+    return 0 if file.data is None else (len(file.data) + 2) // 3 * 4
+
+
+def _embedded(url: str, name: str) -> Attached:
+    head, comma, data = url.partition(",")
+    if not (head.startswith("data:") and head.endswith(";base64") and comma):
+        return Attached(url[:100] if url.startswith("http") else name)
+    try:
+        found = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RequestError(f"the data of {name} are not valid base64", "invalid_value") from error
+    return Attached(name, head.removeprefix("data:").removesuffix(";base64"), found)

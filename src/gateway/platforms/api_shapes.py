@@ -1,0 +1,177 @@
+"""What the API answers, in the shapes that clients of OpenAI's API know.
+
+Tokens are counted where the agent works and not known here: `usage` is left out of chat
+completions and null in responses, as both allow.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from starlette.responses import JSONResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+DONE: Final = "data: [DONE]\n\n"
+BEAT: Final = ": still at work\n\n"
+KINDS: Final = {
+    401: "authentication_error",
+    404: "invalid_request_error",
+    503: "server_error",
+    504: "server_error",
+}
+
+
+class Shape(NamedTuple):
+    """What every part of one answer says."""
+
+    token: str
+    model: str
+    created: int
+    previous: str = ""
+    metadata: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+def error(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Any:
+    """An error."""
+    return JSONResponse(problem(status, message, code), status, headers)
+
+
+def problem(status: int, message: str, code: str) -> dict[str, Any]:
+    """What an error says."""
+    kind = KINDS.get(status, "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def models(name: str, created: int) -> dict[str, Any]:
+    """The one model there is: the agent."""
+    model = {"id": name, "object": "model", "created": created, "owned_by": name}
+    return {"object": "list", "data": [model]}
+
+
+# Chat completions
+
+
+def completion(shape: Shape, text: str) -> dict[str, Any]:
+    """A whole answer."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text, "refusal": None},
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    return {**_completion(shape, "chat.completion"), "choices": [choice]}
+
+
+async def completion_events(shape: Shape, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    """An answer while it is written."""
+    yield _chunk(shape, {"role": "assistant", "content": ""}, None)
+    async for piece in pieces:
+        yield _chunk(shape, {"content": piece}, None) if piece else BEAT
+    yield _chunk(shape, {}, "stop")
+    yield DONE
+
+
+def _completion(shape: Shape, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{shape.token}",
+        "object": kind,
+        "created": shape.created,
+        "model": shape.model,
+    }
+
+
+def _chunk(shape: Shape, delta: dict[str, Any], reason: str | None) -> str:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    return data({**_completion(shape, "chat.completion.chunk"), "choices": [choice]})
+
+
+def data(content: dict[str, Any], event: str = "") -> str:
+    """A Server-Sent Event."""
+    return (f"event: {event}\n" if event else "") + f"data: {json.dumps(content)}\n\n"
+
+
+# Responses
+
+
+def response(shape: Shape, text: str | None) -> dict[str, Any]:
+    """A response; without a text it is still being written."""
+    output = [] if text is None else [_message(shape, text, "completed")]
+    return {
+        "id": f"resp_{shape.token}",
+        "object": "response",
+        "created_at": shape.created,
+        "status": "in_progress" if text is None else "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": shape.metadata,
+        "model": shape.model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "previous_response_id": shape.previous or None,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "usage": None,
+    }
+
+
+async def response_events(shape: Shape, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    """A response while it is written."""
+    number, texts = 0, []
+    for number, one in enumerate(_opening(shape)):
+        yield _event(one, number)
+    async for piece in pieces:
+        if not piece:
+            yield BEAT
+            continue
+        texts.append(piece)
+        number += 1
+        facts = {"delta": piece, "logprobs": []}
+        yield _event({"type": "response.output_text.delta", **_where(shape), **facts}, number)
+    for one in _closing(shape, "".join(texts)):
+        number += 1
+        yield _event(one, number)
+
+
+def _opening(shape: Shape) -> Iterator[dict[str, Any]]:
+    begun, empty = response(shape, None), {**_message(shape, "", "in_progress"), "content": []}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": empty}
+    yield {"type": "response.content_part.added", **_where(shape), "part": _part("")}
+
+
+def _closing(shape: Shape, text: str) -> Iterator[dict[str, Any]]:
+    message = _message(shape, text, "completed")
+    where = _where(shape)
+    yield {"type": "response.output_text.done", **where, "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", **where, "part": _part(text)}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": message}
+    yield {"type": "response.completed", "response": response(shape, text)}
+
+
+def _where(shape: Shape) -> dict[str, Any]:
+    return {"item_id": f"msg_{shape.token}", "output_index": 0, "content_index": 0}
+
+
+def _message(shape: Shape, text: str, status: str) -> dict[str, Any]:
+    return {
+        "id": f"msg_{shape.token}",
+        "type": "message",
+        "status": status,
+        "role": "assistant",
+        "content": [_part(text)],
+    }
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+def _event(content: dict[str, Any], number: int) -> str:
+    return data({**content, "sequence_number": number}, content["type"])
