@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import appends
+import chats
 import lists
 import opening
 import scans
@@ -35,6 +36,7 @@ BENCHMARKS: Final = {
     "achievements": scans,
     "startup": startup,
     "talks": talks,
+    "chats": chats,
     "memory": sessions_in_memory,
     "screens": screens,
     "opening": opening,

@@ -69,7 +69,7 @@ def _carried(around: Surroundings) -> list[Figure]:
 def _chunks(around: Surroundings) -> list[Figure]:
     """CPU of all our threads for each chunk, from the socket to the event, stored on the way."""
     with (
-        _served() as address,
+        served() as address,
         around.folder() as folder,
         SessionDB(folder / "state.db") as db,
         httpx2.Client(timeout=60) as client,
@@ -108,9 +108,9 @@ def _cost(stream: Callable[[], int]) -> float:
 
 
 @contextmanager
-def _served() -> Iterator[str]:
+def served(words: int = CHUNKS) -> Iterator[str]:
     """A model in another process, whose CPU is not ours; its address."""
-    command = [sys.executable, str(SERVER), str(CHUNKS)]
+    command = [sys.executable, str(SERVER), str(words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

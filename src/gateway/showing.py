@@ -95,6 +95,7 @@ class Showing:
             yield screen
         finally:
             screen.is_over = True
+            self._loop.call_soon_threadsafe(player.end)
             try:
                 playing.result(LETTING_GO_SECONDS)
             except concurrent.futures.TimeoutError:
@@ -121,6 +122,7 @@ class _Player:
         self._shown = ""
         self._typed_at = 0.0
         self._not_before = 0.0
+        self._over = asyncio.Event()
 
     async def run(self, screen: Screen) -> None:
         """Until the turn is over."""
@@ -139,7 +141,12 @@ class _Player:
                     await self._show(screen.text)
             except OSError as error:
                 log.info("an answer could not be shown while it is written: %s", error)
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), pause)
+
+    def end(self) -> None:
+        """The turn is over: there is nothing to wait for."""
+        self._over.set()
 
     async def _hand_on(self, screen: Screen) -> None:
         if isinstance(self._adapter, Streams):

@@ -24,7 +24,7 @@ SHOW = """
 """
 SHOWN = "SELECT receipt FROM hermes_shown WHERE inbox_id = ?"
 FOUND = """
-    SELECT * FROM hermes_inbox WHERE message_id = ? OR CAST(inbox_id AS TEXT) = ?
+    SELECT * FROM hermes_inbox WHERE message_id = ? OR inbox_id = ?
     ORDER BY inbox_id DESC LIMIT 20
 """
 GET_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
@@ -49,7 +49,10 @@ FORGET_REPLIES = "DELETE FROM hermes_outbox WHERE outbox_id <= ? AND settled_at 
 FIRST = "SELECT min(inbox_id) FROM hermes_inbox"
 FIRST_REPLY = "SELECT min(outbox_id) FROM hermes_outbox"
 SLICE: Final = 1000
-OLDEST = "SELECT min(received_at) FROM hermes_inbox WHERE state = 'waiting'"
+OLDEST = """
+    SELECT min(received_at) FROM hermes_inbox
+    WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
+"""
 
 
 class ChatPart(StorePart):
@@ -75,7 +78,8 @@ class ChatPart(StorePart):
 
     def find_incoming(self, text: str) -> list[dict[str, Any]]:
         """Messages that came in, by their number or by the platform's id; the latest first."""
-        rows = self.engine.read(lambda reader: reader.dicts(FOUND, (text, text)))
+        number = int(text) if text.isdecimal() else 0
+        rows = self.engine.read(lambda reader: reader.dicts(FOUND, (text, number)))
         return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
     def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:

@@ -20,17 +20,21 @@ FIND = """
     SELECT inbox_id FROM hermes_inbox
     WHERE platform = ? AND account = ? AND chat_id = ? AND message_id = ?
 """
-# The oldest waiting message of a place none of whose messages is being handled.
+# The oldest waiting message of a place none of whose messages is being handled. What is
+# not settled is said in the words of the indexes on it, too, so that they are used.
 NEXT = """
     SELECT inbox_id FROM hermes_inbox w
-    WHERE w.state = 'waiting' AND NOT EXISTS (
-        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key AND c.state = 'claimed')
+    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
     ORDER BY w.inbox_id LIMIT 1
 """
 NEXT_OF_PLACE = """
     SELECT inbox_id FROM hermes_inbox w
-    WHERE w.session_key = ? AND w.state = 'waiting' AND NOT EXISTS (
-        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key AND c.state = 'claimed')
+    WHERE w.session_key = ? AND w.state = 'waiting' AND w.state IN ('waiting', 'claimed')
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
     ORDER BY w.inbox_id LIMIT 1
 """
 CLAIM = """
@@ -38,11 +42,13 @@ CLAIM = """
     WHERE inbox_id = ?
 """
 WAITING_PLACES = """
-    SELECT count(DISTINCT session_key) FROM hermes_inbox WHERE state = 'waiting'
+    SELECT count(DISTINCT session_key) FROM hermes_inbox
+    WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
 FOLLOWING = """
     SELECT inbox_id FROM hermes_inbox
-    WHERE session_key = ? AND state = 'waiting' AND inbox_id > ? ORDER BY inbox_id
+    WHERE session_key = ? AND state = 'waiting' AND state IN ('waiting', 'claimed') AND inbox_id > ?
+    ORDER BY inbox_id
 """
 GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
 SETTLE = """
@@ -51,7 +57,7 @@ SETTLE = """
 """
 GIVE_BACK = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
-    WHERE state = 'claimed' AND process_id = ?
+    WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
 """
 SETTLE_WAITING = """
     UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
@@ -63,7 +69,8 @@ AMEND = """
 # Given back unhandled on purpose: that was no attempt.
 RELEASE_PLACE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
-    WHERE state = 'claimed' AND process_id = ? AND session_key = ?
+    WHERE state = 'claimed' AND state IN ('waiting', 'claimed')
+        AND process_id = ? AND session_key = ?
 """
 RELEASE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1

@@ -24,9 +24,11 @@ PUT = """
 """
 FIND = "SELECT outbox_id FROM hermes_outbox WHERE idempotency_key = ?"
 # The oldest that is due of a chat in which none before it is still to be sent.
+# The words of the indexes on what is not settled, so that they are used.
 NEXT = """
     SELECT outbox_id FROM hermes_outbox o
-    WHERE state IN ('waiting', 'ambiguous') AND due_at <= ? {platform} AND NOT EXISTS (
+    WHERE o.state IN ('waiting', 'sending', 'ambiguous') AND o.state <> 'sending'
+        AND due_at <= ? {platform} AND NOT EXISTS (
         SELECT 1 FROM hermes_outbox e WHERE e.state IN ('waiting', 'sending', 'ambiguous')
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
     ORDER BY outbox_id LIMIT 1
@@ -46,7 +48,7 @@ LATER = """
 # A send that was under way when its process died may have arrived.
 GIVE_BACK = """
     UPDATE hermes_outbox SET state = 'ambiguous', process_id = NULL
-    WHERE state = 'sending' AND process_id = ?
+    WHERE state = 'sending' AND state IN ('waiting', 'sending', 'ambiguous') AND process_id = ?
 """
 
 

@@ -125,6 +125,9 @@ OWN_TABLES: Final = (
     """,
     "CREATE INDEX IF NOT EXISTS hermes_inbox_unsettled ON hermes_inbox(session_key, inbox_id)"
     " WHERE state IN ('waiting', 'claimed')",
+    "CREATE INDEX IF NOT EXISTS hermes_inbox_next ON hermes_inbox(state, inbox_id)"
+    " WHERE state IN ('waiting', 'claimed')",
+    "CREATE INDEX IF NOT EXISTS hermes_inbox_message ON hermes_inbox(message_id)",
     """
     CREATE TABLE IF NOT EXISTS hermes_outbox (
         outbox_id {identity},
@@ -145,8 +148,11 @@ OWN_TABLES: Final = (
         error TEXT
     )
     """,
-    "CREATE INDEX IF NOT EXISTS hermes_outbox_unsettled ON hermes_outbox(due_at, outbox_id)"
+    "CREATE INDEX IF NOT EXISTS hermes_outbox_next ON hermes_outbox(platform, outbox_id)"
     " WHERE state IN ('waiting', 'sending', 'ambiguous')",
+    "CREATE INDEX IF NOT EXISTS hermes_outbox_chat ON hermes_outbox(platform, target, outbox_id)"
+    " WHERE state IN ('waiting', 'sending', 'ambiguous')",
+    "CREATE INDEX IF NOT EXISTS hermes_outbox_of_message ON hermes_outbox(inbox_id)",
     """
     CREATE TABLE IF NOT EXISTS hermes_boundary (
         sequence {identity},

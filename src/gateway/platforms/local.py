@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 CONFIRM_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 1024 * 1024
+MOST_WAITING: Final = 10_000  # messages that were read and are not kept yet
 
 
 class LocalAdapter:
@@ -64,17 +65,29 @@ class LocalAdapter:
         self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read what a client says; messages are kept in their order, confirmations at once."""
+        messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        keeping = asyncio.create_task(self._keep(messages, writer))
         try:
             while line := await reader.readline():
-                await self._take(line, writer)
+                await self._take(line, writer, messages)
         except (ConnectionError, ValueError) as error:
             log.info("a local client is gone: %s", error)
         finally:
             for chat in [one for one, known in self._chats.items() if known is writer]:
                 del self._chats[chat]
+            keeping.cancel()
             writer.close()
 
-    async def _take(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _keep(
+        self, messages: asyncio.Queue[dict[str, Any]], writer: asyncio.StreamWriter
+    ) -> None:
+        while True:
+            await self._hand_over(await messages.get(), writer)
+
+    async def _take(
+        self, line: bytes, writer: asyncio.StreamWriter, messages: asyncio.Queue[dict[str, Any]]
+    ) -> None:
         try:
             found = json.loads(line)
         except ValueError:
@@ -89,7 +102,7 @@ class LocalAdapter:
             await _write(writer, {"error": "`chat`, `id` and `text` are needed, as texts"})
         else:
             self._chats[found["chat"]] = writer
-            await self._hand_over(found, writer)
+            await messages.put(found)
 
     async def _hand_over(self, found: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         user = str(found.get("user") or found["chat"])

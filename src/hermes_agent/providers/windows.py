@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
+from hermes_agent.providers.http_stream import certificates
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,7 @@ NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 def told_by_server(base_url: str, model: str, headers: dict[str, str]) -> int:
     """The window the server at *base_url* gives *model*; 0 when it does not say."""
     root = base_url.rstrip("/").removesuffix("/v1")
-    with httpx2.Client(timeout=SECONDS, headers=headers) as client:
+    with httpx2.Client(timeout=SECONDS, headers=headers, verify=certificates()) as client:
         ways: tuple[Callable[[], int], ...] = (
             lambda: _listed(client.get(f"{root}/v1/models").json(), model),
             lambda: _llama_server(client.get(f"{root}/props").json()),

@@ -1,0 +1,194 @@
+"""Chats: touching a route, a message's way through the gateway, many chats at once, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+
+from figures import Figure, in_turns, median, percentile
+from gateway import status
+from gateway.config import GatewayConfig, Platform
+from gateway.platforms.local import socket_path
+from gateway.session import SessionStore
+from gateway.sources import SessionSource
+from hermes_core.config_file import ConfigFile
+from hermes_state import SessionDB
+from talks import served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surroundings import Surroundings
+
+FEW: Final = 100
+MANY: Final = 100_000
+TOUCHES: Final = 300
+CHATS: Final = 1_000
+ALONE: Final = 60
+WORDS: Final = 20
+START_SECONDS: Final = 60
+
+
+def measure(around: Surroundings) -> list[Figure]:
+    """Every figure of this benchmark."""
+    return [*_routes(around), *_load(around)]
+
+
+# Routes
+
+
+def _routes(around: Surroundings) -> list[Figure]:
+    many = MANY // 20 if around.is_quick else MANY
+    with around.home() as home:
+        stores = [_store(home / str(count), count) for count in (FEW, many)]
+        few, more = in_turns(
+            around.rounds(TOUCHES), *(lambda one=one: _touch(one) for one in stores)
+        )
+    base, value = median(few), median(more)
+    return [Figure(f"touch one of {many:,} routes", value, "ms", base, 1.5, "ratio")]
+
+
+def _store(folder: Path, count: int) -> SessionStore:
+    folder.mkdir()
+    store = SessionStore(folder, GatewayConfig())
+    vars(store)["_db"] = SessionDB(folder / "state.db")
+    for number in range(count):
+        store.get_or_create_session(_source(number))
+        if number % 10_000 == 9_999:
+            print(f"  {number + 1:,} routes …", flush=True)
+    return store
+
+
+def _source(number: int) -> SessionSource:
+    return SessionSource(Platform.TELEGRAM, str(number), user_id=str(number), user_name="Somebody")
+
+
+def _touch(store: SessionStore) -> None:
+    store.get_or_create_session(_source(FEW // 2))
+
+
+# Load
+
+
+def _load(around: Surroundings) -> list[Figure]:
+    chats = 50 if around.is_quick else CHATS
+    with around.home(), served(WORDS) as address:
+        config = ConfigFile.of_home()
+        config.set("llm.api", "openai")
+        config.set("llm.base_url", address)
+        config.set("llm.model", "scripted")
+        config.set("llm.window", "100000")
+        config.set("gateway.http_port", "0")
+        model = _model_seconds(address)
+        with _gateway() as process:
+            alone = asyncio.run(_one_by_one(around.rounds(ALONE)))
+            before = _memory(process.pid)
+            began = time.perf_counter()
+            together = asyncio.run(_at_once(chats))
+            whole = time.perf_counter() - began
+            used = (_memory(process.pid) - before) / chats
+    p50, p95 = (1000 * (percentile(alone, share) - model) for share in (0.5, 0.95))
+    shares = [1000 * (percentile(together, share) - model) for share in (0.5, 0.95)]
+    return [
+        Figure("update to reply, less the model, p50", p50, "ms", model * 1000),
+        Figure("update to reply, less the model, p95", p95, "ms", model * 1000),
+        Figure(f"{chats:,} chats at once, all answered", whole * 1000, "ms"),
+        Figure("  each, of what it costs alone", whole * 1000 / chats, "ms", p50),
+        Figure(f"  update to reply p50 of {chats:,}", shares[0], "ms", p50),
+        Figure(f"  update to reply p95 of {chats:,}", shares[1], "ms", p50),
+        Figure("memory of an idle chat", used, "KB", limit=200),
+    ]
+
+
+def _model_seconds(address: str) -> float:
+    """What the model itself takes."""
+    body = {"model": "scripted", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    times = []
+    with httpx2.Client(timeout=60) as client:
+        for _ in range(20):
+            began = time.perf_counter()
+            client.post(f"{address}/chat/completions", json=body).raise_for_status()
+            times.append(time.perf_counter() - began)
+    return median(times)
+
+
+@contextmanager
+def _gateway() -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-P", "-m", "gateway.process"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + START_SECONDS
+        while (status.read_runtime_status() or {}).get("gateway_state") != "running":
+            assert time.monotonic() < deadline, "the gateway did not start"
+            time.sleep(0.05)
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def _memory(pid: int) -> float:
+    """What a process holds, in KB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return float(line.split()[1])
+    return 0.0
+
+
+class _Client:
+    """A client of the socket that measures each message until its reply."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, float] = {}
+        self.times: list[float] = []
+
+    async def __aenter__(self) -> _Client:
+        self._reader, self._writer = await asyncio.open_unix_connection(str(socket_path()))
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._writer.close()
+
+    async def say(self, chat: str) -> None:
+        self._sent[chat] = time.perf_counter()
+        await self._write({"chat": chat, "id": f"{chat}-1", "text": "hello"})
+
+    async def hear(self, count: int) -> None:
+        """Read until so many replies have come."""
+        while len(self.times) < count:
+            found: dict[str, Any] = json.loads(await self._reader.readline())
+            if "key" in found:
+                self.times.append(time.perf_counter() - self._sent[found["chat"]])
+                await self._write({"arrived": found["key"]})
+
+    async def _write(self, message: dict[str, Any]) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
+
+
+async def _one_by_one(count: int) -> list[float]:
+    async with _Client() as client:
+        for number in range(count + 1):
+            await client.say(f"alone{number}")
+            await client.hear(number + 1)
+    return client.times[1:]  # the first one loads what all need
+
+
+async def _at_once(count: int) -> list[float]:
+    async with _Client() as client:
+        saying = asyncio.create_task(_say_all(client, count))
+        await client.hear(count)
+        await saying
+    return client.times
+
+
+async def _say_all(client: _Client, count: int) -> None:
+    for number in range(count):
+        await client.say(f"many{number}")
