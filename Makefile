@@ -72,6 +72,11 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/runtime.in -o requirements/runtime.lock
 	$(COMPILE) --upgrade requirements/installer.in -o requirements/installer.lock
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.lock
+	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
+	for name in telegram matrix discord slack; do \
+		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/libraries/$$name.lock; done
+	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
+		-o src/hermes_agent/mcp_servers/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again

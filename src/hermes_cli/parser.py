@@ -60,6 +60,7 @@ COMMANDS = (
     Command("gateway", "hermes_cli.commands.gateway", "answer chats: run, start, stop, status"),
     Command("send", "hermes_cli.commands.send", "send a message to a chat"),
     Command("pairing", "hermes_cli.commands.pairing", "who may talk to the agent in chats"),
+    Command("mcp", "hermes_cli.commands.mcp", "let other agents read conversations, over MCP"),
     Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )

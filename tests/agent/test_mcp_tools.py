@@ -175,7 +175,7 @@ def test_without_the_sdk_the_answer_says_how_to_get_it(
     with conversation(tmp_path, calls("find_tools", {"query": "x"})) as talk:
         (result,) = talk.results()
         problems = [item.problem for item in talk.talk.inventory() if item.problem]
-    assert "'mcp>=2.3'" in result["unavailable"]["shop"]
+    assert "hermes mcp add" in result["unavailable"]["shop"]
     assert problems == [result["unavailable"]["shop"]]
 
 

@@ -11,7 +11,6 @@ import importlib
 import os
 import shutil
 import signal
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.tools import groups
 from hermes_agent.tools.arguments import ToolError
+from hermes_core.libraries import Library
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from hermes_agent.mcp_servers.description import Server
     from hermes_agent.tools.watchdog import Watchdog
 
-PACKAGE: Final = "mcp>=2.3"
+SDK: Final = Library(
+    "mcp", "MCP", "mcp", Path(__file__).with_name("requirements.lock"), download_mb=11, disk_mb=32
+)
 CLOSE_SECONDS: Final = 7.0  # the SDK asks, waits two seconds, ends, waits two, kills
 POLITE_SECONDS: Final = 0.5  # for a program to end by itself when its input does
 GRACE_SECONDS: Final = 1.0
@@ -196,13 +198,12 @@ class Link:
 
 def load_sdk() -> str:
     """Import the SDK; empty when that worked, else what to do."""
+    if not SDK.is_usable():
+        return "MCP servers need a library that is not here yet. Run: hermes mcp add"
     try:
         importlib.import_module("mcp")
     except ImportError as error:
-        into = f"--python {sys.executable}"
-        uv, pip = f"uv pip install {into}", f"python3 -m pip {into} install"
-        command = f"{uv if shutil.which('uv') else pip} '{PACKAGE}'"
-        return f"MCP servers need a package that cannot be used here ({error}). Run: {command}"
+        return f"the library for MCP cannot be used here: {error}"
     return ""
 
 

@@ -86,7 +86,7 @@ def add(wishes: argparse.Namespace, out: Output) -> int:
     if entry is None:
         known = ", ".join(one.name for one in registry)
         raise UsageError(f"there is no platform {wishes.platform}; there are {known}")
-    if entry.needs:
+    if fetching.library(entry) is not None:
         is_new = fetching.fetch(entry, out.progress)
         out.text(f"The library for {entry.label} is {'here now' if is_new else 'here already'}.")
     for line in STEPS.get(entry.name, ()):

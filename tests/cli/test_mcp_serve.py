@@ -1,0 +1,95 @@
+"""`hermes mcp serve`, through the real client of the protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+READING = {"conversations_list", "conversations_search", "conversation_read", "channels_list"}
+
+
+@pytest.fixture
+def talk(hermes_home: Path) -> str:
+    with SessionDB() as db:
+        db.create_session("s1", "telegram", is_owned=False)
+        db.append_message("s1", "user", "where are the kumquats?")
+        db.append_message("s1", "assistant", "In the bowl.")
+        db.set_session_title("s1", "Fruit")
+        db.create_session("s2", "cli", is_owned=False)
+        db.append_message("s2", "user", "something else")
+    return "s1"
+
+
+@asynccontextmanager
+async def served(home: Path, *words: str) -> AsyncIterator[ClientSession]:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "hermes_cli", "mcp", "serve", *words],
+        env={**os.environ, "HERMES_HOME": str(home)},
+    )
+    async with stdio_client(server) as pipes, ClientSession(*pipes) as session:
+        await session.initialize()
+        yield session
+
+
+async def asked(session: ClientSession, name: str, **arguments: Any) -> Any:
+    answer = await session.call_tool(name, arguments)
+    assert not answer.is_error, answer.content
+    texts = [json.loads(one.text) for one in answer.content]  # type: ignore[union-attr]
+    return texts if len(texts) != 1 else texts[0]
+
+
+async def test_another_agent_lists_searches_and_reads(hermes_home: Path, talk: str) -> None:
+    async with served(hermes_home) as session:
+        tools = (await session.list_tools()).tools
+        assert {one.name for one in tools} == READING
+        assert all(one.annotations and one.annotations.read_only_hint for one in tools)
+        listed = await asked(session, "conversations_list")
+        assert {one["id"] for one in listed} == {"s1", "s2"}
+        only = await asked(session, "conversations_list", source="telegram")
+        assert only["title"] == "Fruit"
+        found = await asked(session, "conversations_search", query="kumquats")
+        assert found["conversation"] == talk
+        read = await asked(session, "conversation_read", conversation="Fruit", limit=1)
+        assert [one["text"] for one in read["messages"]] == ["where are the kumquats?"]
+        rest = await asked(session, "conversation_read", conversation="s1", after=read["next"])
+        assert [one["text"] for one in rest["messages"]] == ["In the bowl."]
+        assert rest["next"] is None
+
+
+async def test_what_is_not_there_is_said_so(hermes_home: Path, talk: str) -> None:
+    async with served(hermes_home) as session:
+        answer = await session.call_tool("conversation_read", {"conversation": "nothing"})
+        assert answer.is_error
+        assert "nothing" in str(answer.content)
+        refused = await session.call_tool("message_send", {"channel": "telegram:1", "text": "x"})
+        assert refused.is_error
+
+
+async def test_sending_has_to_be_switched_on(hermes_home: Path, talk: str) -> None:
+    async with served(hermes_home, "--allow-send") as session:
+        names = {one.name for one in (await session.list_tools()).tools}
+        assert names == READING | {"message_send"}
+        for _ in range(2):
+            sent = await asked(session, "message_send", channel="telegram:1", text="hi", key="k")
+        assert sent["channel"] == "telegram:1"
+    with SessionDB(is_recovering=False) as db:
+        (number,) = sent["kept_as"]
+        assert (db.reply(number) or {})["payload"] == {"text": "hi"}
+
+
+def test_the_library_is_there_or_fetched(hermes: Any) -> None:
+    assert "here already" in hermes("mcp", "add").out
