@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway import letters
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BREATH_SECONDS: Final = 2.0
+ALBUM_SECONDS: Final = 1.0
+CUT_SECONDS: Final = 0.7
+CUT_SHARE: Final = 0.9  # of the longest text: longer ones have probably been cut
 GIVEN_UP: Final = (
     "I have tried this message {attempts} times, and each time something broke off in the middle. "
     "The conversation is kept; write again to begin another one."
@@ -96,6 +100,7 @@ class Handling:
         """
         if row["payload"]["text"].startswith("/"):
             return
+        time.sleep(max(0.0, row["received_at"] + self._more_seconds(row) - time.time()))
         last = row["received_at"]
         for one in self._db.claim_following(row):
             if self._belongs(one, row, last):
@@ -104,6 +109,14 @@ class Handling:
             else:
                 self._db.release_incoming(one["inbox_id"])
                 last = float("-inf")  # whatever comes behind it keeps its place behind it
+
+    def _more_seconds(self, row: Row) -> float:
+        """How long more of it may be on its way: an album, or a text a platform has cut."""
+        payload = row["payload"]
+        if payload.get("group_id"):
+            return ALBUM_SECONDS
+        longest = self._longest_text(row["platform"])
+        return CUT_SECONDS if len(payload["text"]) >= CUT_SHARE * longest else 0.0
 
     def _belongs(self, one: Row, row: Row, last: float) -> bool:
         if self._is_said(row):

@@ -210,6 +210,14 @@ SETTINGS: tuple[Setting, ...] = (
         secret_variable="TELEGRAM_BOT_TOKEN",
     ),
     Setting(
+        "keys.telegram_webhook",
+        "str",
+        "",
+        "The secret Telegram shows when it calls your webhook.",
+        secret=True,
+        secret_variable="TELEGRAM_WEBHOOK_SECRET",
+    ),
+    Setting(
         "keys.matrix",
         "str",
         "",

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.config import GatewayConfig
 from gateway.session import SessionStore
+from hermes_cli import plugins
 from hermes_core.config_file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import serving
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 def db(hermes_home: Path) -> Iterator[SessionDB]:
     with SessionDB() as store:
         yield store
+
+
+@pytest.fixture(autouse=True)
+def own_plugins() -> Iterator[None]:
+    """The plugins of this test's home, and of no other."""
+    plugins.active.cache_clear()
+    yield
+    plugins.active.cache_clear()
 
 
 @pytest.fixture

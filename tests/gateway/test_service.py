@@ -18,6 +18,7 @@ from gateway.service import Service
 from gateway.session import SessionSource, SessionStore, local_now
 from hermes_core.config_file import ConfigFile
 from support.chat import Chat
+from support.gateways import answers, started
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -302,3 +303,19 @@ async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conv
     assert places.list_sessions()[0].session_id == first.session_id
     assert said(db) == ["hi", "A1"]
     service.turns.close()
+
+
+async def test_an_album_is_one_message(db: SessionDB, tmp_path: Path, answering: Any) -> None:
+    answering("[{say: Two pictures.}]")
+    source = SessionSource(Platform.LOCAL, "c1", user_id="c1")
+    async with started(db, tmp_path) as service:
+        for number, text in enumerate(("look", "")):
+            event = MessageEvent(text, source=source, message_id=f"m{number}", group_id="g1")
+            await service.intake.receive("local", event)
+            await asyncio.sleep(0.2)  # as a platform delivers them
+        async with asyncio.timeout(20):
+            while not answers(db):  # noqa: ASYNC110 - a row on the disk
+                await asyncio.sleep(0.02)
+        assert await asyncio.to_thread(db.waiting_places) == 0
+    assert answers(db) == ["Two pictures."]
+    assert said(db) == ["look", "Two pictures."]

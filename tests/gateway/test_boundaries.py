@@ -1,0 +1,174 @@
+"""Every kind of boundary of a chat is written with the change and reaches plugins, once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.run import GatewayRunner
+from gateway.session import SessionStore, local_now
+from gateway.sources import SessionSource
+from hermes_cli.plugins import delivery
+from hermes_cli.plugins.manager import PluginManager
+from hermes_core.config_file import ConfigFile
+from hermes_core.hooks import BoundaryKind
+from hermes_state.sweep import bury
+from support.plugin_folders import make_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+LISTENER = """
+def register(ctx):
+    def note(hook, **facts):
+        with open({path!r}, "a") as file:
+            file.write(f"{{hook}} {{facts.get('kind', '-')}} {{facts['session_id']}}" + chr(10))
+    for hook in ("on_session_finalize", "on_session_reset", "on_session_boundary"):
+        ctx.register_hook(hook, lambda hook=hook, **facts: note(hook, **facts))
+"""
+IDLE = SessionResetPolicy("idle", idle_minutes=60)
+SOURCE = SessionSource(Platform.TELEGRAM, "c1", user_id="u1")
+
+
+class World:
+    """A place with a conversation, and what can happen to it."""
+
+    def __init__(self, db: SessionDB, folder: Path, policy: SessionResetPolicy) -> None:
+        self.db = db
+        self.places = SessionStore(folder, GatewayConfig(default_reset_policy=policy))
+        self.places._db = db
+        self.entry = self.places.get_or_create_session(SOURCE)
+        db.append_message(self.entry.session_id, "user", "hello")
+
+    @property
+    def key(self) -> str:
+        return self.entry.session_key
+
+    def let_pass(self, **span: int) -> None:
+        self.places.update_session(self.key, updated_at=local_now() - timedelta(**span))
+
+    def message(self) -> None:
+        self.places.get_or_create_session(SOURCE)
+
+    def watch(self) -> None:
+        runner = object.__new__(GatewayRunner)
+        runner.session_store = self.places
+        runner._end_expired()
+
+    def idle(self) -> None:
+        self.let_pass(hours=3)
+        self.message()
+
+    def daily(self) -> None:
+        self.let_pass(days=2)
+        self.message()
+
+    def expire(self) -> None:
+        self.let_pass(hours=3)
+        self.watch()
+
+    def suspended(self) -> None:
+        self.places.suspend_session(self.key)
+        self.message()
+
+    def resume(self) -> None:
+        self.db.create_session("older", "telegram", is_owned=False)
+        self.places.switch_session(self.key, "older")
+
+    def branch(self) -> None:
+        new = self.db.branch_session(self.entry.session_id)
+        self.places.switch_session(self.key, new, "branched")
+
+    def hand_over(self) -> None:
+        self.db.create_session("terminal", "cli", is_owned=False)
+        self.places.switch_session(self.key, "terminal", "handoff")
+
+    def compact(self) -> None:
+        summary = [{"role": "user", "content": "a summary"}]
+        self.db.archive_and_compact(self.entry.session_id, summary)
+
+    def prune(self) -> None:
+        self.let_pass(days=100)
+        self.places.prune_old_entries(90)
+
+
+HAPPENINGS: dict[str, tuple[BoundaryKind, Callable[[World], None], bool, SessionResetPolicy]] = {
+    "/new": (BoundaryKind.NEW, lambda w: w.places.reset_session(w.key), True, IDLE),
+    "a pause": (BoundaryKind.IDLE, World.idle, True, IDLE),
+    "the hour": (BoundaryKind.DAILY, World.daily, True, SessionResetPolicy("daily", at_hour=0)),
+    "expiry": (BoundaryKind.EXPIRY, World.expire, True, IDLE),
+    "a message given up": (BoundaryKind.SUSPEND, World.suspended, True, IDLE),
+    "/resume": (BoundaryKind.RESUME, World.resume, True, IDLE),
+    "/branch": (BoundaryKind.BRANCH, World.branch, True, IDLE),
+    "a hand-off": (BoundaryKind.HANDOFF, World.hand_over, True, IDLE),
+    "compaction": (BoundaryKind.COMPACTION, World.compact, False, IDLE),
+    "prune": (BoundaryKind.PRUNE, World.prune, True, IDLE),
+    "the end of the gateway": (
+        BoundaryKind.SHUTDOWN,
+        lambda w: w.db.end_session(w.entry.session_id, "shutdown"),
+        True,
+        IDLE,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HAPPENINGS)
+def test_a_boundary_is_heard_and_final_where_it_is(
+    name: str, db: SessionDB, hermes_home: Path, tmp_path: Path
+) -> None:
+    kind, happen, is_final, policy = HAPPENINGS[name]
+    heard = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    ConfigFile.of_home().set("plugins.enabled", "listener")
+    world = World(db, tmp_path, policy)
+    old = world.entry.session_id
+    happen(world)
+    for _ in range(2):  # what was heard is not told again
+        delivery.Delivery(db, PluginManager.of_home()).deliver_due()
+    lines = heard.read_text().splitlines()
+    assert f"on_session_boundary {kind} " in "\n".join(lines)
+    assert lines.count(f"on_session_finalize - {old}") == int(is_final)
+
+
+def test_what_is_announced_twice_is_final_once(db: SessionDB, tmp_path: Path) -> None:
+    world = World(db, tmp_path, IDLE)
+    world.expire()
+    world.watch()
+    world.message()  # the reset at access, after the watcher
+    finals = [one for one in db.list_boundaries() if one["is_final"]]
+    assert [one["session_id"] for one in finals] == [world.entry.session_id]
+
+
+def test_a_conversation_that_is_resumed_is_finalised_again_when_it_ends_again(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    world = World(db, tmp_path, SessionResetPolicy())
+    first = world.entry.session_id
+    db.end_session(first, "shutdown")
+    world.message()  # after the restart
+    assert (db.get_session(first) or {})["ended_at"] is None
+    world.places.reset_session(world.key)
+    finals = [one["epoch"] for one in db.list_boundaries(first) if one["is_final"]]
+    assert sorted(finals) == [0, 1]
+
+
+def test_no_end_is_announced_of_what_never_was(db: SessionDB) -> None:
+    db.end_session("nobody", "shutdown")
+    assert db.list_boundaries() == []
+
+
+def test_a_crash_ends_what_the_process_owned(db: SessionDB) -> None:
+    db.create_session("mine", "cli")
+    db.engine.write(lambda tx: bury(tx, db.identity.process_id, db.ids))
+    assert [one["kind"] for one in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
+
+
+def test_there_is_no_kind_that_is_not_tried_here() -> None:
+    covered = {one[0] for one in HAPPENINGS.values()} | {BoundaryKind.CRASH}
+    assert covered == set(BoundaryKind)
