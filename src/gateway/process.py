@@ -13,6 +13,8 @@ from hermes_cli import log_file
 from hermes_state import driver
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.run import GatewayRunner
 
 ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
@@ -36,7 +38,7 @@ class Ended(Enum):
     ANOTHER = "another gateway runs here"
 
 
-def run() -> Ended:
+def run(tell: Callable[[str], object] | None = None) -> Ended:
     """Run until SIGTERM, SIGINT or SIGHUP; SIGUSR1 means to begin anew after that."""
     from gateway import status  # noqa: PLC0415 - after our SQLite is in place
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
@@ -44,16 +46,16 @@ def run() -> Ended:
     with status.held() as is_ours:
         if not is_ours:
             return Ended.ANOTHER
-        is_restart = asyncio.run(_run(GatewayRunner()))
+        is_restart = asyncio.run(_run(GatewayRunner(), tell))
     return Ended.RESTART if is_restart else Ended.DONE
 
 
-async def _run(runner: GatewayRunner) -> bool:
+async def _run(runner: GatewayRunner, tell: Callable[[str], object] | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, runner.leave)
     loop.add_signal_handler(signal.SIGUSR1, runner.ask_to_restart)
-    return await runner.run()
+    return await (runner.run(tell) if tell else runner.run())
 
 
 def begin_anew() -> None:

@@ -29,6 +29,8 @@ from hermes_core.errors import PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.config import GatewayConfig, Platform
     from gateway.front import Front
     from gateway.platforms.base import MessageEvent
@@ -120,10 +122,13 @@ class GatewayRunner:
         self._restart_requested = True
         self.leave()
 
-    async def run(self) -> bool:
-        """Work until asked to leave; whether it is to begin anew."""
+    async def run(self, tell: Callable[[str], object] = log.info) -> bool:
+        """Work until asked to leave; whether it is to begin anew. Who is there is *told*."""
         self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
         await self.start()
+        for name, state in self._service.connections.states.items() if self._service else ():
+            why = f": {state['error_message']}" if state["error_message"] else ""
+            tell(f"{name} is {state['state']}{why}")
         await self._leaving.wait()
         await self.stop()
         return self._restart_requested

@@ -83,6 +83,9 @@ def install(name: str = PLAIN) -> None:
     Another file than the usual one is written as lines of JSON.
     """
     root = logging.getLogger()
+    for known in [one for one in root.handlers if isinstance(one, LogFile)]:
+        root.removeHandler(known)
+        known.close()
     root.addHandler(LogFile(name))
     root.setLevel(_level())
     for talkative in TALKATIVE:

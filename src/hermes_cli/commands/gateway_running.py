@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gateway import process, status
 from gateway.platforms.local import socket_path
-from hermes_cli import moments
+from hermes_cli import log_file, moments
 from hermes_cli.commands import history
 from hermes_core import detached, paths
 from hermes_core.errors import UsageError
@@ -25,8 +25,9 @@ STOP_SECONDS = 240.0
 
 def run(_wishes: argparse.Namespace, out: Output) -> int:
     """Answer chats."""
-    out.note(f"Listening on {socket_path()}. Ctrl-C ends it.")
-    ended = process.run()
+    out.note(f"Programs of this machine: {socket_path()}. Ctrl-C ends it.")
+    log_file.install(log_file.GATEWAY)
+    ended = process.run(out.note)
     if ended is process.Ended.ANOTHER:
         raise UsageError(f"a gateway runs already (process {status.read_pid()})")
     if ended is process.Ended.RESTART:
