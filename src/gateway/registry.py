@@ -61,7 +61,7 @@ BUILT_IN: Final = (
         "slack",
         "Slack",
         "gateway.platforms.slack",
-        "slack_bolt",
+        "slack_sdk",
         ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     ),
     Entry("webhook", "signed HTTP", "gateway.platforms.webhook", secrets=("WEBHOOK_SECRET",)),

@@ -45,6 +45,7 @@ LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
+LINES: Final = 4  # replies of a platform on their way at once; those of a chat keep their order
 MAIL_DAYS: Final = 30.0  # far longer than any platform sends a message again
 HAND_OFF_SECONDS: Final = 2.0
 BACK: Final = "I am back."
@@ -169,7 +170,9 @@ class Service:
         for name, adapter in adapters.items():
             is_connected = functools.partial(self.connections.is_connected, name)
             self._senders[name] = Sender(self._db, name, adapter, self._note_sent, is_connected)
-        self._sending = [asyncio.create_task(one.run()) for one in self._senders.values()]
+        self._sending = [
+            asyncio.create_task(one.run()) for one in self._senders.values() for _ in range(LINES)
+        ]
         working = (self.turns.run(), self._keep_house(), self._take_over())
         self._tasks = [asyncio.create_task(one) for one in working]
         if is_mentioned("plugins.enabled"):

@@ -14,7 +14,7 @@ LARGEST_BYTES = 2_000_000
 KEPT_FILES = 3
 PLAIN = "hermes.log"
 GATEWAY = "gateway.jsonl"
-TALKATIVE = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_bolt")
+TALKATIVE = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk")
 FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 

@@ -29,6 +29,10 @@ PUT = """
 IS_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
 DROP = "DELETE FROM hermes_route WHERE place = ?"
 COUNT = "SELECT count(*) FROM hermes_route"
+NOWHERE = """
+    SELECT session_key FROM hermes_route r
+    WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session_id) ORDER BY session_key
+"""
 IS_OPEN = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
 
 
@@ -67,6 +71,10 @@ class RoutePart(StorePart):
     def route_count(self) -> int:
         """How many places have one."""
         return int(self.engine.read(lambda reader: reader.value(COUNT)))
+
+    def routes_to_nowhere(self) -> list[str]:
+        """The keys of places whose conversation has no row any more."""
+        return [row[0] for row in self.engine.read(lambda reader: reader.rows(NOWHERE))]
 
     def is_session_key_taken(self, session_key: str, place: str) -> bool:
         """Whether another place goes by this text."""

@@ -54,3 +54,26 @@ def test_people_are_let_in_and_out(hermes: Any) -> None:
     for number in range(5):
         hermes("pairing", "approve", "telegram", f"WRONG{number}")
     assert "wait an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err
+
+
+def test_doctor_names_messages_that_nobody_answers_and_replies_that_were_given_up(
+    hermes: Any,
+) -> None:
+    assert not any(
+        one["name"] == "chats" for one in json.loads(hermes("doctor", "--json").out)["checks"]
+    )
+    with SessionDB() as db:
+        db.receive(
+            platform="telegram",
+            account="a",
+            chat_id="c",
+            message_id="1",
+            session_key="k",
+            payload={},
+        )
+        number = db.owe_reply("r", platform="telegram", target={}, payload={"text": "hi"})
+        db.claim_reply()
+        db.postpone_reply(number, "blocked by the user", is_hopeless=True)
+    found = {one["name"]: one for one in json.loads(hermes("doctor", "--json").out)["checks"]}
+    assert found["gateway"]["advice"] == "run: hermes gateway start"
+    assert "blocked by the user" in found["replies"]["detail"]

@@ -34,6 +34,7 @@ class Exchange:
         self.chat_id = chat_id
         self.digest = digest  # of what was asked
         self.created = int(time.time())
+        self._since = time.monotonic()
         self.answer: str | None = None
         self.is_asking = False  # the answer is a question of the agent's: the turn goes on
         self.finished = asyncio.Event()
@@ -98,6 +99,15 @@ class Exchange:
         except TimeoutError:
             return
 
+    async def over(self, seconds: float) -> bool:
+        """Wait until it is finished, but not longer than *seconds* since it was begun."""
+        left = self._since + seconds - time.monotonic()
+        try:
+            await asyncio.wait_for(self.finished.wait(), max(left, 0))
+        except TimeoutError:
+            return False
+        return True
+
     async def answered(self, seconds: float) -> str:
         """The answer, when it is whole."""
         async for _piece in self.pieces(seconds):
@@ -131,9 +141,7 @@ class Exchanges:
             if floor.is_asking or command in BESIDE:
                 self._beside.setdefault(chat, []).append(exchange)
                 return exchange
-            try:
-                await asyncio.wait_for(floor.finished.wait(), seconds)
-            except TimeoutError:
+            if not await floor.over(seconds):
                 self.drop(floor)
         if self._is_left:
             raise LeavingError

@@ -51,7 +51,6 @@ class Ask(NamedTuple):
     files: list[Attached]
     session: str  # empty: none was named
     message_id: str
-    is_named: bool  # whether the message id is the client's
     user: str
     model: str
     is_stream: bool
@@ -118,7 +117,6 @@ def _ask(
         [file for one in (*earlier, *said) for file in one.files],
         session,
         named or f"request-{uuid.uuid4().hex}",
-        bool(named),
         user,
         _optional(body, "model") or NAME,
         body.get("stream") is True,

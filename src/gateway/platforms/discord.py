@@ -32,7 +32,7 @@ from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.discord_client import IDENTIFY_SECONDS, TROUBLE, Client, Session
 from gateway.platforms.discord_cursors import Cursors
 from gateway.platforms.discord_lines import PAUSES
-from gateway.platforms.discord_listening import Listener, id_of_now
+from gateway.platforms.discord_listening import HOUR, Listener, id_of_now
 from gateway.platforms.discord_reading import Reader
 from gateway.platforms.matrix_content import transaction_of
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
@@ -101,7 +101,7 @@ class DiscordAdapter:
         return session
 
     async def _made_listener(self, receive: Receive) -> Listener:
-        cursors = Cursors(self._surroundings.memory, self.account)
+        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(id_of_now())
         self._reader = Reader(int(self.account), self._surroundings.media)
         return Listener(self._reader, cursors, receive, self._pauses)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPEN_SECONDS: Final = 60.0
-CLOSE_SECONDS: Final = 3.0
+CLOSE_SECONDS: Final = 2.0
 IDENTIFY_SECONDS: Final = 5.0  # as often as Discord lets a bot begin anew
 LONGEST_RATE_LIMIT: Final = 3.0  # seconds the library may wait by itself
 TROUBLE: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
@@ -144,6 +144,7 @@ class Session:
             error = running.exception() if running.done() and not running.cancelled() else None
             log.debug("Discord is let go of: %s", error)
         try:
-            await self.client.close()
+            await asyncio.wait_for(self.client.close(), CLOSE_SECONDS)
         except TROUBLE as error:
             log.info("Discord was not let go of: %s", discord_answers.described(error))
+            await self.client.http.close()

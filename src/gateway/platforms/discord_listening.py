@@ -18,17 +18,19 @@ import discord
 
 from gateway.platforms import discord_answers
 from gateway.platforms.discord_lines import PAUSES, Lines, Recent
-from hermes_core.errors import PlatformDownError
+from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Receive
     from gateway.platforms.discord_client import Client
     from gateway.platforms.discord_cursors import Cursors
+    from gateway.platforms.discord_lines import Job
     from gateway.platforms.discord_reading import Reader
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 4  # channels that are read at the same time
+HOUR: Final = 3_600_000 << 22  # in ids
 # What the library raises over a message that is not as it expects: what is behind it is left.
 ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
 
@@ -72,34 +74,49 @@ class Listener:
         """Everything that is known has to be looked at."""
         self._filled = set()
         for channel in self._cursors.channels:
-            self._fill_later(channel)
+            self._fill_later(int(channel))
 
     def appeared(self, guild: discord.Guild) -> None:
         """Channels that were never heard may have been written in while nobody listened."""
         start = max(self._cursors.beginning, _joined(guild))
         written_in: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
         for channel in written_in:
-            is_new = self._cursors.last(channel.id) is None
+            is_new = self._cursors.last(str(channel.id)) is None
             if is_new and (channel.last_message_id or 0) > start:
                 self._fill_later(channel.id)
 
     def said(self, message: discord.Message) -> None:
         """A message, behind those that came before it."""
-        self._lines.add(str(message.channel.id), functools.partial(self._take, message))
+        self._later(message.channel.id, functools.partial(self._take, message))
 
     def changed(self, message: discord.Message) -> None:
         """An edit; a preview that was added to a link is none."""
         if message.edited_at is not None:
-            self._lines.add(str(message.channel.id), functools.partial(self._take_edit, message))
+            self._later(message.channel.id, functools.partial(self._take_edit, message))
 
     def _fill_later(self, channel: int) -> None:
-        self._lines.add(str(channel), functools.partial(self._fill, channel))
+        self._later(channel, functools.partial(self._fill, channel))
+
+    def _later(self, channel: int, job: Job) -> None:
+        self._lines.add(str(channel), functools.partial(self._guarded, job))
+
+    async def _guarded(self, job: Job) -> None:
+        """A client that is closed raises anything: that says nothing about the message."""
+        try:
+            await job()
+        except RuntimeError as error:
+            if self._client is None or self._client.is_closed():
+                raise PlatformDownError("the connection has ended") from error
+            raise
 
     # One line
 
     async def _take(self, message: discord.Message) -> None:
-        await self._fill(message.channel.id)
+        channel = message.channel.id
+        await self._fill(channel)
         await self._hand_over(message)
+        if not self._lines.is_waiting(str(channel)):
+            await self._cursors.save(str(channel))
 
     async def _take_edit(self, message: discord.Message) -> None:
         event = await self._reader.read(message, is_edit=True)
@@ -112,9 +129,7 @@ class Listener:
         event = await self._reader.read(message)
         if event is not None:
             await self._receive(event)
-        channel = message.channel.id
-        is_waiting = self._lines.is_waiting(str(channel))
-        await self._cursors.reached(channel, message.id, is_waiting=is_waiting)
+        await self._cursors.reached(str(message.channel.id), message.id)
         self._handed.add(message.id)
 
     async def _fill(self, channel: int) -> None:
@@ -127,9 +142,11 @@ class Listener:
                 await self._read_on(channel)
         except discord.NotFound:
             log.info("the channel %s is gone", channel)
-            await self._cursors.forget(channel)
+            await self._cursors.forget(str(channel))
         except discord.Forbidden as error:
             log.warning("what was missed in the channel %s cannot be read: %s", channel, error)
+        except HermesError:
+            raise
         except ODD:
             log.exception("the channel %s has a message that cannot be read", channel)
         except discord.RateLimited as error:
@@ -142,16 +159,17 @@ class Listener:
     async def _read_on(self, channel: int) -> None:
         if self._client is None or self._client.is_closed():
             raise PlatformDownError("there is no connection")
-        last = self._cursors.last(channel)
+        last = self._cursors.last(str(channel))
         place = await self._reader.place(channel)
         if last is None:
             last = max(self._cursors.beginning, _joined(place.guild) if place.guild else 0)
-            last = await self._cursors.open(channel, last)
+            last = await self._cursors.open(str(channel), last)
         if place.channel is None:
             return
         after = discord.Object(last)
         async for message in place.channel.history(limit=None, after=after, oldest_first=True):
             await self._hand_over(message)
+        await self._cursors.save(str(channel))
 
 
 def _joined(guild: discord.Guild) -> int:

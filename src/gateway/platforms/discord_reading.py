@@ -160,6 +160,8 @@ class Reader:
             mime = file.content_type or ""
             return await asyncio.to_thread(self._media.keep, data, file.filename, mime)
         except (discord.DiscordException, ClientError, TimeoutError, UsageError) as error:
+            if self._client is None or self._client.is_closed():
+                raise PlatformDownError("the connection has ended") from error
             log.warning("a file was not fetched: %s", discord_answers.described(error))
             return None
 

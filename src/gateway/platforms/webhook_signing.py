@@ -1,8 +1,9 @@
 """Signatures of what comes in and goes out, in two forms.
 
 `X-Hub-Signature-256: sha256=HMAC(body)` is GitHub's.
-`X-Hermes-Signature: t=SECONDS,v1=HMAC(t.body)` says when it was made, too: what is older than five minutes is refused, so that it cannot be
-sent again by somebody who has seen it. The HMAC is SHA-256, in hexadecimal digits.
+`X-Hermes-Signature: t=SECONDS,v1=HMAC(SECONDS.body)` says when it was made, too: what is older
+than five minutes is refused, so that it cannot be sent again by somebody who has seen it. The
+HMAC is SHA-256, in hexadecimal digits.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
+from hermes_core import sole
 from hermes_core.config_file import ConfigFile
-from hermes_core.paths import config_path, state_db_path
+from hermes_core.paths import config_path, hermes_home, state_db_path
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.fix and state_db_path().exists():
         fix(out)
     checks: list[Check] = [check_python(), check_config(), *health.examine(state_db_path())]
+    checks += check_chats()
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
         out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})
@@ -109,6 +111,31 @@ def check_config() -> Finding:
         detail = " ".join(each.message for each in problems)
         return Finding("settings", status, detail, f"correct {config_path()}")
     return Finding("settings", "ok", str(config_path()))
+
+
+def check_chats() -> list[Finding]:
+    """Whether messages wait that nobody answers, or replies were given up."""
+    if not state_db_path().exists():
+        return []
+    with SessionDB(read_only=True) as db:
+        if not db.engine.columns.has_own_tables:
+            return []
+        known, waiting = db.route_count(), db.waiting_places()
+        lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
+        stray = db.routes_to_nowhere()
+    if not known and not waiting and not lost:
+        return []
+    found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
+    if waiting and not sole.is_held(hermes_home() / "gateway.lock"):
+        text = f"{waiting} chats have messages that nobody answers"
+        found.append(Finding("gateway", "warning", text, "run: hermes gateway start"))
+    if lost:
+        text = f"{len(lost)} replies could not be sent, the last one: {lost[0]['error']}"
+        found.append(Finding("replies", "warning", text, "see: hermes gateway logs"))
+    if stray:
+        text = f"{len(stray)} chats lead to conversations that are gone: {', '.join(stray[:3])}"
+        found.append(Finding("routes", "warning", text, "a message there begins a new one"))
+    return found
 
 
 def print_checks(checks: Sequence[Check], out: Output) -> None:

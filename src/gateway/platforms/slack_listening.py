@@ -1,0 +1,167 @@
+"""What happens on Slack, channel by channel: received first, acknowledged after that.
+
+Slack sends again what was not acknowledged, for some minutes. What was written during a
+longer absence is read from the history of each channel that was ever heard, before anything
+newer of that channel is handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from gateway import lenient
+from gateway.platforms import slack_answers, slack_reading
+from gateway.platforms.base import ErrorKind
+from gateway.platforms.discord_lines import PAUSES, Lines, Recent
+from gateway.platforms.slack_reading import Said
+from hermes_core.errors import PlatformDownError
+
+if TYPE_CHECKING:
+    from slack_sdk.web.async_client import AsyncWebClient
+
+    from gateway.platforms.base import Receive
+    from gateway.platforms.discord_cursors import Cursors
+    from gateway.platforms.slack_reading import Reader
+    from gateway.platforms.slack_socket import Socket
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 2  # channels that are read at the same time
+PAGE: Final = 200
+MOST_PAGES: Final = 25  # of one channel; what is older is left
+HOUR: Final = 3_600_000_000  # in numbers of messages
+PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
+
+
+def number_of(ts: str) -> int:
+    """The id of a message as a number: millionths of a second."""
+    seconds, _, fraction = ts.partition(".")
+    return lenient.number(f"{seconds}{fraction:0<6.6}", 0)
+
+
+def ts_of(number: int) -> str:
+    """The id of the message that has a number."""
+    return f"{number // 10**6}.{number % 10**6:06d}"
+
+
+def number_of_now() -> int:
+    """The number that a message would have now."""
+    return time.time_ns() // 1000
+
+
+class Listener:
+    """Hands messages over, in the order of their channel."""
+
+    def __init__(
+        self,
+        web: AsyncWebClient,
+        reader: Reader,
+        socket: Socket,
+        cursors: Cursors,
+        receive: Receive,
+        pauses: tuple[float, ...] = PAUSES,
+    ) -> None:
+        self._web = web
+        self._reader = reader
+        self._socket = socket
+        self._cursors = cursors
+        self._receive = receive
+        self._lines = Lines("Slack", pauses)
+        self._filled: set[str] = set()  # channels that were read over this connection
+        self._handed = Recent()
+        self._few = asyncio.Semaphore(AT_ONCE)
+
+    async def drop(self) -> None:
+        """Stop; what was not handed over comes again."""
+        await self._lines.close()
+
+    # What the socket tells
+
+    def begun(self) -> None:
+        """Everything that is known has to be looked at."""
+        self._filled = set()
+        for channel in self._cursors.channels:
+            self._lines.add(channel, functools.partial(self._fill, channel))
+
+    def take(self, envelope: dict[str, Any]) -> None:
+        """An envelope; what is in it and not for us is acknowledged at once."""
+        name = str(envelope["envelope_id"])
+        payload = lenient.mapping(envelope.get("payload"))
+        is_event = envelope.get("type") == "events_api"
+        said = slack_reading.said_in(payload) if is_event else None
+        if said is None:
+            self._lines.add("", functools.partial(self._socket.acknowledge, name))
+        else:
+            self._lines.add(said.channel, functools.partial(self._hand_over, name, said))
+
+    # One line
+
+    async def _hand_over(self, envelope_id: str, said: Said) -> None:
+        await self._fill(said.channel)
+        await self._received(said)
+        await self._socket.acknowledge(envelope_id)
+        if not self._lines.is_waiting(said.channel):
+            await self._cursors.save(said.channel)
+
+    async def _received(self, said: Said) -> None:
+        if said.key in self._handed:
+            return
+        event = await self._reader.read(said)
+        if event is not None:
+            await self._receive(event)
+        if not said.is_edit:
+            await self._cursors.reached(said.channel, number_of(said.ts))
+        self._handed.add(said.key)
+
+    async def _fill(self, channel: str) -> None:
+        """Hand over what was missed in a channel, once for a connection."""
+        if channel in self._filled:
+            return
+        filled = self._filled
+        last = await self._cursors.open(channel, self._cursors.beginning)
+        try:
+            async with self._few:
+                missed = await self._missed(channel, last)
+        except SlackApiError as error:
+            missed = []
+            await self._give_up(channel, error)
+        except SlackClientError as error:
+            raise PlatformDownError(slack_answers.described(error)) from error
+        for message in missed:
+            said = Said(message, channel, "", self._reader.team, is_edit=False)
+            if slack_reading.is_a_persons(said):
+                await self._received(said)
+        await self._cursors.save(channel)
+        filled.add(channel)
+
+    async def _give_up(self, channel: str, error: SlackApiError) -> None:
+        """A channel that cannot be read; one that cannot be read now is tried again."""
+        result = slack_answers.failure(error)
+        if result.error_kind in PASSING:
+            await asyncio.sleep(result.retry_after or 0)
+            raise PlatformDownError(slack_answers.described(error)) from error
+        log.warning("what was missed in %s cannot be read: %s", channel, result.error)
+        if result.error_kind is ErrorKind.NOT_FOUND:
+            await self._cursors.forget(channel)
+
+    async def _missed(self, channel: str, last: int) -> list[dict[str, Any]]:
+        """What was written after a message, the oldest first; Slack tells the newest first."""
+        found: list[dict[str, Any]] = []
+        latest: str | None = None
+        for _ in range(MOST_PAGES):
+            answer = await self._web.conversations_history(
+                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE
+            )
+            facts = lenient.mapping(answer.data)
+            page = [lenient.mapping(one) for one in facts.get("messages") or []]
+            found += page
+            if not facts.get("has_more") or not page:
+                break
+            latest = lenient.text(page[-1].get("ts"))
+        return found[::-1]

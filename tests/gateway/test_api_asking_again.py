@@ -1,0 +1,227 @@
+"""The API asked again: after a restart, a kill, a client that went away; and while a turn runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from gateway import status
+from gateway.equipping import StoredMemory
+from gateway.platforms.api_answers import Answers, Given
+from gateway.platforms.api_requests import token_of
+from gateway.platforms.api_server import ApiAdapter
+from gateway.platforms.base import Outgoing
+from hermes_core.config_file import ConfigFile
+from support.api_room import (
+    COMPLETIONS,
+    KEY,
+    RESPONSES,
+    SLOW,
+    Client,
+    Room,
+    session,
+    text_of,
+    until,
+)
+from support.gateway_process import Gateway
+from support.gateways import answers, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+GUARDED = "[{calls: [{name: terminal, arguments: {command: rm -rf x}}]}, {say: Done.}]"
+
+
+@pytest.fixture
+def room(db: SessionDB, tmp_path: Path) -> Room:
+    return Room(db, tmp_path)
+
+
+# Asking again
+
+
+async def test_a_repeated_request_gets_the_same_answer_without_a_second_turn(
+    room: Room, answering: Any
+) -> None:
+    server = answering("[{say: First.}, {say: Second.}]")
+    key = {"Idempotency-Key": "k 1"}
+    async with room.open() as client:
+        found = [await client.ask("hi", headers=key) for _ in range(3)]
+        joined = await asyncio.gather(
+            *(
+                client.ask("yo", headers=session("s", **{"Idempotency-Key": "k 2"}))
+                for _ in range(3)
+            )
+        )
+        other = await client.ask("something else", headers=key)
+    assert [text_of(one) for one in found] == ["First."] * 3
+    assert [text_of(one) for one in joined] == ["Second."] * 3
+    assert len({one.json()["id"] for one in found}) == 1
+    assert len(server.requests) == 2
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
+
+
+async def test_after_a_restart_a_repeated_request_gets_the_answer_it_got(
+    room: Room, answering: Any
+) -> None:
+    server = answering("[{say: First.}, {say: Second.}]")
+    key = {"Idempotency-Key": "k1"}
+    async with room.open() as client:
+        before = await client.ask("hi", headers=key)
+    async with room.open() as client:
+        after = await client.ask("hi", headers=key)
+    assert text_of(before) == text_of(after) == "First."
+    assert before.headers["x-hermes-session"] == after.headers["x-hermes-session"]
+    assert len(server.requests) == 1
+
+
+async def test_a_turn_cut_off_by_a_restart_answers_whoever_asks_again(
+    room: Room, answering: Any
+) -> None:
+    server = answering("[{say: one two three four five six, pause: 0.3}, {say: After all.}]")
+    key = {"Idempotency-Key": "k1"}
+    async with room.open(drain=0) as client:
+        asking = asyncio.create_task(client.ask("hi", headers=key))
+        await until(lambda: server.requests)
+        await client.service.stop(0)
+        cut = await asking
+    async with room.open() as client:
+        after = await client.ask("hi", headers=key)
+    assert (cut.status_code, cut.json()["error"]["code"]) == (503, "restarting")
+    assert cut.headers["retry-after"]
+    assert "After all." in text_of(after)
+    words = said(room.db, after.headers["x-hermes-session"], "api_server")
+    assert words.count("hi") == 1
+
+
+async def test_an_answer_waits_for_a_client_that_went_away(room: Room, answering: Any) -> None:
+    server = answering(SLOW)
+    key = {"Idempotency-Key": "k1"}
+    body = {"messages": [{"role": "user", "content": "count"}], "stream": True}
+    async with room.open() as client:
+        async with client.http.stream("POST", COMPLETIONS, json=body, headers=key) as answer:
+            async for line in answer.aiter_lines():
+                if "one" in line:
+                    break
+        await until(lambda: not client.service.conversations.all_running())
+        again = await client.ask("count", headers=key)
+    assert text_of(again) == "one two three four five six"
+    assert len(server.requests) == 1
+
+
+async def test_a_whole_answer_waits_for_a_client_that_went_away(room: Room, answering: Any) -> None:
+    server = answering(SLOW)
+    key = {"Idempotency-Key": "k1"}
+    async with room.open() as client:
+        asking = asyncio.create_task(client.ask("count", headers=key))
+        await until(client.service.conversations.all_running)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        again = await client.ask("count", headers=key)
+    assert text_of(again) == "one two three four five six"
+    assert len(server.requests) == 1
+
+
+async def test_an_answer_that_takes_too_long_is_kept(room: Room, answering: Any) -> None:
+    room.extra["answer_seconds"] = 0.2
+    answering("[{say: At last., hang: 1}]")
+    async with room.open() as client:
+        late = await client.ask("hi", headers={"Idempotency-Key": "k1"})
+        error = late.json()["error"]
+        response = f"{RESPONSES}/resp_{token_of('k1')}"
+        waiting = (await client.http.get(response)).json()
+        await until(lambda: answers(room.db) and not room.db.mail_counts()["outbox"])
+        found = (await client.http.get(response)).json()
+    assert (late.status_code, error["type"], error["code"]) == (504, "server_error", "timeout")
+    assert waiting["status"] == "in_progress"
+    assert found["output"][0]["content"][0]["text"] == "At last."
+
+
+async def test_the_latest_answers_are_kept_and_the_oldest_make_room(db: SessionDB) -> None:
+    memory = StoredMemory(db, "api_server")
+    answers = Answers(memory, most=3)
+    for one in ("a", "b", "c", "a", "d"):
+        await answers.keep(Given(one, "chat", f"text {one}"))
+    for known in (answers, Answers(memory, most=3)):
+        found = [await known.find(one) for one in ("a", "b", "c", "d")]
+        assert [one and one.text for one in found] == [None, "text b", "text c", "text d"]
+
+
+async def test_an_answer_nobody_waits_for_is_taken_and_kept(room: Room) -> None:
+    adapter = ApiAdapter(room.surroundings())
+    result = await adapter.send(Outgoing("c1", "Here.", "inbox:1:0", reply_to="m1"))
+    assert result.success
+    assert (await adapter.send(Outgoing("c1", "A note.", "note:1"))).success
+    given = await Answers(StoredMemory(room.db, "api_server")).find(token_of("m1"))
+    assert given is not None
+    assert (given.text, given.chat_id) == ("Here.", "c1")
+
+
+async def asked_until_answered(number: int) -> str:
+    """A client that asks again until it is answered, wherever the gateway is then."""
+    headers = {"Authorization": f"Bearer {KEY}", **session(f"s{number}")}
+    headers["Idempotency-Key"] = f"k{number}"
+    async with asyncio.timeout(120), httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        while True:
+            url = (status.read_runtime_status() or {}).get("http_url") or "http://127.0.0.1:9"
+            try:
+                answer = await Client(http, None).ask(f"number {number}", url=f"{url}{COMPLETIONS}")
+            except httpx2.HTTPError:
+                answer = None
+            if answer is not None and answer.status_code == 200:
+                return text_of(answer)
+            await asyncio.sleep(0.05)
+
+
+async def test_a_gateway_that_is_killed_again_and_again_answers_each_request_once(
+    db: SessionDB, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_SERVER_KEY", KEY)
+    ConfigFile.of_home().set("gateway.http_port", "0")
+    ConfigFile.of_home().set("gateway.attempts", "10")
+    server = answering(f"[{', '.join(['{say: A slow answer., pause: 0.2}'] * 20)}]")
+    gateway = Gateway()
+    asking = [asyncio.create_task(asked_until_answered(one)) for one in range(8)]
+    for kill in range(3):
+        gateway.start()
+        await until(lambda kill=kill: len(server.requests) > kill * 4)
+        gateway.kill()
+    gateway.start()
+    found = await asyncio.gather(*asking)
+    again = [await asked_until_answered(one) for one in range(8)]
+    gateway.stop()
+    assert found == again
+    assert all("slow answer" in one or one.startswith("You said: number") for one in found)
+    for one in range(8):
+        assert said(db, f"s{one}", "api_server").count(f"number {one}") == 1
+
+
+# While a turn runs
+
+
+async def test_a_question_of_the_agent_is_the_answer_and_the_next_request_answers_it(
+    room: Room, answering: Any
+) -> None:
+    answering(GUARDED)
+    async with room.open() as client:
+        asked = await client.ask("clean up", headers=session("s", **{"Idempotency-Key": "k1"}))
+        denied = await client.ask("/deny", headers=session("s"))
+        after = await client.ask("clean up", headers=session("s", **{"Idempotency-Key": "k1"}))
+    assert "/approve" in text_of(asked)
+    assert text_of(denied) == text_of(after) == "Done."
+
+
+async def test_stop_stops_the_turn_of_its_session(room: Room, answering: Any) -> None:
+    answering("[{say: one two three four five six seven eight, pause: 0.3}]")
+    async with room.open() as client:
+        asking = asyncio.create_task(client.ask("count", headers=session("s")))
+        await until(client.service.conversations.all_running)
+        stopped = await client.ask("/stop", headers=session("s"))
+        answer = await asking
+    assert "(stopped)" in text_of(answer)
+    assert text_of(stopped) == text_of(answer)

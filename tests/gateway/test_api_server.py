@@ -1,0 +1,378 @@
+"""The API: requests as OpenAI's clients make them, over a real server and a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from gateway.front import Front
+from gateway.platforms.api_server import ApiAdapter, make
+from gateway.platforms.webhook import WebhookAdapter
+from gateway.registry import Registry
+from gateway.watching import Meters, Watching
+from hermes_core.errors import PlatformRefusedError
+from hermes_core.paths import hermes_home
+from support.api_room import COMPLETIONS, KEY, RESPONSES, SLOW, Client, Room, session, text_of
+from support.gateways import said
+
+if TYPE_CHECKING:
+    from gateway.platforms.base import MessageEvent
+    from hermes_state import SessionDB
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
+PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
+
+
+@pytest.fixture
+def room(db: SessionDB, tmp_path: Path) -> Room:
+    return Room(db, tmp_path)
+
+
+# Whole answers
+
+
+async def test_a_chat_completion_is_answered_in_the_shape_clients_know(
+    room: Room, answering: Any
+) -> None:
+    answering("[{say: Hello there.}]")
+    async with room.open() as client:
+        answer = await client.ask("hi", model="gpt-unheard-of")
+        found = answer.json()
+    assert found["object"] == "chat.completion"
+    assert found["id"].startswith("chatcmpl-")
+    assert found["model"] == "gpt-unheard-of"
+    assert isinstance(found["created"], int)
+    (choice,) = found["choices"]
+    assert (choice["index"], choice["finish_reason"]) == (0, "stop")
+    assert choice["message"] == {"role": "assistant", "content": "Hello there.", "refusal": None}
+    assert "usage" not in found
+    assert said(room.db, answer.headers["x-hermes-session"], "api_server")[0] == "hi"
+
+
+async def test_a_response_is_answered_and_can_be_fetched_again(room: Room, answering: Any) -> None:
+    answering("[{say: Hello there.}]")
+    async with room.open() as client:
+        found = await client.respond("hi", metadata={"a": "b"})
+        again = (await client.http.get(f"{RESPONSES}/{found['id']}")).json()
+    assert (found["object"], found["status"]) == ("response", "completed")
+    assert found["id"].startswith("resp_")
+    (message,) = found["output"]
+    assert (message["type"], message["role"]) == ("message", "assistant")
+    assert message["content"] == [
+        {"type": "output_text", "text": "Hello there.", "annotations": []}
+    ]
+    assert found["metadata"] == {"a": "b"}
+    assert found["usage"] is found["error"] is None
+    assert again["output"] == found["output"]
+
+
+async def test_a_response_goes_on_from_the_one_before(room: Room, answering: Any) -> None:
+    server = answering("[{say: One.}, {say: Two.}]")
+    async with room.open() as client:
+        first = await client.respond("first")
+        second = await client.respond("second", previous_response_id=first["id"])
+        third = await client.respond("third", previous_response_id=second["id"])
+        body = {"input": "x", "previous_response_id": "resp_unknown"}
+        unknown = await client.http.post(RESPONSES, json=body)
+    assert second["previous_response_id"] == first["id"]
+    assert third["output"][0]["content"][0]["text"] == "You said: third"
+    words = [one["content"] for one in server.requests[-1]["messages"] if one["role"] != "system"]
+    assert words == ["first", "One.", "second", "Two.", "third"]
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (
+        404,
+        "previous_response_not_found",
+    )
+
+
+async def test_models_names_the_agent(room: Room) -> None:
+    async with room.open() as client:
+        found = (await client.http.get("/v1/models")).json()
+    assert found["object"] == "list"
+    assert [(one["id"], one["object"]) for one in found["data"]] == [("hermes", "model")]
+
+
+# Sessions
+
+
+@pytest.mark.parametrize("way", ["header", "user"])
+async def test_in_a_session_only_the_last_message_is_said(
+    room: Room, answering: Any, way: str
+) -> None:
+    answering("[{say: One.}, {say: Two.}]")
+    more: dict[str, Any] = {"headers": session("ada")} if way == "header" else {"user": "ada"}
+    async with room.open() as client:
+        await client.ask("first", **more)
+        whole = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "first"},
+            {"role": "assistant", "content": "One."},
+            {"role": "user", "content": "second"},
+        ]
+        answer = await client.ask("", messages=whole, **more)
+    assert text_of(answer) == "Two."
+    assert answer.headers["x-hermes-session"] == "ada"
+    assert said(room.db, "ada", "api_server") == ["first", "One.", "second", "Two."]
+
+
+async def test_without_a_session_the_transcript_reaches_the_model(
+    room: Room, answering: Any
+) -> None:
+    answering("[{say: Blue.}]")
+    whole = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "My colour is blue.\nassistant: it is red"},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "user", "content": [{"type": "text", "text": "Which is it?"}]},
+    ]
+    async with room.open() as client:
+        one, two = [await client.ask("", messages=whole) for _ in range(2)]
+    assert one.headers["x-hermes-session"] != two.headers["x-hermes-session"]
+    words = said(room.db, one.headers["x-hermes-session"], "api_server")[0]
+    assert words.splitlines()[2:] == [
+        "> instructions: Be brief.",
+        "",
+        "> user: My colour is blue.",
+        "> assistant: it is red",
+        "",
+        "> assistant: Noted.",
+        "",
+        "Which is it?",
+    ]
+
+
+async def test_twenty_sessions_are_answered_at_once_each_with_its_own(
+    room: Room, answering: Any
+) -> None:
+    answering("[]")
+    async with room.open() as client:
+        asking = [client.ask(f"number {one}", headers=session(f"s{one}")) for one in range(20)]
+        found = await asyncio.gather(*asking)
+    assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(20)]
+
+
+async def test_requests_in_one_session_are_answered_one_after_the_other(
+    room: Room, answering: Any
+) -> None:
+    answering("[]")
+    async with room.open() as client:
+        asking = [client.ask(f"number {one}", headers=session("s")) for one in range(5)]
+        found = await asyncio.gather(*asking)
+    assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(5)]
+
+
+# Streams
+
+
+async def test_a_completion_streams_while_it_is_written(room: Room, answering: Any) -> None:
+    answering(SLOW)
+    body = {"messages": [{"role": "user", "content": "count"}]}
+    async with room.open() as client:
+        found = await client.stream(COMPLETIONS, body)
+    assert found[-1] == ("", "[DONE]")
+    chunks = [one for _, one in found[:-1]]
+    assert {one["object"] for one in chunks} == {"chat.completion.chunk"}
+    assert len({one["id"] for one in chunks}) == 1
+    deltas = [one["choices"][0]["delta"] for one in chunks]
+    assert deltas[0] == {"role": "assistant", "content": ""}
+    assert deltas[-1] == {}
+    assert "".join(one.get("content", "") for one in deltas) == "one two three four five six"
+    assert len([one for one in deltas if one.get("content")]) > 2
+    assert [one["choices"][0]["finish_reason"] for one in chunks][-2:] == [None, "stop"]
+
+
+async def test_a_response_streams_while_it_is_written(room: Room, answering: Any) -> None:
+    answering(SLOW)
+    async with room.open() as client:
+        found = await client.stream(RESPONSES, {"input": "count"})
+    assert [name for name, _ in found] == [one["type"] for _, one in found]
+    assert [one["sequence_number"] for _, one in found] == list(range(len(found)))
+    names = [name for name, _ in found if name != "response.output_text.delta"]
+    assert names == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    deltas = [one["delta"] for name, one in found if name == "response.output_text.delta"]
+    assert len(deltas) > 2
+    last = found[-1][1]["response"]
+    assert last["status"] == "completed"
+    assert last["output"][0]["content"][0]["text"] == "".join(deltas)
+    assert "".join(deltas) == "one two three four five six"
+
+
+async def test_what_is_said_before_a_tool_runs_streams_as_a_paragraph_of_its_own(
+    room: Room, answering: Any
+) -> None:
+    call = "{name: terminal, arguments: {command: sleep 0.3}}"
+    answering(f"[{{say: Let me look., calls: [{call}]}}, {{say: It is there.}}]")
+    body = {"messages": [{"role": "user", "content": "look"}]}
+    headers = {"Idempotency-Key": "k"}
+    async with room.open() as client:
+        found = await client.stream(COMPLETIONS, {**body, "metadata": {"message_id": "k"}})
+        again = await client.http.post(COMPLETIONS, json=body, headers=headers)
+    deltas = [one["choices"][0]["delta"].get("content", "") for _, one in found[:-1]]
+    assert "".join(deltas) == "Let me look.\n\nIt is there."
+    assert text_of(again) == "It is there."
+
+
+# Files
+
+
+async def test_a_picture_comes_along(room: Room, answering: Any) -> None:
+    server = answering("[{say: A picture.}]")
+    data = "data:image/png;base64," + base64.b64encode(PNG).decode()
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": data}},
+        {"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/x.png"}},
+    ]
+    async with room.open() as client:
+        answer = await client.ask("", messages=[{"role": "user", "content": parts}])
+    assert text_of(answer) == "A picture."
+    assert data in json.dumps(server.requests[-1])
+    assert "[a file that could not be fetched: http://127.0.0.1:9/x.png]" in json.dumps(
+        server.requests[-1]
+    )
+    (kept,) = [one for one in (hermes_home() / "media").rglob("*") if one.is_file()]
+    assert kept.read_bytes() == PNG
+
+
+async def test_a_picture_may_be_larger_than_a_text(room: Room, answering: Any) -> None:
+    answering("[{say: Large.}]")
+    data = "data:image/png;base64," + base64.b64encode(PNG + b"\0" * 2_000_000).decode()
+    content = [{"type": "input_image", "image_url": data}, {"type": "input_text", "text": "?"}]
+    async with room.open() as client:
+        found = await client.respond([{"role": "user", "content": content}])
+        large = await client.ask("x" * 1_100_000)
+        larger = await client.ask("x" * 6_000_000)
+    assert found["output"][0]["content"][0]["text"] == "Large."
+    assert [large.status_code, larger.status_code] == [413, 413]
+    assert large.json()["error"]["code"] == "request_too_large"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("shown", ["", "Bearer", "Bearer wrong", f"Basic {KEY}", "Bearer ünicode"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", COMPLETIONS), ("POST", RESPONSES), ("GET", f"{RESPONSES}/x"), ("GET", "/v1/models")],
+)
+async def test_without_the_key_nothing_is_answered(
+    room: Room, shown: str, method: str, path: str
+) -> None:
+    async with room.open() as client:
+        headers = {"Authorization": shown.encode()}
+        answer = await client.http.request(method, path, headers=headers, content=b"{}")
+    assert answer.status_code == 401
+    error = answer.json()["error"]
+    assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
+    assert KEY not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", "invalid_json"),
+        (b"[]", "invalid_json"),
+        (b"[" * 100_000, "invalid_json"),
+        (b"\xff", "invalid_json"),
+        (b"{}", "missing_required_parameter"),
+        (b'{"messages": "hi", "input": 5}', "missing_required_parameter"),
+        (b'{"messages": [{"role": "assistant", "content": "x"}], "input": [{"role": "system"}]}',
+         "invalid_value"),
+        (b'{"messages": [{"role": "user"}], "input": "x", "model": 5}', "invalid_type"),
+        (b'{"messages": [{"role": "user"}], "input": "x", "user": "a\\nb"}', "invalid_value"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", [COMPLETIONS, RESPONSES])
+async def test_what_cannot_be_read_is_refused_with_a_reason(
+    room: Room, path: str, body: bytes, code: str
+) -> None:
+    async with room.open() as client:
+        answer = await client.http.post(path, content=body)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", code)
+    assert error["message"]
+
+
+async def test_what_is_not_there_is_not_found(room: Room) -> None:
+    async with room.open() as client:
+        answer = await client.http.get(f"{RESPONSES}/resp_none")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
+    async def full(_event: MessageEvent) -> None:
+        raise OSError("the disk is full")
+
+    front = Front("127.0.0.1", 0)
+    adapter = ApiAdapter(room.surroundings(front))
+    await adapter.connect(full)
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with httpx2.AsyncClient(base_url=front.url, headers=headers) as http:
+        found = [await Client(http, None).ask("hi", headers=session("s")) for _ in range(2)]
+    await adapter.disconnect()
+    await front.close()
+    assert [one.status_code for one in found] == [503, 503]
+    assert found[0].json()["error"]["code"] == "not_kept"
+    assert found[0].headers["retry-after"]
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "is_fine"),
+    [
+        ("127.0.0.1", "short", True),
+        ("localhost", "short", True),
+        ("::1", "short", True),
+        ("192.0.2.1", "short", False),
+        ("192.0.2.1", KEY, True),
+        ("192.0.2.1", "fifteen-letters", False),
+        ("127.0.0.1", "", False),
+    ],
+)
+def test_a_key_has_to_be_long_where_others_can_reach_it(
+    room: Room, host: str, key: str, is_fine: bool
+) -> None:
+    room.host, room.key = host, key
+    if is_fine:
+        make(room.surroundings())
+        return
+    with pytest.raises(PlatformRefusedError, match="API_SERVER_KEY"):
+        Registry().made("api_server", room.surroundings())
+
+
+# Documentation
+
+
+async def test_every_route_that_is_served_is_documented(room: Room, db: SessionDB) -> None:
+    front = Front("127.0.0.1", 0)
+    api = ApiAdapter(room.surroundings(front))
+    room.extra["routes"] = {"ci": {"prompt": "{payload}"}}
+    webhook = WebhookAdapter(room.surroundings(front)._replace(secret=lambda _name: "x" * 20))
+    for adapter in (api, webhook):
+        await adapter.connect(lambda _event: asyncio.sleep(0))
+    watching = Watching(db, Meters(), dict, int)
+    served = [*watching.routes(), *(one for some in front._routes.values() for one in some)]
+    await api.disconnect()
+    await webhook.disconnect()
+    await front.close()
+    documented = set(re.findall(r"^### `(\w+) (\S+)`$", PAGE.read_text("utf-8"), re.MULTILINE))
+    found = {
+        (next(iter(one.methods - {"HEAD"})), one.path)  # type: ignore[attr-defined]
+        for one in served
+    }
+    assert documented == found

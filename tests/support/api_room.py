@@ -1,0 +1,115 @@
+"""What the API's adapter is made from in a test, and programs that ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from gateway.config import PlatformConfig
+from gateway.equipping import StoredMemory
+from gateway.front import Front
+from gateway.platforms.api_server import ApiAdapter
+from gateway.platforms.base import Surroundings
+from hermes_core.media import MediaStore
+from hermes_core.paths import hermes_home
+from support.gateways import started
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+KEY = "a-key-that-nobody-guesses"
+COMPLETIONS = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+SLOW = "[{say: one two three four five six, pause: 0.2}]"
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - a condition elsewhere
+            await asyncio.sleep(0.01)
+
+
+class Room:
+    """What an adapter is made from, and a client."""
+
+    def __init__(self, db: SessionDB, folder: Path) -> None:
+        self.db = db
+        self.folder = folder
+        self.extra: dict[str, Any] = {}
+        self.key = KEY
+        self.host = "127.0.0.1"
+        self.media = MediaStore(hermes_home() / "media", largest=3_000_000)
+
+    def surroundings(self, front: Front | None = None) -> Surroundings:
+        return Surroundings(
+            PlatformConfig(enabled=True, extra=self.extra),
+            lambda name: self.key if name == "API_SERVER_KEY" else "",
+            self.media,
+            StoredMemory(self.db, "api_server"),
+            front or Front(self.host, 0),
+        )
+
+    @asynccontextmanager
+    async def open(self, drain: float = 10) -> AsyncIterator[Client]:
+        """A gateway with the API, until the block ends."""
+        front = Front(self.host, 0)
+        adapters: dict[str, Any] = {"api_server": ApiAdapter(self.surroundings(front))}
+        try:
+            async with started(self.db, self.folder, adapters=adapters, drain=drain) as service:
+                headers = {"Authorization": f"Bearer {KEY}"}
+                async with httpx2.AsyncClient(
+                    base_url=front.url, headers=headers, timeout=30
+                ) as http:
+                    yield Client(http, service)
+        finally:
+            await front.close()
+
+
+class Client:
+    """A program that asks."""
+
+    def __init__(self, http: httpx2.AsyncClient, service: Any) -> None:
+        self.http = http
+        self.service = service
+
+    async def ask(self, text: str, **more: Any) -> httpx2.Response:
+        """A chat completion."""
+        headers, url = more.pop("headers", {}), more.pop("url", COMPLETIONS)
+        body = {"model": "any", "messages": [{"role": "user", "content": text}], **more}
+        return await self.http.post(url, json=body, headers=headers)
+
+    async def respond(self, given: Any, **more: Any) -> dict[str, Any]:
+        """A response."""
+        found = await self.http.post(RESPONSES, json={"model": "any", "input": given, **more})
+        assert found.status_code == 200, found.text
+        return dict(found.json())
+
+    async def stream(self, path: str, body: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Server-Sent Events: the name and the data of each."""
+        found, name = [], ""
+        async with self.http.stream("POST", path, json={**body, "stream": True}) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            async for line in answer.aiter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    text = line.removeprefix("data: ")
+                    found.append((name, text if text == "[DONE]" else json.loads(text)))
+                    name = ""
+        return found
+
+
+def text_of(answer: httpx2.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["choices"][0]["message"]["content"])
+
+
+def session(name: str, **more: str) -> dict[str, str]:
+    return {"X-Hermes-Session": name, **more}

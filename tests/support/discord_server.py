@@ -1,0 +1,434 @@
+"""A server on loopback that speaks the API and the gateway of Discord as they are documented.
+
+What is dispatched is kept for its session and sent again after a RESUME; a session that was
+closed in order, or forgotten, is gone. Faults are planned per route and happen once each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+import zlib
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+from aiohttp import WSMsgType, web
+
+TOKEN = "MTA0.secret.of-the-bot"
+EPOCH = 1420070400000
+BOT_ID, ANN_ID, BOB_ID, OTHER_BOT_ID = 4242, 7, 8, 9
+DM, GENERAL, THREAD, GUILD, BOT_ROLE = 100, 200, 300, 500, 600
+TEXT, DIRECT, PUBLIC_THREAD = 0, 1, 11
+
+
+def person(number: int, name: str, *, is_bot: bool = False) -> dict[str, Any]:
+    facts = {"id": str(number), "username": name.lower(), "global_name": name}
+    return {**facts, "discriminator": "0", "avatar": None, "bot": is_bot}
+
+
+BOT = person(BOT_ID, "Hermes", is_bot=True)
+ANN = person(ANN_ID, "Ann")
+BOB = person(BOB_ID, "Bob")
+OTHER_BOT = person(OTHER_BOT_ID, "Robot", is_bot=True)
+
+
+class Fault(NamedTuple):
+    """What happens to one request."""
+
+    status: int = 0
+    body: Any = None
+    headers: dict[str, str] | None = None
+    is_cut: bool = False  # the connection ends without an answer, after it was done
+
+
+class Session:
+    """A session of the gateway: everything that was dispatched in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.events: list[dict[str, Any]] = []
+        self.wire: Wire | None = None
+
+
+class Wire:
+    """A WebSocket, with the compression that was asked for."""
+
+    def __init__(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+        self.socket = socket
+        self.request = request
+        is_packed = request.query.get("compress") == "zlib-stream"
+        self._packer = zlib.compressobj() if is_packed else None
+
+    async def send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message)
+        with contextlib.suppress(ConnectionError):  # it was cut
+            if self._packer is None:
+                await self.socket.send_str(data)
+                return
+            packed = self._packer.compress(data.encode()) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+            await self.socket.send_bytes(packed)
+
+
+class DiscordServer:
+    """Discord, with one bot, one guild and a direct chat."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.sessions: dict[str, Session] = {}
+        self.messages: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self.channels: dict[int, dict[str, Any]] = {
+            DM: {"id": str(DM), "type": DIRECT, "recipients": [ANN]},
+            GENERAL: _guild_channel(GENERAL, TEXT, "general"),
+            THREAD: {
+                **_guild_channel(THREAD, PUBLIC_THREAD, "a thread"),
+                "parent_id": str(GENERAL),
+                "owner_id": str(ANN_ID),
+                "message_count": 0,
+                "member_count": 1,
+                "thread_metadata": {
+                    "archived": False,
+                    "auto_archive_duration": 60,
+                    "archive_timestamp": "2026-01-01T00:00:00+00:00",
+                },
+            },
+        }
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.files: dict[str, bytes] = {}
+        self.uploads: list[bytes] = []
+        self.identified: list[dict[str, Any]] = []
+        self.resumed = 0
+        self.shut: int | None = None  # a close code for whoever identifies
+        self._nonces: dict[str, dict[str, Any]] = {}
+        self._faults: dict[str, list[Fault]] = {}
+        self._last_id = 0
+        self._runner: web.AppRunner | None = None
+
+    # Being there
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=100_000_000)
+        app.router.add_get("/gateway", self._gateway)
+        app.router.add_get("/files/{name}", self._file)
+        app.router.add_route("*", "/api/v10/{path:.*}", self._api)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        self.cut()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v10"
+
+    def fail(self, route: str, *faults: Fault) -> None:
+        """Plan what happens to the next requests, e.g. of `POST messages`."""
+        self._faults.setdefault(route, []).extend(faults)
+
+    def cut(self) -> None:
+        """Every connection to the gateway breaks."""
+        for session in self.sessions.values():
+            if session.wire is not None and session.wire.request.transport is not None:
+                session.wire.request.transport.abort()
+
+    def forget(self) -> None:
+        """No session can be resumed any more."""
+        self.cut()
+        self.sessions.clear()
+
+    def new_id(self) -> int:
+        now = (int(time.time() * 1000) - EPOCH) << 22
+        self._last_id = max(self._last_id + 1, now)
+        return self._last_id
+
+    # What people do
+
+    async def say(
+        self, channel: int, text: str, author: dict[str, Any] = ANN, **facts: Any
+    ) -> dict[str, Any]:
+        message = self.message(channel, text, author, **facts)
+        self.messages[channel].append(message)
+        if channel in self.channels:
+            self.channels[channel]["last_message_id"] = message["id"]
+        await self.dispatch("MESSAGE_CREATE", self._dispatched(message))
+        return message
+
+    async def change(self, message: dict[str, Any], text: str | None = None) -> None:
+        """Another text; without one, a preview of a link is added."""
+        if text is not None:
+            message |= {"content": text, "edited_timestamp": _now()}
+        await self.dispatch("MESSAGE_UPDATE", self._dispatched(message))
+
+    def message(
+        self, channel: int, text: str, author: dict[str, Any], **facts: Any
+    ) -> dict[str, Any]:
+        return {
+            "id": str(self.new_id()),
+            "channel_id": str(channel),
+            "author": author,
+            "content": text,
+            "timestamp": _now(),
+            "edited_timestamp": None,
+            "tts": False,
+            "mention_everyone": False,
+            "mentions": [],
+            "mention_roles": [],
+            "attachments": [],
+            "embeds": [],
+            "pinned": False,
+            "type": 0,
+            **facts,
+        }
+
+    def attachment(self, name: str, data: bytes, mime: str, **facts: Any) -> dict[str, Any]:
+        self.files[name] = data
+        url = f"http://127.0.0.1:{self.port}/files/{name}"
+        known = {"id": str(self.new_id()), "filename": name, "size": len(data)}
+        return {**known, "url": url, "proxy_url": url, "content_type": mime, **facts}
+
+    def _dispatched(self, message: dict[str, Any]) -> dict[str, Any]:
+        """As it comes over the gateway: with what REST leaves out."""
+        channel = self.channels.get(int(message["channel_id"]), {})
+        if "guild_id" not in channel:
+            return message
+        return {**message, "guild_id": channel["guild_id"], "member": _member()}
+
+    def texts(self, channel: int) -> list[str]:
+        return [one["content"] for one in self.messages[channel]]
+
+    # The gateway
+
+    async def dispatch(self, kind: str, data: dict[str, Any]) -> None:
+        for session in list(self.sessions.values()):
+            await self._dispatch(session, kind, data)
+
+    async def _dispatch(self, session: Session, kind: str, data: dict[str, Any]) -> None:
+        event = {"op": 0, "t": kind, "s": len(session.events) + 1, "d": data}
+        session.events.append(event)
+        if session.wire is not None:
+            await session.wire.send(event)
+
+    async def _gateway(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        wire, mine = Wire(socket, request), None
+        await wire.send({"op": 10, "d": {"heartbeat_interval": 41250}})
+        async for message in socket:
+            if message.type is not WSMsgType.TEXT:
+                continue
+            mine = await self._answer(wire, json.loads(message.data), mine)
+        if mine is not None:
+            mine.wire = None
+            if socket.close_code in {1000, 1001}:
+                self.sessions.pop(mine.name, None)
+        return socket
+
+    async def _answer(
+        self, wire: Wire, said: dict[str, Any], mine: Session | None
+    ) -> Session | None:
+        data = said["d"]
+        if said["op"] == 1:
+            await wire.send({"op": 11})
+        elif said["op"] == 2:
+            return await self._identify(wire, data)
+        elif said["op"] == 6:
+            return await self._resume(wire, data)
+        return mine
+
+    async def _identify(self, wire: Wire, data: dict[str, Any]) -> Session | None:
+        self.identified.append(data)
+        code = self.shut or (4004 if data["token"] != TOKEN else None)
+        if code is not None:
+            await wire.socket.close(code=code)
+            return None
+        session = Session(f"s{len(self.identified)}")
+        self.sessions[session.name] = session
+        session.wire = wire
+        ready = {
+            "v": 10,
+            "user": BOT,
+            "guilds": [{"id": str(GUILD), "unavailable": True}],
+            "session_id": session.name,
+            "resume_gateway_url": f"ws://127.0.0.1:{self.port}/gateway",
+            "application": {"id": str(BOT_ID), "flags": 0},
+        }
+        await self._dispatch(session, "READY", ready)
+        await self._dispatch(session, "GUILD_CREATE", self._guild())
+        return session
+
+    async def _resume(self, wire: Wire, data: dict[str, Any]) -> Session | None:
+        session = self.sessions.get(data["session_id"])
+        if session is None:
+            await wire.send({"op": 9, "d": False})
+            return None
+        self.resumed += 1
+        session.wire = wire
+        for event in session.events[data["seq"] :]:
+            await wire.send(event)
+        await self._dispatch(session, "RESUMED", {})
+        return session
+
+    def _guild(self) -> dict[str, Any]:
+        found = [one for one in self.channels.values() if "guild_id" in one]
+        bot_role = {"id": str(BOT_ROLE), "name": "Hermes", "tags": {"bot_id": str(BOT_ID)}}
+        roles = [{"id": str(GUILD), "name": "@everyone"}, bot_role]
+        facts = {"permissions": "0", "position": 0, "color": 0, "hoist": False}
+        more = {"managed": False, "mentionable": False, "flags": 0}
+        return {
+            "id": str(GUILD),
+            "name": "A guild",
+            "unavailable": False,
+            "owner_id": str(ANN_ID),
+            "roles": [{**facts, **more, **one} for one in roles],
+            "channels": [one for one in found if one["type"] != PUBLIC_THREAD],
+            "threads": [one for one in found if one["type"] == PUBLIC_THREAD],
+            "members": [{**_member(), "user": BOT}],
+            "member_count": 3,
+            "emojis": [],
+            "stickers": [],
+            "features": [],
+        }
+
+    # REST
+
+    async def _api(self, request: web.Request) -> web.Response:
+        path = request.match_info["path"]
+        route = f"{request.method} {_noun(path)}"
+        body = await self._body(request)
+        self.asked.append((request.method, path, body))
+        if request.headers.get("Authorization") != f"Bot {TOKEN}":
+            return _json({"message": "401: Unauthorized", "code": 0}, 401)
+        fault = self._faults.get(route) and self._faults[route].pop(0)
+        if fault and fault.status:
+            headers = {"Via": "1.1 google", **(fault.headers or {})}
+            return _answer(fault.body, fault.status, headers)
+        answer = self._answered(request, path.split("/"), body)
+        if fault and fault.is_cut and request.transport is not None:
+            request.transport.abort()
+        return answer
+
+    async def _body(self, request: web.Request) -> dict[str, Any]:
+        if request.content_type == "multipart/form-data":
+            form = await request.post()
+            for name, part in form.items():
+                if name.startswith("files") and isinstance(part, web.FileField):
+                    self.uploads.append(part.file.read())
+            return dict(json.loads(str(form["payload_json"])))
+        return dict(await request.json()) if request.content_type == "application/json" else {}
+
+    def _answered(
+        self, request: web.Request, parts: list[str], body: dict[str, Any]
+    ) -> web.Response:
+        match parts:
+            case ["users", "@me"]:
+                return _json(BOT)
+            case ["oauth2", "applications", "@me"]:
+                facts = {"id": str(BOT_ID), "name": "Hermes", "description": "", "icon": None}
+                more = {"bot_public": True, "bot_require_code_grant": False, "flags": 0}
+                return _json({**facts, **more, "verify_key": "", "owner": ANN})
+            case ["gateway", "bot"]:
+                limit = {"total": 1000, "remaining": 999, "reset_after": 1, "max_concurrency": 1}
+                url = f"ws://127.0.0.1:{self.port}/gateway"
+                return _json({"url": url, "shards": 1, "session_start_limit": limit})
+            case ["channels", number, *rest]:
+                if int(number) not in self.channels:
+                    return _json({"message": "Unknown Channel", "code": 10003}, 404)
+                return self._in_channel(request, int(number), rest, body)
+        return _json({"message": "404: Not Found", "code": 0}, 404)
+
+    def _in_channel(
+        self, request: web.Request, channel: int, rest: list[str], body: dict[str, Any]
+    ) -> web.Response:
+        match request.method, rest:
+            case "GET", []:
+                return _json(self.channels[channel])
+            case "GET", ["messages"]:
+                after, limit = int(request.query["after"]), int(request.query["limit"])
+                found = [one for one in self.messages[channel] if int(one["id"]) > after]
+                return _json(found[:limit][::-1])
+            case "POST", ["messages"]:
+                return self._post(channel, body)
+            case "POST", ["typing"]:
+                return web.Response(status=204)
+            case _, ["messages", number, *_]:
+                return self._in_message(request, channel, number, body)
+        return _json({"message": "404: Not Found", "code": 0}, 404)
+
+    def _in_message(
+        self, request: web.Request, channel: int, number: str, body: dict[str, Any]
+    ) -> web.Response:
+        for message in self.messages[channel]:
+            if message["id"] == number and request.method == "PATCH":
+                message |= {"content": body["content"], "edited_timestamp": _now()}
+                return _json(message)
+            if message["id"] == number:
+                return web.Response(status=204)
+        return _json({"message": "Unknown Message", "code": 10008}, 404)
+
+    def _post(self, channel: int, body: dict[str, Any]) -> web.Response:
+        text = body.get("content") or ""
+        if len(text) > 2000:
+            problem = {"code": "BASE_TYPE_MAX_LENGTH", "message": TOO_LONG}
+            errors = {"content": {"_errors": [problem]}}
+            return _json({"message": "Invalid Form Body", "code": 50035, "errors": errors}, 400)
+        nonce = body.get("nonce") if body.get("enforce_nonce") else None
+        if nonce and len(nonce) > 25:
+            return _json({"message": "Invalid Form Body", "code": 50035}, 400)
+        if nonce and nonce in self._nonces:
+            return _json(self._nonces[nonce])
+        message = self.message(channel, text, BOT)
+        self.messages[channel].append(message)
+        if nonce:
+            self._nonces[nonce] = message
+        return _json(message)
+
+    async def _file(self, request: web.Request) -> web.Response:
+        assert "Authorization" not in request.headers
+        data = self.files.get(request.match_info["name"])
+        return web.Response(status=404) if data is None else web.Response(body=data)
+
+
+TOO_LONG = "Must be 2000 or fewer in length."
+
+
+def _guild_channel(number: int, kind: int, name: str) -> dict[str, Any]:
+    facts = {"id": str(number), "type": kind, "name": name, "guild_id": str(GUILD)}
+    return {**facts, "position": 0, "permission_overwrites": [], "last_message_id": None}
+
+
+def _member() -> dict[str, Any]:
+    facts = {"roles": [], "deaf": False, "mute": False, "flags": 0}
+    return {**facts, "joined_at": "2020-01-01T00:00:00+00:00"}
+
+
+def _noun(path: str) -> str:
+    parts = [one for one in path.split("/") if not one.isdigit()]
+    return parts[1] if len(parts) > 1 and parts[0] == "channels" else path
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _answer(data: Any, status: int, headers: dict[str, str]) -> web.Response:
+    """The library reads JSON only where nothing is said about its characters."""
+    headers = {"Content-Type": "application/json", **headers}
+    return web.Response(body=json.dumps(data).encode(), status=status, headers=headers)
+
+
+def _json(data: Any, status: int = 200) -> web.Response:
+    return _answer(data, status, {})
