@@ -19,11 +19,12 @@ import logging
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from gateway.platform_names import Platform
+from gateway.platforms import files
 from gateway.platforms.api_answers import Answers, Given
 from gateway.platforms.api_exchanges import Exchange, Exchanges, LeavingError
 from gateway.platforms.api_requests import token_of
 from gateway.platforms.api_routes import Api, Bounds
-from gateway.platforms.base import Abilities, MessageEvent, MessageType, Outgoing, SendResult
+from gateway.platforms.base import Abilities, MessageEvent, Outgoing, SendResult
 from gateway.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformRefusedError
 
@@ -89,13 +90,9 @@ class ApiAdapter:
             kept = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
         except (HermesError, OSError) as error:
             log.info("a file of a request was left out: %s", error)
-            event.text = f"{event.text}\n[a file that could not be fetched: {file.name}]".strip()
+            files.leave_note(event, file.name)
             return
-        event.media_urls.append(str(kept.path))
-        event.media_types.append(kept.mime)
-        kind = kept.mime.partition("/")[0]
-        kinds = {"image": MessageType.PHOTO, "audio": MessageType.AUDIO}
-        event.message_type = kinds.get(kind, MessageType.DOCUMENT)
+        files.attach(event, kept, files.kind_of(kept.mime))
 
     # Out
 

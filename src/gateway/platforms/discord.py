@@ -29,12 +29,15 @@ import discord
 from gateway import lenient
 from gateway.platforms import discord_answers
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.cursors import Cursors
 from gateway.platforms.discord_client import IDENTIFY_SECONDS, TROUBLE, Client, Session
-from gateway.platforms.discord_cursors import Cursors
-from gateway.platforms.discord_lines import PAUSES
+from gateway.platforms.discord_files import Files
 from gateway.platforms.discord_listening import HOUR, Listener, id_of_now
 from gateway.platforms.discord_reading import Reader
-from gateway.platforms.matrix_content import transaction_of
+from gateway.platforms.keys import key_of
+from gateway.platforms.lines import MOST_WAITING
+from gateway.platforms.pauses import PAUSES, Patience
+from gateway.platforms.refusals import Refusals
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TOKEN: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
 SEND_SECONDS: Final = 60.0
 LONGEST_TEXT: Final = 1900  # Discord takes 2000
 LONGEST_NONCE: Final = 25
@@ -70,11 +74,15 @@ class DiscordAdapter:
         surroundings: Surroundings,
         pauses: tuple[float, ...] = PAUSES,
         identify_seconds: float = IDENTIFY_SECONDS,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         self.account = ""
+        self._refusals = Refusals("Discord")
         self._surroundings = surroundings
         self._pauses = pauses
         self._identify_seconds = identify_seconds
+        self._most_waiting = most_waiting
+        self._base_url = lenient.text(surroundings.config.extra.get("base_url")).rstrip("/")
         self._session: Session | None = None
         self._listener: Listener | None = None
         self._reader: Reader | None = None
@@ -82,18 +90,22 @@ class DiscordAdapter:
 
     # Being there
 
+    @property
+    def problem(self) -> str:
+        """Why nothing is heard any more; empty while all is well."""
+        return self._refusals.problem
+
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, begin a session, and fetch what was missed."""
         await self.disconnect()
+        self._refusals.clear_all()
         session = await self._open(receive)
         self._watching = asyncio.create_task(self._watch(session, receive))
-        self._watching.add_done_callback(_report)
+        self._watching.add_done_callback(self._report)
 
     async def _open(self, receive: Receive) -> Session:
         self._session = session = Session(Client(self._identify_seconds))
-        base_url = lenient.text(self._surroundings.config.extra.get("base_url")).rstrip("/")
-        token = self._surroundings.secret("DISCORD_BOT_TOKEN")
-        self.account = await session.log_in(token, base_url)
+        self.account = await session.log_in(self._surroundings.secret(TOKEN), self._base_url)
         if self._listener is None:
             self._listener = await self._made_listener(receive)
         self._listener.use(session.client)
@@ -103,15 +115,20 @@ class DiscordAdapter:
     async def _made_listener(self, receive: Receive) -> Listener:
         cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(id_of_now())
-        self._reader = Reader(int(self.account), self._surroundings.media)
-        return Listener(self._reader, cursors, receive, self._pauses)
+        files = Files(self._base_url, self._surroundings.media)
+        self._reader = Reader(int(self.account), files)
+        return Listener(self._reader, cursors, receive, self._pauses, self._most_waiting)
 
     async def _watch(self, session: Session, receive: Receive) -> None:
-        """Begin another session whenever one ends, until Discord does not want us."""
-        failures = 0
+        """Begin another session whenever one ends; seldom where Discord does not want us."""
+        patience = Patience(self._pauses)
+        patience.opened()
         error = await session.ended()
-        while not isinstance(error, PlatformRefusedError):
-            pause = self._pauses[min(failures, len(self._pauses) - 1)]
+        while True:
+            is_refused = isinstance(error, PlatformRefusedError)
+            if is_refused:
+                self._refusals.note(TOKEN, str(error))
+            pause = patience.pause(is_refused=is_refused)
             log.warning("%s; connecting again in %g s", error, pause)
             if self._listener is not None:
                 await self._listener.drop()
@@ -119,12 +136,18 @@ class DiscordAdapter:
             try:
                 await self._let_go()
                 session = await self._open(receive)
-                failures = 0
+                patience.opened()
+                self._refusals.clear(TOKEN)
                 error = await session.ended()
             except PlatformError as trouble:
-                failures += 1
                 error = trouble
-        log.error("Discord is not listened to any more: %s", error)
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """An end that nobody expected is not silent."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("listening to Discord broke off", exc_info=error)
+            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     async def disconnect(self) -> None:
         """Stop listening."""
@@ -146,7 +169,7 @@ class DiscordAdapter:
 
     async def send(self, outgoing: Outgoing) -> SendResult:
         """Send a text or a file; the key of a message is what Discord takes once."""
-        facts: dict[str, Any] = {"nonce": transaction_of(outgoing.key)[:LONGEST_NONCE]}
+        facts: dict[str, Any] = {"nonce": key_of(outgoing.key)[:LONGEST_NONCE]}
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             if outgoing.reply_to:
@@ -218,10 +241,3 @@ def _reference(message_id: str, channel: int) -> discord.MessageReference:
     return discord.MessageReference(
         message_id=int(message_id), channel_id=channel, fail_if_not_exists=False
     )
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    """An end that nobody expected is not silent."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        log.error("listening to Discord broke off: %s", error, exc_info=error)

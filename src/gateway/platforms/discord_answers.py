@@ -13,7 +13,7 @@ from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefused
 
 KINDS: Final = {
     400: ErrorKind.BAD_FORMAT,
-    401: ErrorKind.FORBIDDEN,
+    401: ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
     403: ErrorKind.FORBIDDEN,
     404: ErrorKind.NOT_FOUND,
     413: ErrorKind.TOO_LONG,

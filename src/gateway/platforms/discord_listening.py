@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 import discord
 
 from gateway.platforms import discord_answers
-from gateway.platforms.discord_lines import PAUSES, Lines, Recent
+from gateway.platforms.lines import MOST_WAITING, Lines
+from gateway.platforms.pauses import PAUSES
+from gateway.platforms.recent import Recent
 from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Receive
+    from gateway.platforms.cursors import Cursors
     from gateway.platforms.discord_client import Client
-    from gateway.platforms.discord_cursors import Cursors
-    from gateway.platforms.discord_lines import Job
     from gateway.platforms.discord_reading import Reader
+    from gateway.platforms.lines import Job
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +51,12 @@ class Listener:
         cursors: Cursors,
         receive: Receive,
         pauses: tuple[float, ...] = PAUSES,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
-        self._lines = Lines("Discord", pauses)
+        self._lines = Lines("Discord", pauses, most_waiting)
         self._client: Client | None = None
         self._filled: set[int] = set()  # channels that were read in this session
         self._handed = Recent()
@@ -98,7 +101,8 @@ class Listener:
         self._later(channel, functools.partial(self._fill, channel))
 
     def _later(self, channel: int, job: Job) -> None:
-        self._lines.add(str(channel), functools.partial(self._guarded, job))
+        catch_up = functools.partial(self._guarded, functools.partial(self._fill_anew, channel))
+        self._lines.add(str(channel), functools.partial(self._guarded, job), catch_up)
 
     async def _guarded(self, job: Job) -> None:
         """A client that is closed raises anything: that says nothing about the message."""
@@ -131,6 +135,11 @@ class Listener:
             await self._receive(event)
         await self._cursors.reached(str(message.channel.id), message.id)
         self._handed.add(message.id)
+
+    async def _fill_anew(self, channel: int) -> None:
+        """Hand over what there was no room for while messages could not be kept."""
+        self._filled.discard(channel)
+        await self._fill(channel)
 
     async def _fill(self, channel: int) -> None:
         """Hand over what was missed in a channel, once in a session."""

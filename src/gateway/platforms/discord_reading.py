@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import discord
-from aiohttp import ClientError
 
 from gateway.platform_names import Platform
 from gateway.platforms import discord_answers
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.discord_lines import Recent
+from gateway.platforms.recent import Recent
 from gateway.sources import SessionSource
-from hermes_core.errors import PlatformDownError, UsageError
+from hermes_core.errors import PlatformDownError
 
 if TYPE_CHECKING:
-    from gateway.media import Kept, MediaStore
     from gateway.platforms.discord_client import Client
+    from gateway.platforms.discord_files import Files
 
-log = logging.getLogger(__name__)
-
-FETCH_SECONDS: Final = 120.0
-KINDS: Final = {
-    "image": MessageType.PHOTO,
-    "audio": MessageType.AUDIO,
-    "video": MessageType.VIDEO,
-}
 SAID: Final = (discord.MessageType.default, discord.MessageType.reply)
 
 
@@ -42,9 +31,9 @@ class Place(NamedTuple):
 class Reader:
     """Reads messages for one account."""
 
-    def __init__(self, me: int, media: MediaStore) -> None:
+    def __init__(self, me: int, files: Files) -> None:
         self._me = me
-        self._media = media
+        self._files = files
         self._client: Client | None = None
         self._threads = Recent()  # messages in threads, and the threads they are in
 
@@ -65,7 +54,7 @@ class Reader:
         return Place(found if is_written_in else None, getattr(found, "guild", None))
 
     async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
-        """A message; None where it is none, or a bot's."""
+        """A message; None where it is none, a bot's, or empty: a poll, say, has no words."""
         author = message.author
         if author.id == self._me or author.bot or message.webhook_id or message.type not in SAID:
             return None
@@ -81,8 +70,8 @@ class Reader:
             timestamp=message.created_at.timestamp(),
         )
         self._look_at_reply(message, event)
-        await self._fetch(message, event)
-        return event
+        await self._files.add(event, message)
+        return event if event.text or event.media_urls or is_named else None
 
     def _text(self, message: discord.Message) -> tuple[str, bool]:
         """What is said, with names for ids, and whether the bot is named in it."""
@@ -136,37 +125,3 @@ class Reader:
         if isinstance(answered, discord.Message):
             event.reply_to_text = answered.content or None
             event.is_addressed = event.is_addressed or answered.author.id == self._me
-
-    async def _fetch(self, message: discord.Message, event: MessageEvent) -> None:
-        snapshots = [file for one in message.message_snapshots for file in one.attachments]
-        for file in (*message.attachments, *snapshots):
-            kept = await self._kept(file)
-            if kept is None:
-                note = f"[a file that could not be fetched: {file.filename}]"
-                event.text = f"{event.text}\n{note}".strip()
-                continue
-            event.media_urls.append(str(kept.path))
-            event.media_types.append(kept.mime)
-            if len(event.media_urls) == 1:
-                event.message_type = _kind(file, kept.mime)
-
-    async def _kept(self, file: discord.Attachment) -> Kept | None:
-        """Fetch a file and keep it; None where that cannot be."""
-        try:
-            if file.size > self._media.largest:
-                raise UsageError(f"it is larger than {self._media.largest} bytes")
-            async with asyncio.timeout(FETCH_SECONDS):
-                data = await file.read()
-            mime = file.content_type or ""
-            return await asyncio.to_thread(self._media.keep, data, file.filename, mime)
-        except (discord.DiscordException, ClientError, TimeoutError, UsageError) as error:
-            if self._client is None or self._client.is_closed():
-                raise PlatformDownError("the connection has ended") from error
-            log.warning("a file was not fetched: %s", discord_answers.described(error))
-            return None
-
-
-def _kind(file: discord.Attachment, mime: str) -> MessageType:
-    if file.is_voice_message():
-        return MessageType.VOICE
-    return KINDS.get(mime.partition("/")[0], MessageType.DOCUMENT)

@@ -29,7 +29,8 @@ from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] #
 
 from gateway.platforms import matrix_answers, matrix_content, matrix_media
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
-from gateway.platforms.matrix_content import LONGEST_TEXT, transaction_of
+from gateway.platforms.keys import key_of
+from gateway.platforms.matrix_content import LONGEST_TEXT
 from gateway.platforms.matrix_listening import Listener
 from gateway.platforms.matrix_reading import Reader
 from gateway.platforms.matrix_rooms import Rooms
@@ -121,7 +122,7 @@ class MatrixAdapter:
         try:
             if outgoing.file is not None:
                 return await self._send_file(outgoing)
-            key = transaction_of(outgoing.key)
+            key = key_of(outgoing.key)
             content = matrix_content.message_of(outgoing)
             result = await self._put(outgoing.chat_id, content, key)
             if result.error_kind is ErrorKind.BAD_FORMAT and "formatted_body" in content:
@@ -145,11 +146,11 @@ class MatrixAdapter:
         if matrix_answers.is_error(answer):
             return matrix_answers.refusal(answer)._replace(may_have_arrived=False)
         content = matrix_content.file_of(outgoing, path.name, mime, size, answer.content_uri)
-        return await self._put(outgoing.chat_id, content, transaction_of(outgoing.key))
+        return await self._put(outgoing.chat_id, content, key_of(outgoing.key))
 
     async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
-        key = transaction_of("edit", outgoing.key, message_id, outgoing.text)
+        key = key_of("edit", outgoing.key, message_id, outgoing.text)
         content = matrix_content.edit_of(outgoing, message_id)
         try:
             return await self._put(outgoing.chat_id, content, key)
@@ -181,7 +182,7 @@ class MatrixAdapter:
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
         """Put a small picture to a message."""
         relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
-        key = transaction_of("react", message_id, emoji)
+        key = key_of("react", message_id, emoji)
         try:
             result = await self._put(chat_id, {"m.relates_to": relation}, key, "m.reaction")
         except (ClientError, TimeoutError) as error:

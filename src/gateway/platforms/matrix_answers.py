@@ -13,8 +13,8 @@ from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefused
 KINDS: Final = {
     "M_LIMIT_EXCEEDED": ErrorKind.RATE_LIMITED,
     "M_FORBIDDEN": ErrorKind.FORBIDDEN,
-    "M_UNKNOWN_TOKEN": ErrorKind.FORBIDDEN,
-    "M_MISSING_TOKEN": ErrorKind.FORBIDDEN,
+    "M_UNKNOWN_TOKEN": ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
+    "M_MISSING_TOKEN": ErrorKind.TRANSIENT,
     "M_USER_DEACTIVATED": ErrorKind.FORBIDDEN,
     "M_NOT_FOUND": ErrorKind.NOT_FOUND,
     "M_TOO_LARGE": ErrorKind.TOO_LONG,

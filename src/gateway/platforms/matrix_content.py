@@ -6,11 +6,10 @@ not fit, and an edit carries its text once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from markdown_it import MarkdownIt
+from gateway.platforms import markdown
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Outgoing
@@ -20,15 +19,9 @@ LARGEST_CONTENT: Final = 60_000  # bytes
 SHOWN_OF_EDIT: Final = 200  # characters, for clients that know no edits
 
 
-def transaction_of(*words: str) -> str:
-    """The same for the same words; the server takes what has it once."""
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:40]
-
-
 def html_of(text: str) -> str:
     """Markdown as HTML; HTML in it stays what it looks like."""
-    rules = MarkdownIt("commonmark", {"html": False, "breaks": True})
-    return str(rules.enable(["table", "strikethrough"]).render(text)).strip()
+    return str(markdown.reader(has_breaks=True).render(text)).strip()
 
 
 def message_of(outgoing: Outgoing, *, is_plain: bool = False) -> dict[str, Any]:

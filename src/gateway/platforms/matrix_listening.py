@@ -16,6 +16,7 @@ from aiohttp import ClientError
 
 from gateway import lenient
 from gateway.platforms import matrix_answers
+from gateway.platforms.pauses import Patience
 from hermes_core.errors import HermesError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 SYNC_SECONDS: Final = 30
 TIMELINE_LIMIT: Final = 50
 PAGE: Final = 100
-PAUSES: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+MOST_PAGES: Final = 100  # of one room; what is older is left
 TRIES_TO_JOIN: Final = 20
 HOPELESS: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
 STATE: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
@@ -88,16 +89,15 @@ class Listener:
 
     async def run(self, receive: Receive) -> None:
         """Listen until cancelled, or until the server does not know us any more."""
-        failures = 0
+        patience = Patience()
         while True:
             try:
                 await self._next(receive)
-                failures = 0
+                patience.succeed()
             except PlatformRefusedError:
                 raise
             except (ClientError, HermesError, OSError, TimeoutError) as error:
-                pause = PAUSES[min(failures, len(PAUSES) - 1)]
-                failures += 1
+                pause = patience.pause()
                 reason = matrix_answers.in_words(error)
                 log.warning("Matrix: %s; the same again in %g s", reason, pause)
                 await asyncio.sleep(pause)
@@ -166,7 +166,8 @@ class Listener:
             earlier = await self._earlier(room_id, start, None, border)
             events = [*(one for one in earlier if one.get("event_id") not in known), *events]
         ids = _ids(events)
-        return events[ids.index(border) + 1 :] if border in ids else events
+        border = border if border in ids else joined.get("event_id")
+        return events[ids.index(border) + 1 :]
 
     async def _earlier(
         self, room_id: str, start: str, end: str | None, border: Any = None
@@ -174,7 +175,9 @@ class Listener:
         """The history before *start*, down to a token or an event, the oldest first."""
         found: list[dict[str, Any]] = []
         token: str | None = start
-        while token:
+        pages = 0
+        while token and pages < MOST_PAGES:
+            pages += 1
             answer = await self._client.room_messages(
                 room_id, token, end, limit=PAGE, message_filter={"types": TYPES}
             )
@@ -184,6 +187,8 @@ class Listener:
             found += page
             is_reached = border is not None and border in _ids(page)
             token = answer.end if not is_reached and answer.end != token else None
+        if token:
+            log.warning("more was said in %s than is read at once; the oldest is left", room_id)
         return found[::-1]
 
     async def _take_invitations(self, batch: Any) -> bool:

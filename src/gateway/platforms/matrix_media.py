@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 from aiohttp import ClientError
 from nio import Api  # type: ignore[import-untyped] # it has no types
 
-from gateway.platforms import matrix_answers
+from gateway.platforms import files, matrix_answers
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
     """The bytes of a file, read no further than is allowed."""
     if not file.url.startswith("mxc://"):
         raise UsageError("it is encrypted, or has no address")
-    if file.size > largest:
-        raise UsageError(f"it is larger than {largest} bytes")
+    files.check(file.size, largest)
     place = urlparse(file.url)
     method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
     headers = {"Authorization": f"Bearer {client.access_token}"}
@@ -52,12 +51,7 @@ async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
     async with response:
         if response.status != 200:
             raise UsageError(f"the homeserver answered with HTTP {response.status}")
-        parts: list[bytes] = []
-        async for part in response.content.iter_chunked(65536):
-            parts.append(part)
-            if sum(map(len, parts)) > largest:
-                raise UsageError(f"it is larger than {largest} bytes")
-    return b"".join(parts)
+        return await files.read(response.content, largest)
 
 
 async def uploaded(client: AsyncClient, path: Path) -> tuple[Any, str, int]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway import lenient
 from gateway.platform_names import Platform
-from gateway.platforms import matrix_answers, matrix_events, matrix_media
+from gateway.platforms import files, matrix_answers, matrix_events, matrix_media
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.matrix_content import transaction_of
+from gateway.platforms.keys import key_of
 from gateway.sources import SessionSource
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Reader:
         made.raw_message = event
         await self._look_up_reply(room_id, made)
         await self._fetch(made, said)
-        return made
+        return made if made.text or made.media_urls or made.is_addressed else None
 
     def _made(self, room_id: str, room: Room, sender: str, said: Said) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
@@ -99,10 +99,9 @@ class Reader:
             return
         found = await matrix_media.kept(self._client, self._media, said.file)
         if found is None:
-            note = f"[a file that could not be fetched: {said.file.name}]"
-            made.text = f"{made.text}\n{note}".strip()
+            files.leave_note(made, said.file.name)
         else:
-            made.media_urls, made.media_types = [str(found.path)], [found.mime]
+            files.attach(made, found, made.message_type)
 
     async def _say_so(self, room_id: str) -> None:
         """That a room is encrypted is said once in it, and once in the log."""
@@ -111,7 +110,7 @@ class Reader:
             return
         log.warning("the room %s is encrypted: messages in it cannot be read", room_id)
         content = {"msgtype": "m.notice", "body": NO_KEYS, "m.mentions": {}}
-        key = transaction_of(name)
+        key = key_of(name)
         answer = await self._client.room_send(room_id, "m.room.message", content, tx_id=key)
         if matrix_answers.is_error(answer):
             log.warning("it could not be said there: %s", matrix_answers.described(answer))

@@ -32,11 +32,14 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway import lenient
 from gateway.platforms import slack_answers, slack_text
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
-from gateway.platforms.discord_cursors import Cursors
-from gateway.platforms.discord_lines import PAUSES
+from gateway.platforms.cursors import Cursors
+from gateway.platforms.lines import MOST_WAITING
+from gateway.platforms.pauses import PAUSES, Patience
+from gateway.platforms.refusals import Refusals
 from gateway.platforms.slack_files import Files
-from gateway.platforms.slack_listening import HOUR, Listener, number_of_now
+from gateway.platforms.slack_listening import HOUR, TOKEN, Listener, number_of_now
 from gateway.platforms.slack_reading import Reader
+from gateway.platforms.slack_socket import TOKEN as APP_TOKEN
 from gateway.platforms.slack_socket import TROUBLE, Socket
 
 if TYPE_CHECKING:
@@ -71,8 +74,15 @@ class SlackAdapter:
         edit=True, reactions=True, files=True, threads=True, longest_text=LONGEST_TEXT
     )
 
-    def __init__(self, surroundings: Surroundings, pauses: tuple[float, ...] = PAUSES) -> None:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        pauses: tuple[float, ...] = PAUSES,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self.account = ""
+        self._refusals = Refusals("Slack")
+        self._most_waiting = most_waiting
         self._surroundings = surroundings
         self._pauses = pauses
         self._extra = surroundings.config.extra
@@ -85,25 +95,44 @@ class SlackAdapter:
 
     # Being there
 
+    @property
+    def problem(self) -> str:
+        """Why nothing is heard any more; empty while all is well."""
+        return self._refusals.problem
+
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, and listen."""
         await self.disconnect()
+        self._refusals.clear_all()
         secret = self._surroundings.secret
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
-        token = secret("SLACK_BOT_TOKEN")
-        web = self._made_web(token, session)
+        web = self._made_web(secret(TOKEN), session)
         team, me = await self._introduced(web)
-        self._socket = socket = Socket(web, session, secret("SLACK_APP_TOKEN"), self._pauses)
+        patience = Patience(self._pauses)
+        self._socket = socket = Socket(web, session, secret(APP_TOKEN), patience, self._refusals)
         await socket.open()
         self._web = web
-        files = Files(session, token, self._base_url, self._surroundings.media)
+        files = Files(session, secret(TOKEN), self._base_url, self._surroundings.media)
         is_threading = lenient.flag(self._extra.get("reply_in_thread"), default=False)
         reader = Reader(web, team, me, files, is_threading=is_threading)
+        self._listener = await self._made_listener(web, reader, socket, receive)
+        self._listening = asyncio.create_task(socket.run(self._listener))
+        self._listening.add_done_callback(self._report)
+
+    async def _made_listener(
+        self, web: AsyncWebClient, reader: Reader, socket: Socket, receive: Receive
+    ) -> Listener:
         cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(number_of_now())
-        self._listener = listener = Listener(web, reader, socket, cursors, receive, self._pauses)
-        self._listening = asyncio.create_task(socket.run(listener))
-        self._listening.add_done_callback(_report)
+        bounds = (self._pauses, self._most_waiting)
+        return Listener(web, reader, socket, cursors, receive, self._refusals, *bounds)
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """An end that nobody expected is not silent."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("listening to Slack broke off", exc_info=error)
+            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
         """A client that gives up instead of trying again: when to is decided by the gateway."""
@@ -119,7 +148,7 @@ class SlackAdapter:
             answer = await web.auth_test()
             team, me = str(answer["team_id"]), str(answer["user_id"])
         except (*TROUBLE, KeyError) as error:
-            raise slack_answers.trouble(error, "SLACK_BOT_TOKEN") from error
+            raise slack_answers.trouble(error, TOKEN) from error
         self.account = f"{team}:{me}"
         return team, me
 
@@ -149,11 +178,11 @@ class SlackAdapter:
         if outgoing.file is not None:
             return await self._send_file(self._web, outgoing)
         text = slack_text.mrkdwn(outgoing.text)
-        result = await _tried(self._web.chat_postMessage(**_message(outgoing, text)))
+        result = await self._tried(self._web.chat_postMessage(**_message(outgoing, text)))
         if result.error_kind is ErrorKind.BAD_FORMAT and not result.may_have_arrived:
             bare = slack_text.escaped(outgoing.text)
             request = self._web.chat_postMessage(**_message(outgoing, bare, mrkdwn=False))
-            return await _tried(request)
+            return await self._tried(request)
         return result
 
     async def _send_file(self, web: AsyncWebClient, outgoing: Outgoing) -> SendResult:
@@ -170,7 +199,7 @@ class SlackAdapter:
             initial_comment=slack_text.mrkdwn(outgoing.text) or None,
             thread_ts=outgoing.thread_id,
         )
-        return await _tried(request)
+        return await self._tried(request)
 
     async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
@@ -178,7 +207,7 @@ class SlackAdapter:
             return NOT_CONNECTED
         text = slack_text.mrkdwn(outgoing.text)
         request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
-        return await _tried(request)
+        return await self._tried(request)
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
         """Put a small picture to a message; Slack wants its name."""
@@ -187,9 +216,20 @@ class SlackAdapter:
             log.info("a reaction was not shown: it has no name here, or Slack is not connected")
             return
         request = self._web.reactions_add(channel=chat_id, timestamp=message_id, name=name)
-        result = await _tried(request)
+        result = await self._tried(request)
         if not result.success and result.error != "already_reacted":
             log.info("a reaction was not shown: %s", result.error)
+
+    async def _tried(self, request: Awaitable[Any]) -> SendResult:
+        """What became of a request."""
+        try:
+            answer = await request
+        except TROUBLE as error:
+            if slack_answers.is_of_token(error):
+                self._refusals.note(TOKEN, str(slack_answers.trouble(error, TOKEN)))
+            return slack_answers.failure(error)
+        self._refusals.clear(TOKEN)
+        return _receipt(answer)
 
 
 def make(surroundings: Surroundings) -> SlackAdapter:
@@ -203,20 +243,8 @@ def _message(outgoing: Outgoing, text: str, **facts: Any) -> dict[str, Any]:
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
 
 
-async def _tried(request: Awaitable[Any]) -> SendResult:
-    """What became of a request."""
-    try:
-        answer = await request
-    except TROUBLE as error:
-        return slack_answers.failure(error)
+def _receipt(answer: Any) -> SendResult:
     found = lenient.mapping(answer.data)
     files = found.get("files")
     uploaded = lenient.mapping(files[0]).get("id") if isinstance(files, list) and files else None
     return SendResult(True, message_id=lenient.text(found.get("ts") or uploaded) or None)
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    """An end that nobody expected is not silent."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        log.error("listening to Slack broke off: %s", error, exc_info=error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aiohttp import ClientConnectorError
+from aiohttp import ClientConnectorError, InvalidURL
 from slack_sdk.errors import SlackApiError
 
 from gateway import lenient
@@ -51,6 +51,8 @@ KINDS: Final = {
     "request_timeout": ErrorKind.TRANSIENT,
     "service_unavailable": ErrorKind.TRANSIENT,
 }
+# The token is at fault, and not the chat: what is owed to it stays owed until there is another.
+DEAD_TOKEN: Final = SHUT_OUT - {"missing_scope", "no_permission", "not_allowed_token_type"}
 HALF_DONE: Final = ("fatal_error", "internal_error", "request_timeout")  # some of it, perhaps
 GET_ANOTHER: Final = (
     "Slack does not accept {name} ({code}): look at your app on https://api.slack.com/apps "
@@ -96,6 +98,8 @@ def failure(error: Exception) -> SendResult:
 def _refusal(error: SlackApiError) -> SendResult:
     code, status = code_of(error), status_of(error)
     kind = ErrorKind.FORBIDDEN if code in SHUT_OUT else KINDS.get(code)
+    if code in DEAD_TOKEN:
+        kind = ErrorKind.TRANSIENT
     if kind is None:
         kind = ErrorKind.RATE_LIMITED if status == 429 else ErrorKind.UNKNOWN
         kind = ErrorKind.TRANSIENT if status >= 500 else kind
@@ -106,6 +110,11 @@ def _refusal(error: SlackApiError) -> SendResult:
         retry_after=seconds_to_wait(error) if kind is ErrorKind.RATE_LIMITED else None,
         may_have_arrived=code in HALF_DONE or (status >= 500 and not code),
     )
+
+
+def is_of_token(error: Exception) -> bool:
+    """Whether Slack does not take a token any more."""
+    return isinstance(error, SlackApiError) and code_of(error) in DEAD_TOKEN
 
 
 def trouble(error: Exception, name: str) -> PlatformError:
@@ -121,4 +130,6 @@ def described(error: Exception) -> str:
     if isinstance(error, SlackApiError):
         return code_of(error) or f"HTTP {status_of(error)}"
     status = getattr(error, "status", None)
-    return f"HTTP {status}" if status else str(error) or type(error).__name__
+    if status or isinstance(error, InvalidURL):
+        return f"HTTP {status}" if status else "an address that cannot be used"
+    return str(error) or type(error).__name__

@@ -18,7 +18,9 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from gateway import lenient
 from gateway.platforms import slack_answers, slack_reading
 from gateway.platforms.base import ErrorKind
-from gateway.platforms.discord_lines import PAUSES, Lines, Recent
+from gateway.platforms.lines import MOST_WAITING, Lines
+from gateway.platforms.pauses import PAUSES
+from gateway.platforms.recent import Recent
 from gateway.platforms.slack_reading import Said
 from hermes_core.errors import PlatformDownError
 
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
     from gateway.platforms.base import Receive
-    from gateway.platforms.discord_cursors import Cursors
+    from gateway.platforms.cursors import Cursors
+    from gateway.platforms.lines import Job
+    from gateway.platforms.refusals import Refusals
     from gateway.platforms.slack_reading import Reader
     from gateway.platforms.slack_socket import Socket
 
 log = logging.getLogger(__name__)
 
+TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
 AT_ONCE: Final = 2  # channels that are read at the same time
 PAGE: Final = 200
 MOST_PAGES: Final = 25  # of one channel; what is older is left
@@ -65,14 +70,17 @@ class Listener:
         socket: Socket,
         cursors: Cursors,
         receive: Receive,
+        refusals: Refusals,
         pauses: tuple[float, ...] = PAUSES,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         self._web = web
         self._reader = reader
         self._socket = socket
         self._cursors = cursors
         self._receive = receive
-        self._lines = Lines("Slack", pauses)
+        self._refusals = refusals
+        self._lines = Lines("Slack", pauses, most_waiting)
         self._filled: set[str] = set()  # channels that were read over this connection
         self._handed = Recent()
         self._few = asyncio.Semaphore(AT_ONCE)
@@ -87,7 +95,11 @@ class Listener:
         """Everything that is known has to be looked at."""
         self._filled = set()
         for channel in self._cursors.channels:
-            self._lines.add(channel, functools.partial(self._fill, channel))
+            self._later(channel, functools.partial(self._fill, channel))
+
+    def _later(self, channel: str, job: Job) -> None:
+        """What there is no room for is not acknowledged, and comes again or is fetched."""
+        self._lines.add(channel, job, functools.partial(self._fill_anew, channel))
 
     def take(self, envelope: dict[str, Any]) -> None:
         """An envelope; what is in it and not for us is acknowledged at once."""
@@ -96,9 +108,10 @@ class Listener:
         is_event = envelope.get("type") == "events_api"
         said = slack_reading.said_in(payload) if is_event else None
         if said is None:
-            self._lines.add("", functools.partial(self._socket.acknowledge, name))
+            acknowledge = functools.partial(self._socket.acknowledge, name)
+            self._lines.add("", acknowledge, acknowledge)
         else:
-            self._lines.add(said.channel, functools.partial(self._hand_over, name, said))
+            self._later(said.channel, functools.partial(self._hand_over, name, said))
 
     # One line
 
@@ -119,6 +132,11 @@ class Listener:
             await self._cursors.reached(said.channel, number_of(said.ts))
         self._handed.add(said.key)
 
+    async def _fill_anew(self, channel: str) -> None:
+        """Hand over what there was no room for while messages could not be kept."""
+        self._filled.discard(channel)
+        await self._fill(channel)
+
     async def _fill(self, channel: str) -> None:
         """Hand over what was missed in a channel, once for a connection."""
         if channel in self._filled:
@@ -128,6 +146,7 @@ class Listener:
         try:
             async with self._few:
                 missed = await self._missed(channel, last)
+            self._refusals.clear(TOKEN)
         except SlackApiError as error:
             missed = []
             await self._give_up(channel, error)
@@ -142,6 +161,10 @@ class Listener:
 
     async def _give_up(self, channel: str, error: SlackApiError) -> None:
         """A channel that cannot be read; one that cannot be read now is tried again."""
+        if slack_answers.is_of_token(error):
+            trouble = slack_answers.trouble(error, TOKEN)
+            self._refusals.note(TOKEN, str(trouble))
+            raise trouble from error
         result = slack_answers.failure(error)
         if result.error_kind in PASSING:
             await asyncio.sleep(result.retry_after or 0)

@@ -12,7 +12,7 @@ from gateway import lenient
 from gateway.platform_names import Platform
 from gateway.platforms import slack_answers, slack_text
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType
-from gateway.platforms.discord_lines import Recent
+from gateway.platforms.recent import Recent
 from gateway.sources import SessionSource
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Reader:
         self._kinds = Recent()
 
     async def read(self, said: Said) -> MessageEvent | None:
-        """A message, with its files; None where it is our own."""
+        """A message, with its files; None where it is our own, or nothing is in it."""
         if said.user == self._me:
             return None
         written, is_named = slack_text.without_mention(
@@ -127,7 +127,7 @@ class Reader:
             reply_to_message_id=source.thread_id if source.thread_id != said.ts else None,
         )
         await self._files.add(event, said.message.get("files"))
-        return event
+        return event if event.text or event.media_urls or is_named else None
 
     async def _source(self, said: Said) -> SessionSource:
         kind, name = await self._channel(said)

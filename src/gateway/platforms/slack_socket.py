@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientWebSocketResponse
     from slack_sdk.web.async_client import AsyncWebClient
 
+    from gateway.platforms.pauses import Patience
+    from gateway.platforms.refusals import Refusals
+
 log = logging.getLogger(__name__)
 
 TROUBLE: Final = (SlackClientError, ClientError, OSError, TimeoutError)
+TOKEN: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
 HELLO_SECONDS: Final = 30.0
 HEARTBEAT_SECONDS: Final = 20.0
 LARGEST: Final = 16 * 1024 * 1024
@@ -43,12 +47,18 @@ class Socket:
     """A WebSocket that is opened anew whenever it ends."""
 
     def __init__(
-        self, web: AsyncWebClient, session: ClientSession, token: str, pauses: tuple[float, ...]
+        self,
+        web: AsyncWebClient,
+        session: ClientSession,
+        token: str,
+        patience: Patience,
+        refusals: Refusals,
     ) -> None:
         self._web = web
         self._session = session
         self._token = token
-        self._pauses = pauses
+        self._patience = patience
+        self._refusals = refusals
         self._line: ClientWebSocketResponse | None = None
 
     async def open(self) -> None:
@@ -59,36 +69,37 @@ class Socket:
                 line = await self._session.ws_connect(
                     str(answer["url"]), heartbeat=HEARTBEAT_SECONDS, max_msg_size=LARGEST
                 )
-                hello = _read((await line.receive()).data)
         except (*TROUBLE, KeyError) as error:
-            raise slack_answers.trouble(error, "SLACK_APP_TOKEN") from error
-        if hello.get("type") != "hello":
-            await line.close()
-            raise PlatformDownError("Slack opened a connection and did not say hello")
+            # Without its cause, in which the address is written, and the ticket in that.
+            raise slack_answers.trouble(error, TOKEN) from None
+        await _greet(line)
         old, self._line = self._line, line
+        self._patience.opened()
+        self._refusals.clear(TOKEN)
         if old is not None:
             await old.close()
 
     async def run(self, hears: Hears) -> None:
-        """Hand over envelopes until cancelled, or until Slack does not want us."""
-        failures, has_gap = 0, True
+        """Hand over envelopes until cancelled; try seldom where Slack does not want us."""
+        has_gap = True
         while True:
             try:
                 if self._line is None or self._line.closed:
                     has_gap = True
                     await self.open()
-                failures = 0
                 if has_gap:
                     hears.begun()
                 has_gap = not await self._is_replaced(hears)
             except PlatformRefusedError as error:
-                log.error("Slack is not listened to any more: %s", error)
-                return
+                self._refusals.note(TOKEN, str(error))
+                await self._pause(error)
             except (*TROUBLE, PlatformError) as error:
-                pause = self._pauses[min(failures, len(self._pauses) - 1)]
-                failures += 1
-                log.warning("%s; again in %g s", slack_answers.described(error), pause)
-                await asyncio.sleep(pause)
+                await self._pause(error)
+
+    async def _pause(self, error: Exception) -> None:
+        pause = self._patience.pause(is_refused=isinstance(error, PlatformRefusedError))
+        log.warning("%s; again in %g s", slack_answers.described(error), pause)
+        await asyncio.sleep(pause)
 
     async def _is_replaced(self, hears: Hears) -> bool:
         """Hand over what comes; whether the connection ended after another was opened."""
@@ -99,12 +110,13 @@ class Socket:
             envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
             if envelope.get("type") == "disconnect":
                 log.info("Slack wants another connection: %s", envelope.get("reason"))
+                if not self._patience.is_steady:
+                    await asyncio.sleep(self._patience.pause())
                 await self.open()
                 return True
             if envelope.get("envelope_id"):
                 hears.take(envelope)
-        log.info("the connection to Slack ended; opening another")
-        return False
+        raise PlatformDownError("the connection to Slack ended")
 
     async def acknowledge(self, envelope_id: str) -> None:
         """Tell Slack that an envelope is safe; if that fails, it comes again."""
@@ -120,6 +132,21 @@ class Socket:
         line, self._line = self._line, None
         if line is not None:
             await line.close()
+
+
+async def _greet(line: ClientWebSocketResponse) -> None:
+    """Wait for Slack's hello; without one a connection is closed."""
+    hello: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(HELLO_SECONDS):
+            hello = _read((await line.receive()).data)
+    except TimeoutError:
+        log.info("Slack says nothing")
+    finally:
+        if hello.get("type") != "hello":
+            await line.close()
+    if hello.get("type") != "hello":
+        raise PlatformDownError("Slack opened a connection and did not say hello")
 
 
 def _read(data: Any) -> dict[str, Any]:

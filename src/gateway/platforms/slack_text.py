@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
+from gateway.platforms.markdown import lines_of, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from markdown_it.tree import SyntaxTreeNode
 
 MARKS: Final = {"strong": "*", "em": "_", "s": "~"}
 RULE: Final = "———"
@@ -28,9 +29,7 @@ def escaped(text: str) -> str:
 
 def mrkdwn(markdown: str) -> str:
     """*markdown* as Slack writes it; a table stays as it is, in letters of one width."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    tree = SyntaxTreeNode(parser.parse(markdown))
-    return _Page(markdown.replace("\r\n", "\n").split("\n")).blocks(tree.children).strip()
+    return _Page(lines_of(markdown)).blocks(tree_of(markdown).children).strip()
 
 
 class _Page:

@@ -12,12 +12,16 @@ TELEGRAM_WEBHOOK_SECRET. Under `platforms.telegram` in config.yaml:
 In groups the bot is meant when it is mentioned, replied to, or named in a command
 (/new@the_bot). A bot whose privacy mode is on, which is how they are made, is shown nothing
 else there.
+
+Telegram keeps messages for a day. What was written before the first start is not answered, but
+for the last ten minutes: who sets a bot up has often just written to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from aiogram import Bot
@@ -35,6 +39,7 @@ from pydantic import ValidationError
 
 from gateway import lenient
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.refusals import Refusals
 from gateway.platforms.telegram_events import WANTED, event_of
 from gateway.platforms.telegram_files import Fetching
 from gateway.platforms.telegram_polling import PAUSES, Polling
@@ -50,6 +55,7 @@ log = logging.getLogger(__name__)
 
 NAME: Final = "telegram"
 POLL_SECONDS: Final = 30
+FRESH_SECONDS: Final = 600
 CALL_SECONDS: Final = 20
 UNKNOWN_BOT: Final = (
     "Telegram does not know this token: write /token to @BotFather to see the right one, or "
@@ -74,6 +80,7 @@ class TelegramAdapter:
 
     def __init__(self, surroundings: Surroundings, pauses: tuple[float, ...] = PAUSES) -> None:
         self.account = ""
+        self._refusals = Refusals("Telegram")
         self._surroundings = surroundings
         self._pauses = pauses
         self._token = surroundings.secret("TELEGRAM_BOT_TOKEN")
@@ -85,15 +92,22 @@ class TelegramAdapter:
 
     # Listening
 
+    @property
+    def problem(self) -> str:
+        """Why nothing is heard any more; empty while all is well."""
+        return self._refusals.problem
+
     async def connect(self, receive: Receive) -> None:
         """Find out who the bot is, and begin to listen."""
         await self.disconnect()
+        self._refusals.clear_all()
         self._bot = bot = self._made()
         try:
             me = await bot.get_me(request_timeout=CALL_SECONDS)
-            taking = _Taking(bot, me, receive, Fetching(bot, self._surroundings.media, self._clean))
             self.account = str(me.id)
-            await self._listen(bot, taking)
+            fetch = Fetching(bot, self._surroundings.media, self._clean)
+            since = await self._beginning() - FRESH_SECONDS
+            await self._listen(bot, _Taking(bot, me, receive, fetch, since))
         except (TelegramUnauthorizedError, TelegramNotFound) as error:
             await self.disconnect()
             raise PlatformRefusedError(UNKNOWN_BOT) from error
@@ -105,6 +119,15 @@ class TelegramAdapter:
             raise PlatformDownError(f"Telegram: {self._clean(error)}") from None
         self._sending = Sending(bot, self._clean)
         log.info("this is @%s on Telegram", me.username)
+
+    async def _beginning(self) -> int:
+        """When this bot was started for the first time."""
+        memory, name = self._surroundings.memory, f"since:{self.account}"
+        known = await memory.recall(name)
+        if known is None:
+            known = str(int(time.time()))
+            await memory.keep(name, known)
+        return int(known)
 
     def _made(self) -> Bot:
         base = lenient.text(self._surroundings.config.extra.get("base_url"))
@@ -120,9 +143,9 @@ class TelegramAdapter:
             seconds = lenient.number(
                 self._surroundings.config.extra.get("poll_seconds"), POLL_SECONDS, least=1
             )
-            polling = Polling(bot, taking, self._clean, seconds, self._pauses)
+            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._pauses)
             self._task = asyncio.create_task(polling.run())
-            self._task.add_done_callback(_note_end)
+            self._task.add_done_callback(self._note_end)
             return
         await self._surroundings.front.add(NAME, [self._webhook.route(taking)])
         await bot.set_webhook(
@@ -133,6 +156,13 @@ class TelegramAdapter:
             drop_pending_updates=False,
             request_timeout=CALL_SECONDS,
         )
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        """Nobody waits for the one that listens: its end is at least said."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("Telegram is not listened to any more", exc_info=error)
+            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     async def disconnect(self) -> None:
         """Stop listening; a webhook stays, so that Telegram keeps what comes meanwhile."""
@@ -172,11 +202,12 @@ class TelegramAdapter:
 class _Taking:
     """What is done with an update, however it came."""
 
-    def __init__(self, bot: Bot, me: User, receive: Receive, fetch: Fetching) -> None:
+    def __init__(self, bot: Bot, me: User, receive: Receive, fetch: Fetching, since: float) -> None:
         self._bot = bot
         self._me = me
         self._receive = receive
         self._fetch = fetch
+        self._since = since  # what is older is not for us
 
     async def __call__(self, raw: dict[str, Any]) -> None:
         """Hand an update over; when this returns, it may be confirmed."""
@@ -187,7 +218,7 @@ class _Taking:
             what = (raw.get("update_id"), found["loc"], found["msg"])
             log.warning("update %s of Telegram cannot be read: %s: %s", *what)
             return
-        event = await event_of(update, self._me, self._fetch)
+        event = await event_of(update, self._me, self._fetch, self._since)
         if event is not None:
             await self._receive(event)
 
@@ -195,12 +226,6 @@ class _Taking:
 def _webhook(surroundings: Surroundings) -> Webhook | None:
     address = lenient.text(surroundings.config.extra.get("webhook_url"))
     return Webhook(address, surroundings.secret(VARIABLE)) if address else None
-
-
-def _note_end(task: asyncio.Task[None]) -> None:
-    """Nobody waits for the one that listens: its end is at least said."""
-    if not task.cancelled() and task.exception() is not None:
-        log.error("Telegram is not listened to any more", exc_info=task.exception())
 
 
 def make(surroundings: Surroundings) -> TelegramAdapter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platform_names import Platform
+from gateway.platforms import files
 from gateway.platforms.base import MessageEvent, MessageType
 from gateway.platforms.telegram_files import attached
 from gateway.sources import SessionSource
@@ -26,13 +27,15 @@ class Words(NamedTuple):
     is_mentioned: bool
 
 
-async def event_of(update: Update, me: User, fetch: Fetching) -> MessageEvent | None:
-    """The message of an update, its file fetched; None when nobody has said anything."""
+async def event_of(update: Update, me: User, fetch: Fetching, since: float) -> MessageEvent | None:
+    """The message of an update, its file fetched; None when nobody has said anything *since*."""
     name, message = next(
         ((one, found) for one in WANTED if (found := getattr(update, one)) is not None),
         ("", None),
     )
     if message is None or (message.from_user is not None and message.from_user.id == me.id):
+        return None
+    if message.date.timestamp() < since:
         return None
     is_edit = name.startswith("edited")
     if is_edit and message.location is not None:
@@ -168,7 +171,6 @@ async def _add_file(event: MessageEvent, message: Message, fetch: Fetching) -> N
         event.message_type = file.kind
     fetched = await fetch(file)
     if fetched.kept is not None:
-        event.media_urls = [str(fetched.kept.path)]
-        event.media_types = [fetched.kept.mime]
+        files.attach(event, fetched.kept, event.message_type)
     else:
-        event.text = f"{event.text}\n{fetched.note}".strip()
+        files.leave_note(event, file.name, fetched.note)

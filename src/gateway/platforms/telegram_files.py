@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import aiohttp
 from aiogram.exceptions import AiogramError
 
+from gateway.platforms import files
 from gateway.platforms.base import MessageType
 from hermes_core.errors import UsageError
 
@@ -25,7 +26,6 @@ log = logging.getLogger(__name__)
 FETCH_SECONDS: Final = 60
 TRIES: Final = 2
 TOO_LARGE: Final = "[a file that is too large to be fetched: {name}]"
-NOT_FETCHED: Final = "[a file that could not be fetched: {name}]"
 # Attributes of a message that hold a file, with what it is called when it has no name.
 HOLDERS: Final = (
     ("voice", MessageType.VOICE, "voice.ogg", "audio/ogg"),
@@ -51,7 +51,7 @@ class Fetched(NamedTuple):
     """The file in our store, or the note that stands for it."""
 
     kept: Kept | None
-    note: str = ""
+    note: str = ""  # with a place for its name
 
 
 def attached(message: Message) -> Attached | None:
@@ -83,11 +83,10 @@ class Fetching:
             data = await self._tried(file)
             kept = await asyncio.to_thread(self._media.keep, data, file.name, file.mime)
         except UsageError:
-            return Fetched(None, TOO_LARGE.format(name=file.name))
+            return Fetched(None, TOO_LARGE)
         except _UnfetchedError as error:
             log.warning("a file of a Telegram message could not be fetched: %s", error)
-            template = TOO_LARGE if "too big" in str(error) else NOT_FETCHED
-            return Fetched(None, template.format(name=file.name))
+            return Fetched(None, TOO_LARGE if "too big" in str(error) else files.NOT_FETCHED)
         return Fetched(kept)
 
     async def _tried(self, file: Attached) -> bytes:
@@ -100,21 +99,17 @@ class Fetching:
         raise AssertionError("a file is tried once at least")
 
     async def _fetch(self, file: Attached) -> bytes:
-        self._check(file.bytes)
+        files.check(file.bytes, self._media.largest)
         found = await self._bot.get_file(file.file_id, request_timeout=FETCH_SECONDS)
-        self._check(found.file_size or 0)
+        files.check(found.file_size or 0, self._media.largest)
         address = self._bot.session.api.file_url(self._bot.token, found.file_path or "")
         data = bytearray()
         stream = self._bot.session.stream_content(address, timeout=FETCH_SECONDS)
         async with contextlib.aclosing(stream):
             async for chunk in stream:
                 data += chunk
-                self._check(len(data))
+                files.check(len(data), self._media.largest)
         return bytes(data)
-
-    def _check(self, size: int) -> None:
-        if size > self._media.largest:
-            raise UsageError("the file is too large")
 
 
 class _UnfetchedError(Exception):

@@ -9,11 +9,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
+from gateway.platforms.markdown import lines_of, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from markdown_it.tree import SyntaxTreeNode
 
 MARKS: Final = {"strong": "b", "em": "i", "s": "s"}
 LINE: Final = "———"
@@ -29,9 +30,7 @@ class Rendered(NamedTuple):
 
 def rendered(markdown: str) -> Rendered:
     """*markdown* for `parse_mode=HTML`."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    tree = SyntaxTreeNode(parser.parse(markdown))
-    lines = markdown.replace("\r\n", "\n").split("\n")
+    tree, lines = tree_of(markdown), lines_of(markdown)
     return Rendered(*(_Page(lines, tags).blocks(tree.children).strip() for tags in (True, False)))
 
 

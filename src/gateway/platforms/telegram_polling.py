@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from aiogram.exceptions import (
     AiogramError,
     TelegramConflictError,
+    TelegramNotFound,
     TelegramRetryAfter,
     TelegramUnauthorizedError,
 )
 from aiogram.methods import TelegramMethod
 
+from gateway.platforms.pauses import Patience
 from gateway.platforms.telegram_events import WANTED
 from hermes_core.errors import HermesError
 
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
 
     from aiogram import Bot
 
+    from gateway.platforms.refusals import Refusals
     from gateway.platforms.telegram_results import Cleaner
 
 log = logging.getLogger(__name__)
 
 PAUSES: Final = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+POLLING: Final = "polling"
+CONFLICTS: Final = 3
+NO_TOKEN: Final = (TelegramUnauthorizedError, TelegramNotFound)
 SPARE_SECONDS: Final = 15  # beyond what Telegram was asked to wait
 CONFLICT: Final = (
     "another program asks Telegram for the updates of this bot; only one can: stop the other, "
@@ -62,6 +68,7 @@ class Polling:
         bot: Bot,
         take: Callable[[dict[str, Any]], Awaitable[None]],
         clean: Cleaner,
+        refusals: Refusals,
         wait_seconds: int,
         pauses: tuple[float, ...] = PAUSES,
     ) -> None:
@@ -69,9 +76,10 @@ class Polling:
         self._take = take
         self._clean = clean
         self._wait_seconds = wait_seconds
-        self._pauses = pauses
+        self._refusals = refusals
+        self._patience = Patience(pauses)
         self._next: int | None = None  # the first update that is not confirmed
-        self._failures = 0  # in a row
+        self._conflicts = 0  # in a row
         self._complaint = ""
 
     async def run(self) -> None:
@@ -80,12 +88,24 @@ class Polling:
             try:
                 updates = await self._ask()
             except (AiogramError, OSError, ValueError) as error:
-                self._complain(self._meaning(error))
-                asked = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
-                await self._pause(asked)
+                await self._bear(error)
                 continue
+            self._conflicts = 0
+            self._refusals.clear(POLLING)
             if await self._hand_over(updates):
                 self._recover()
+
+    async def _bear(self, error: Exception) -> None:
+        """Say what is wrong, and wait; for long where Telegram does not want us."""
+        meaning = self._meaning(error)
+        self._complain(meaning)
+        is_refused = isinstance(error, NO_TOKEN)
+        self._conflicts += isinstance(error, TelegramConflictError)
+        # A request of our own that was cut off is in the way of the next one, for a moment.
+        if is_refused or self._conflicts >= CONFLICTS:
+            self._refusals.note(POLLING, meaning)
+        asked = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
+        await asyncio.sleep(max(self._patience.pause(is_refused=is_refused), asked))
 
     async def _ask(self) -> list[dict[str, Any]]:
         method = RawUpdates(offset=self._next, timeout=self._wait_seconds)
@@ -98,7 +118,7 @@ class Polling:
                 await self._take(update)
             except (OSError, HermesError) as error:
                 self._complain(f"a message could not be kept and will come again: {error}")
-                await self._pause()
+                await asyncio.sleep(self._patience.pause())
                 return False
             self._next = int(update["update_id"]) + 1
         return True
@@ -106,7 +126,7 @@ class Polling:
     def _meaning(self, error: Exception) -> str:
         if isinstance(error, TelegramConflictError):
             return HOOKED if "webhook" in error.message else CONFLICT
-        if isinstance(error, TelegramUnauthorizedError):
+        if isinstance(error, NO_TOKEN):
             return REVOKED
         return self._clean(error)
 
@@ -120,9 +140,4 @@ class Polling:
         if self._complaint:
             log.info("Telegram: updates come again")
         self._complaint = ""
-        self._failures = 0
-
-    async def _pause(self, least: float = 0) -> None:
-        pause = self._pauses[min(self._failures, len(self._pauses) - 1)]
-        self._failures += 1
-        await asyncio.sleep(max(pause, least))
+        self._patience.succeed()

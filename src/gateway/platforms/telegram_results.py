@@ -16,6 +16,7 @@ from aiogram.exceptions import (
     TelegramNotFound,
     TelegramRetryAfter,
     TelegramServerError,
+    TelegramUnauthorizedError,
 )
 
 from gateway.platforms.base import ErrorKind, SendResult
@@ -36,6 +37,7 @@ KINDS: Final[tuple[tuple[type[AiogramError], ErrorKind], ...]] = (
     (TelegramNotFound, ErrorKind.NOT_FOUND),
     (TelegramEntityTooLarge, ErrorKind.TOO_LONG),  # before the error of the network that it is
     (TelegramServerError, ErrorKind.TRANSIENT),
+    (TelegramUnauthorizedError, ErrorKind.TRANSIENT),  # the token's fault: it stays owed
 )
 LONGEST_ERROR: Final = 300
 

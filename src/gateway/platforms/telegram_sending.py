@@ -24,6 +24,7 @@ from aiogram.types import FSInputFile, Message, ReactionTypeEmoji, ReplyParamete
 
 from gateway.chunking import pieces, utf16_length
 from gateway.platforms.base import ErrorKind, SendResult
+from gateway.platforms.recent import Recent
 from gateway.platforms.telegram_html import rendered
 from gateway.platforms.telegram_results import failure
 
@@ -48,6 +49,7 @@ PHOTOS: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
 SEND_SECONDS: Final = 30
 FILE_SECONDS: Final = 300
 UNCHANGED: Final = "message is not modified"  # an edit to the same text, which is no failure
+MOST_BEGUN: Final = 100
 GENERAL: Final = "1"  # the first topic of a forum, which has to be left out
 
 
@@ -64,7 +66,7 @@ class Sending:
     def __init__(self, bot: Bot, clean: Cleaner) -> None:
         self._bot = bot
         self._clean = clean
-        self._begun: dict[str, tuple[str, int]] = {}  # by key: the text, and how many parts are out
+        self._begun = Recent(MOST_BEGUN)  # by key and text: how many parts are out
 
     async def send(self, outgoing: Outgoing) -> SendResult:
         """Send a text or a file."""
@@ -76,15 +78,14 @@ class Sending:
     async def _send_parts(self, outgoing: Outgoing) -> SendResult:
         """Mostly one; of several, another try sends only those that are not out yet."""
         parts = _parts(outgoing.text)
-        text, begun = self._begun.pop(outgoing.key, ("", 0))
-        first = begun if text == outgoing.text else 0
+        first = int(self._begun.forget((outgoing.key, outgoing.text)) or 0)
         result = SendResult(False, error="there is no text", error_kind=ErrorKind.BAD_FORMAT)
         for place in range(first, len(parts)):
             reply_to = outgoing.reply_to if place == 0 else None
             result = await self._send_text(outgoing._replace(text=parts[place], reply_to=reply_to))
             if not result.success:
                 if place:
-                    self._begun[outgoing.key] = (outgoing.text, place)
+                    self._begun.add((outgoing.key, outgoing.text), str(place))
                 break
         return result
 
