@@ -9,6 +9,7 @@ from hermes_cli.keeping import keep_facts
 from hermes_cli.parser import add_json
 from hermes_core import sole
 from hermes_core.config_file import ConfigFile
+from hermes_core.errors import StoreError
 from hermes_core.paths import config_path, hermes_home, state_db_path
 from hermes_state import SessionDB
 
@@ -117,12 +118,17 @@ def check_chats() -> list[Finding]:
     """Whether messages wait that nobody answers, or replies were given up."""
     if not state_db_path().exists():
         return []
-    with SessionDB(read_only=True) as db:
-        if not db.engine.columns.has_own_tables:
-            return []
-        known, waiting = db.route_count(), db.waiting_places()
-        lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
-        stray = db.routes_to_nowhere()
+    try:
+        with SessionDB(read_only=True) as db:
+            return _chats(db) if db.engine.columns.has_own_tables else []
+    except StoreError:
+        return []  # what is wrong with the history is said above
+
+
+def _chats(db: SessionDB) -> list[Finding]:
+    known, waiting = db.route_count(), db.waiting_places()
+    lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
+    stray = db.routes_to_nowhere()
     if not known and not waiting and not lost:
         return []
     found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
