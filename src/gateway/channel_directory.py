@@ -52,7 +52,10 @@ def channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
 
 
 def _used(entry: dict[str, Any], at: float) -> Channel | None:
-    read = SessionEntry.from_dict(entry)
+    try:
+        read = SessionEntry.from_dict(entry)
+    except (TypeError, ValueError, KeyError):
+        return None  # the gateway says so when it starts
     origin = read.origin
     if origin is None:
         return None
@@ -84,7 +87,7 @@ def find(db: SessionDB, config: GatewayConfig, text: str) -> Channel:
         return _by_address(known, platform.lower(), rest)
     homes = [one for one in _homes(config) if one.platform == text.lower()]
     if homes:
-        return homes[0]
+        return next((one for one in known if one.address == homes[0].address), homes[0])
     fitting = [one for one in known if text.casefold() in {one.name.casefold(), one.platform}]
     if not fitting:
         raise UsageError(f"no chat is called {text!r}; `hermes gateway channels` lists them")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.wording import quoted
 from hermes_cli import slash
-from hermes_core.errors import UsageError
+from hermes_core.errors import LeaseTakenError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.questions import ChatQuestions, Open
     from gateway.session import SessionStore
+    from hermes_cli.desk import Desk
     from hermes_state import SessionDB
 
 RESET: Final = (
@@ -27,7 +29,7 @@ RESET: Final = (
 AT_HOME: Final = frozenset({"save", "quit", "exit", "q"})  # what makes no sense in a chat
 FOR_ADMINS: Final = frozenset({"restart", "model", "memory", "approve", "handoff"})
 # What would do something else when it is done twice.
-ONCE: Final = frozenset({"undo", "redo", "branch", "fork", "compress"})
+ONCE: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
 MEANWHILE: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 HERE: Final = (
     ("whoami", "who you are to me"),
@@ -63,42 +65,46 @@ class Commands:
         self._questions = questions
         self._door = door
         self._restart = restart
+        self._started = time.time()
 
-    def run(
-        self,
-        entry: SessionEntry,
-        event: MessageEvent,
-        *,
-        is_done: bool = False,
-        is_again: bool = False,
-    ) -> slash.Outcome:
-        """Carry out the command of a message.
+    def run(self, entry: SessionEntry, event: MessageEvent, uid: str) -> slash.Outcome:
+        """Carry out the command of a message, which is known as *uid*: once.
 
-        One that goes elsewhere and *is_done*, before a crash, is not carried out again; nor is
-        one that may have been begun, when it *is_again* here and twice is not the same as once.
+        One that goes elsewhere is marked in the very change that does it. One that changes what
+        was said is marked before it begins, and not begun again.
         """
         name, words = event.get_command() or "", event.get_command_args()
         self._require_admin(name, words, event)
-        if is_again and name in ONCE:
-            raise UsageError(BROKEN_OFF.format(name=name))
+        if name in ONCE:
+            self._begin(entry, name, uid)
         if name == "sent" and event.internal:
             return self._noted(entry, event)
         if name in {"new", "reset"}:
-            return slash.Outcome(RESET) if is_done else self._new(entry, words)
+            return self._new(entry, words, uid)
         if name == "resume":
-            return self._told(entry.session_id) if is_done else self._resume(entry, event, words)
+            return self._resume(entry, event, words, uid)
         here: dict[str, Callable[[], str]] = {
             "sessions": lambda: "\n".join(self._own(entry)) or "No conversations yet.",
             "start": lambda: "Hello. Write to me; /help lists what else there is.",
             "whoami": lambda: self._whoami(event),
             "help": _help,
-            "restart": lambda: self._restarting(entry, event),
+            "restart": lambda: self._restarting(event),
+            "stop": lambda: "Nothing runs.",
+            "approve": lambda: "Nothing is being asked.",
+            "deny": lambda: "Nothing is being asked.",
         }
         if name in here:
             return slash.Outcome(here[name]())
         if name in AT_HOME:
             raise UsageError(f"/{name} is for the terminal")
         return self._at_desk(entry, name, words)
+
+    def _begin(self, entry: SessionEntry, name: str, uid: str) -> None:
+        """Make sure that a change of what was said is made once, and by nobody else meanwhile."""
+        if self._db.is_turn_elsewhere(entry.session_id):
+            raise LeaseTakenError("a turn runs elsewhere in this conversation")
+        if not self._db.mark(f"{uid}:{name}"):
+            raise UsageError(BROKEN_OFF.format(name=name))
 
     def _require_admin(self, name: str, words: str, event: MessageEvent) -> None:
         source = event.source
@@ -122,41 +128,60 @@ class Commands:
             self._conversations.give_back(before)
         return outcome
 
-    def _new(self, entry: SessionEntry, title: str) -> slash.Outcome:
+    def _new(self, entry: SessionEntry, title: str, uid: str) -> slash.Outcome:
+        if self._db.is_marked(uid):  # before a crash
+            return slash.Outcome(RESET)
         self._conversations.forget(entry.session_id)
-        new = self._places.reset_session(entry.session_key)
+        new = self._places.reset_session(entry.session_key, mark=uid)
         if title and new is not None:
             self._db.set_session_title(new.session_id, title)
         return slash.Outcome(RESET)
 
     def _noted(self, entry: SessionEntry, event: MessageEvent) -> slash.Outcome:
         """Something was sent here that answered nobody: the conversation knows it now."""
-        uid = str(event.message_id)
-        self._db.append_message(entry.session_id, "assistant", event.get_command_args(), uid=uid)
+        text = event.text.removeprefix("/sent ")
+        self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
         return slash.Outcome()
 
     # Other conversations
 
-    def _resume(self, entry: SessionEntry, event: MessageEvent, words: str) -> slash.Outcome:
+    def _resume(
+        self, entry: SessionEntry, event: MessageEvent, words: str, uid: str
+    ) -> slash.Outcome:
         """Go on with an earlier conversation of this place; of no other, but by hand-off."""
+        if self._db.is_marked(uid):  # before a crash
+            return self._told(entry.session_id)
         if event.internal:
-            return self._switched(entry, words, "handoff")
+            return self._switched(entry, words, "handoff", uid)
         own = self._own_ids(entry)
         if not words:
             target = entry.prev_session_id or ""
             if target not in own:
                 return slash.Outcome("\n".join(self._own(entry)) or "There is none before this.")
         else:
-            target = self._db.resolve(words)
-        if target not in own:
-            raise UsageError(
-                f"there is no conversation {words!r} of this chat; /sessions lists them"
-            )
-        return self._switched(entry, target, "session_switch")
+            target = self._meant(entry, words)
+        return self._switched(entry, target, "session_switch", uid)
 
-    def _switched(self, entry: SessionEntry, target: str, reason: str) -> slash.Outcome:
-        self._conversations.forget(entry.session_id)
-        self._places.switch_session(entry.session_key, target, reason)
+    def _meant(self, entry: SessionEntry, words: str) -> str:
+        """The conversation of this place that somebody means; nothing of others is told."""
+        rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)
+        wanted = words.casefold()
+        exact = [one for one in rows if wanted in {one["id"], str(one.get("title")).casefold()}]
+        near = [
+            one
+            for one in rows
+            if one["id"].startswith(words) or str(one.get("title")).casefold().startswith(wanted)
+        ]
+        found = {str(one["id"]) for one in exact or near}
+        if len(found) != 1:
+            several = "there are several conversations" if found else "there is no conversation"
+            raise UsageError(f"{several} {words!r} of this chat; /sessions lists them")
+        return found.pop()
+
+    def _switched(self, entry: SessionEntry, target: str, reason: str, uid: str) -> slash.Outcome:
+        for session_id in (entry.session_id, target):  # a desk belongs to its place
+            self._conversations.forget(session_id)
+        self._places.switch_session(entry.session_key, target, reason, mark=uid)
         return self._told(target)
 
     def _told(self, session_id: str) -> slash.Outcome:
@@ -182,8 +207,10 @@ class Commands:
         role = "an admin" if self._door.is_admin(source) else "a user"
         return f"{quoted(source.user_name)}, {source.user_id} on {source.platform.value}: {role}."
 
-    def _restarting(self, entry: SessionEntry, event: MessageEvent) -> str:
+    def _restarting(self, event: MessageEvent) -> str:
         source = event.source
+        if event.timestamp < self._started:
+            return "I have begun anew since."
         if source is not None:
             target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
             note = {"platform": source.platform.value, "target": target}
@@ -193,8 +220,11 @@ class Commands:
 
     # While a turn runs
 
-    def meanwhile(self, entry: SessionEntry, event: MessageEvent) -> str | None:
-        """Carry out at once what concerns the running turn; None when it has to wait."""
+    def meanwhile(self, entry: SessionEntry, event: MessageEvent, uid: str) -> str | None:
+        """Carry out at once what concerns the running turn; None when it has to wait.
+
+        What is said to the turn waits as well, as *uid*: the turn may not come to read it.
+        """
         question = self._questions.waiting(entry.session_key)
         name = event.get_command()
         if name is None:
@@ -203,10 +233,19 @@ class Commands:
             self._questions.answer(entry.session_key, event.text, question)
             return ""
         desk = self._conversations.running(entry.session_id)
+        if desk is not None and name in {"new", "reset"}:
+            desk.agent.interrupt("a new conversation was asked for")
+            self._questions.give_up(entry.session_key)
         if desk is None or name not in MEANWHILE:
             return None
         self._require_admin(name, event.get_command_args(), event)
-        outcome = slash.run(desk, f"/{name} {event.get_command_args()}".rstrip())
+        return self._to_turn(desk, entry, event, uid)
+
+    def _to_turn(
+        self, desk: Desk, entry: SessionEntry, event: MessageEvent, uid: str
+    ) -> str | None:
+        line = f"/{event.get_command()} {event.get_command_args()}".rstrip()
+        outcome = slash.run(desk, line)
         if outcome.answer:
             return self._answered(entry, event, outcome.answer)
         if outcome.stop:
@@ -214,7 +253,8 @@ class Commands:
             self._questions.give_up(entry.session_key)
             return ""
         if outcome.steer:
-            desk.agent.steer(outcome.steer)
+            desk.agent.steer(outcome.steer, uid)
+            return None
         return outcome.text
 
     def _answered(self, entry: SessionEntry, event: MessageEvent, answer: str) -> str:

@@ -135,8 +135,8 @@ class PlatformConfig:
         return found
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down."""
+    def from_dict(cls, data: dict[str, Any], platform: str = "") -> Self:
+        """As it was written down, for a platform."""
         rest = {name: one for name, one in data.items() if name not in KNOWN}
         extra = {**rest, **lenient.mapping(data.get("extra"))}
         home = data.get("home_channel")
@@ -147,7 +147,7 @@ class PlatformConfig:
             enabled=lenient.flag(data.get("enabled"), default=False),
             token=lenient.text(data.get("token")) or None,
             api_key=lenient.text(data.get("api_key")) or None,
-            home_channel=_home(home),
+            home_channel=_home(home, platform),
             reply_to_mode=lenient.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
             gateway_restart_notification=lenient.flag(restart, default=True),
             extra=extra,
@@ -155,9 +155,11 @@ class PlatformConfig:
         )
 
 
-def _home(data: Any) -> HomeChannel | None:
-    found = lenient.mapping(data)
-    if "chat_id" not in found or known_platform(found.get("platform")) is None:
+def _home(data: Any, platform: str) -> HomeChannel | None:
+    """Where messages go that answer nobody: an id, or an id with a name."""
+    found = data if isinstance(data, dict) else {"chat_id": data} if data else {}
+    found = {"platform": platform, **found}
+    if not found.get("chat_id") or known_platform(found["platform"]) is None:
         return None
     return HomeChannel.from_dict(found)
 
@@ -282,7 +284,10 @@ class GatewayConfig:
         folder = data.get("sessions_dir")
         triggers = data.get("reset_triggers")
         return cls(
-            platforms=dict(_by_platform(data.get("platforms"), PlatformConfig.from_dict)),
+            platforms={
+                one: PlatformConfig.from_dict(found, one.value)
+                for one, found in _by_platform(data.get("platforms"), dict)
+            },
             default_reset_policy=SessionResetPolicy.from_dict(
                 lenient.mapping(data.get("default_reset_policy") or data.get("session_reset"))
             ),

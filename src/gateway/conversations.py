@@ -51,15 +51,23 @@ class Conversations:
         with self._lock:
             self._busy.add(session_id)
             desk = self._desks.pop(session_id, None)
-        if desk is None:
-            platform = entry.platform.value if entry.platform else "gateway"
-            place = self._describe(entry)
-            wish = Wish(session_id, self._chosen_model(session_id), platform, platform, self._cwd)
-            wish = wish._replace(about=place.about, only_of=place.only_of)
-            desk = Desk(self._db, self._questions.of(entry.session_key), wish)
+        try:
+            desk = desk or self._made(entry)
+        except BaseException:
+            with self._lock:
+                self._busy.discard(session_id)
+            raise
         with self._lock:
             self._desks[session_id] = desk
         return desk
+
+    def _made(self, entry: SessionEntry) -> Desk:
+        session_id = entry.session_id
+        platform = entry.platform.value if entry.platform else "gateway"
+        place = self._describe(entry)
+        wish = Wish(session_id, self._chosen_model(session_id), platform, platform, self._cwd)
+        wish = wish._replace(about=place.about, only_of=place.only_of)
+        return Desk(self._db, self._questions.of(entry.session_key), wish)
 
     def choose_model(self, session_id: str, name: str) -> None:
         """Note which model a conversation wants, for as long as it lasts."""

@@ -79,6 +79,16 @@ class Door:
         is_known = self._db.is_user_allowed(source.platform.value, source.user_id)
         return is_known or bool(people & self._listed(source.platform))
 
+    def is_owner(self, source: SessionSource) -> bool:
+        """Whether the whole history is this person's: an admin by name, or the only one let in."""
+        if not self.is_admin(source) or source.chat_type != "dm":
+            return False
+        if source.platform in OWNERS or self._extra(source.platform, "allow_admin_from"):
+            return True
+        platform = source.platform.value
+        paired = {one["user_id"] for one in self._db.allowed_users() if one["platform"] == platform}
+        return len(paired | self._listed(source.platform)) == 1
+
     def _is_listed(self, source: SessionSource) -> bool:
         """Whether the sender, or the group, is on a list of the user's."""
         listed = self._listed(source.platform)

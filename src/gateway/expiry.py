@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 
 def reason(
-    entry: SessionEntry, policy: SessionResetPolicy, now: datetime | None = None
+    entry: SessionEntry,
+    policy: SessionResetPolicy,
+    now: datetime | None = None,
+    zone: ZoneInfo | None = None,
 ) -> Expiry | None:
     """Why the conversation is over: `idle` or `daily`; None while it is not."""
     if policy.mode == "none":
         return None
     rule = ResetPolicy(policy.mode, policy.at_hour, policy.idle_minutes)
-    return rule.expired(entry.updated_at.astimezone(UTC), now or datetime.now(UTC), user_zone())
+    last, present = entry.updated_at.astimezone(UTC), now or datetime.now(UTC)
+    return rule.expired(last, present, zone or user_zone())
 
 
 def user_zone() -> ZoneInfo:

@@ -14,6 +14,7 @@ from gateway import letters
 from gateway.config import known_platform
 from gateway.platforms.base import MessageEvent
 from gateway.sources import SessionSource
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,12 +42,17 @@ class Handing:
         waiting = self._db.list_pending_handoffs() if self._is_due() else []
         for row in waiting:
             if self._db.claim_handoff(row["id"]):
-                self._carry_out(row)
+                step = Step("hand a conversation over", lambda row=row: self._carry_out(row))  # type: ignore[misc]
+                failure = attempt(step)
+                if failure is not None:
+                    self._db.fail_handoff(row["id"], str(failure.error))
         return len(waiting)
 
     def _is_due(self) -> bool:
         """Whether to look: somebody has asked, or the gateway has just started."""
         is_first, self._has_looked = not self._has_looked, True
+        if is_first:
+            self._db.retry_handoffs()
         return self._db.is_handoff_asked() or is_first
 
     def _carry_out(self, row: dict[str, Any]) -> None:
@@ -77,11 +83,16 @@ class Handing:
         if platform is None:
             return None
         home = self._places.config.get_home_channel(platform)
+        known = self._places.list_sessions()
         if home is not None:
+            for entry in known:
+                origin = entry.origin
+                if origin and (origin.platform, origin.chat_id) == (platform, home.chat_id):
+                    return origin
             return SessionSource(
                 platform, home.chat_id, chat_name=home.name, thread_id=home.thread_id
             )
-        for entry in self._places.list_sessions():
+        for entry in known:
             if entry.platform is platform and entry.chat_type == "dm" and entry.origin:
                 return entry.origin
         return None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway import letters
 from gateway.chunking import pieces
-from gateway.playing import LaterError, Prompt
-from hermes_core.errors import HermesError, UsageError
+from gateway.playing import LATER_SECONDS, LaterError, Prompt
+from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
 from hermes_core.facts import facts
 from hermes_state.outbox import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gateway.commands import Commands
     from gateway.entries import SessionEntry
@@ -68,13 +68,17 @@ class Handling:
 
     def handle(self, row: dict[str, Any]) -> None:
         """Answer a claimed message; what cannot be answered now is given back."""
-        rows = [row, *self._in_one_breath(row)]
-        events = [letters.read(one["payload"]) for one in rows]
+        try:
+            rows = [row, *self._in_one_breath(row)]
+            events = [letters.read(one["payload"]) for one in rows]
+        except (ValueError, KeyError, TypeError) as error:
+            log.error("message %s cannot be read: %s", row["inbox_id"], error)
+            self._db.settle_incoming(row["inbox_id"], error=f"it cannot be read: {error}")
+            return
         try:
             answer = self._answer(Prompt(rows, events))
         except LaterError:
-            for one in rows:
-                self._db.release_incoming(one["inbox_id"])
+            self._db.give_back_incoming(row, is_attempt=False)
             return
         rows += self._read_meanwhile(row, answer)
         merged = [one["inbox_id"] for one in rows[1:]]
@@ -93,22 +97,26 @@ class Handling:
 
     # What belongs together
 
-    def _in_one_breath(self, row: Row) -> Iterator[Row]:
+    def _in_one_breath(self, row: Row) -> list[Row]:
         """What was sent right behind it and belongs to it: an album, a thought in pieces.
 
         When it was said in an earlier attempt, that is what was merged into it then.
         """
         if row["payload"]["text"].startswith("/"):
-            return
-        time.sleep(max(0.0, row["received_at"] + self._more_seconds(row) - time.time()))
-        last = row["received_at"]
-        for one in self._db.claim_following(row):
-            if self._belongs(one, row, last):
-                last = one["received_at"]
-                yield one
-            else:
-                self._db.release_incoming(one["inbox_id"])
-                last = float("-inf")  # whatever comes behind it keeps its place behind it
+            return []
+        wait = self._more_seconds(row)
+        time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
+        last, found = row["received_at"], []
+        for one in self._db.waiting_behind(row):
+            if not self._belongs(one, row, last):
+                break  # whatever comes behind it keeps its place behind it
+            last = one["received_at"]
+            found.append(one)
+        return self._claimed(found)
+
+    def _claimed(self, rows: list[Row]) -> list[Row]:
+        taken = set(self._db.claim_with([one["inbox_id"] for one in rows]))
+        return [one for one in rows if one["inbox_id"] in taken]
 
     def _more_seconds(self, row: Row) -> float:
         """How long more of it may be on its way: an album, or a text a platform has cut."""
@@ -127,16 +135,11 @@ class Handling:
 
     def _read_meanwhile(self, row: Row, answer: Answer) -> list[Row]:
         """The messages that came during the turn and were read by it."""
-        found = []
-        for one in self._db.claim_following(row):
-            is_read = answer.session_id is not None and self._playing.is_said(
-                answer.session_id, one
-            )
-            if is_read:
-                found.append(one)
-            else:
-                self._db.release_incoming(one["inbox_id"])
-        return found
+        session_id = answer.session_id
+        if session_id is None:
+            return []
+        behind = self._db.waiting_behind(row)
+        return self._claimed([one for one in behind if self._playing.is_said(session_id, one)])
 
     def _is_said(self, row: Row) -> bool:
         entry = self._places.get(row["session_key"])
@@ -156,6 +159,8 @@ class Handling:
         answer = self._play(prompt, entry)
         if note:
             self._places.update_session(entry.session_key, was_auto_reset=False)
+        else:
+            self._places.touch(entry.session_key)
         return Answer(entry.session_id, [*note, answer])
 
     def _play(self, prompt: Prompt, entry: SessionEntry) -> str:
@@ -181,10 +186,13 @@ class Handling:
         row, event = prompt.rows[0], prompt.events[0]
         if self._is_said(row):  # a command that asks again had come that far
             return Answer(entry.session_id, [self._play(prompt, entry)])
-        is_again = row["attempts"] > 1
         try:
-            is_done = is_again and _is_newer(entry, row)
-            outcome = self._commands.run(entry, event, is_done=is_done, is_again=is_again)
+            outcome = self._commands.run(entry, event, letters.uid(row["inbox_id"]))
+        except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
+            time.sleep(LATER_SECONDS)
+            raise LaterError from error
+        except StoreError:
+            raise
         except HermesError as error:
             return Answer(entry.session_id, [str(error)])
         texts = [outcome.text] if outcome.text else []
@@ -220,11 +228,6 @@ class Handling:
         if shown is not None and number == 0:
             payload["in_place_of"] = shown
         return payload
-
-
-def _is_newer(entry: SessionEntry, row: Row) -> bool:
-    """Whether a place's conversation was chosen after a message came: by that message, then."""
-    return entry.created_at.timestamp() >= float(row["received_at"])
 
 
 def _source(event: MessageEvent) -> SessionSource:

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from hermes_cli.talking import without_secrets
 from hermes_core.errors import UsageError
 from hermes_core.media import SCHEME
 
@@ -76,7 +77,13 @@ class ByCommand:
         if words == self._words:
             words.append(str(path))
         try:
-            done = subprocess.run(words, capture_output=True, timeout=COMMAND_SECONDS, check=False)
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                timeout=COMMAND_SECONDS,
+                check=False,
+                env=without_secrets(),
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"{words[0]}: {error}") from error
         if done.returncode:

@@ -12,6 +12,7 @@ from gateway.platforms.base import Reacts
 from gateway.wording import said
 from hermes_core.errors import HermesError
 from hermes_core.facts import facts
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +106,16 @@ class Intake:
                 session_key=key,
             ),
         )
-        return received.is_new and self._meanwhile(received.inbox_id, key, event, source)
+        if not received.is_new:
+            return False
+        waits: list[bool] = []
+
+        # It is kept: whatever happens here, it is handled in its turn.
+        def look() -> None:
+            waits.append(self._meanwhile(received.inbox_id, key, event, source))
+
+        attempt(Step("look at a message while a turn runs", look))
+        return any(waits)
 
     def _changed(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
         """Take note of an edit: the id to keep it by; None when there is nothing to keep.
@@ -121,9 +131,15 @@ class Intake:
             return known
         if before["payload"]["text"] == event.text:
             return None  # a preview of a link was added, say
-        if self._db.amend_waiting(number, {**letters.written(event), "is_edit": False}):
+        is_offered = self._busy_mode == "steer" and self._running(source) is not None
+        amended = {**letters.written(event), "is_edit": False}
+        if not is_offered and self._db.amend_waiting(number, amended):
             return None
         return f"{known}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
+
+    def _running(self, source: SessionSource) -> Desk | None:
+        entry = self._places.get(self._places.key_of(source))
+        return self._conversations.running(entry.session_id) if entry else None
 
     def _turn_away(self, answer: str, source: SessionSource, message_id: str) -> None:
         """A stranger: nothing of the message is kept."""
@@ -146,7 +162,7 @@ class Intake:
         if entry is None or running is None:
             return False
         try:
-            text = self._commands.meanwhile(entry, event)
+            text = self._commands.meanwhile(entry, event, letters.uid(inbox_id))
         except HermesError as error:
             text = str(error)
         if text is None:

@@ -38,6 +38,7 @@ class Limits:
         self._zone = zone
         self._clock = clock
         self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
+        self._counted: dict[tuple[str, str], int] = {}  # the last message of each
         self._lock = threading.Lock()
 
     @classmethod
@@ -50,12 +51,16 @@ class Limits:
             zones.find_zone(settings.get_str("display.timezone")),
         )
 
-    def refusal(self, source: SessionSource) -> str:
-        """Why a person has to wait; empty when they need not. Counts a turn."""
+    def refusal(self, source: SessionSource, message: int | None = None) -> str:
+        """Why a person has to wait; empty when they need not. Counts a turn, once per message."""
         who = (source.platform.value, source.user_id or source.chat_id)
         if self._dollars and self._spent(who) >= self._dollars:
             return f"You have used up the ${self._dollars:g} of today; tomorrow there is more."
+        if message is not None and self._counted.get(who) == message:
+            return ""
         pause = self._pause(who)
+        if message is not None and not pause:
+            self._counted[who] = message
         return f"That is a little fast; please write again in {pause:.0f} s." if pause else ""
 
     def _spent(self, who: tuple[str, str]) -> float:
@@ -80,5 +85,6 @@ class Limits:
             left = min(self._turns, left + (now - at) * rate)
             if len(self._buckets) >= MOST_PEOPLE:
                 self._buckets.clear()
+                self._counted.clear()
             self._buckets[who] = (left - 1 if left >= 1 else left, now)
         return 0.0 if left >= 1 else max(1.0, (1 - left) / rate)

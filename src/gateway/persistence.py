@@ -6,6 +6,7 @@ What has to be written before anything else may happen is written as soon as it 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,6 +22,12 @@ log = logging.getLogger(__name__)
 
 TROUBLE: Final = (StoreError, OSError)
 PAUSE_SECONDS: Final = 1.0
+DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+
+
+def is_trouble(error: BaseException) -> bool:
+    """Whether it is the store or the disk that refuses, and no fault of what was to be done."""
+    return isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in DISK)
 
 
 async def asked(ask: Callable[[], T], what: str) -> T | None:

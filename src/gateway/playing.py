@@ -14,7 +14,7 @@ from gateway.hearing import heard
 from gateway.wording import said
 from hermes_agent import events
 from hermes_agent.keeping import UNFINISHED
-from hermes_core.errors import HermesError, LeaseTakenError
+from hermes_core.errors import HermesError, LeaseTakenError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +75,7 @@ class Playing:
         """The answer to what is said in a place."""
         source = prompt.events[0].source
         if source is not None and not self.is_said(entry.session_id, prompt.rows[0]):
-            refusal = self._limits.refusal(source)
+            refusal = self._limits.refusal(source, prompt.rows[0]["inbox_id"])
             if refusal:
                 return refusal
         requester = source.user_id if source is not None else None
@@ -89,12 +89,15 @@ class Playing:
         except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
             time.sleep(LATER_SECONDS)
             raise LaterError from error
+        except StoreError:
+            raise  # it is tried again when the store lets us
         except HermesError as error:
             return f"I cannot answer: {error}"
         else:
             return answer
         finally:
             self._conversations.give_back(entry.session_id)
+            self._questions.done(entry.session_key)
 
     def _played(self, prompt: Prompt, desk: Desk, *, is_shared: bool) -> str:
         row = prompt.rows[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli import log_file
+from hermes_core.errors import ConfigError, HermesError
 from hermes_state import driver
 
 if TYPE_CHECKING:
@@ -17,14 +19,20 @@ if TYPE_CHECKING:
 
     from gateway.run import GatewayRunner
 
+log = logging.getLogger(__name__)
+
 ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
 
 
 def main() -> int:
     """The gateway as a program of its own; the exit code."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until it can be listened to
     driver.install()
     log_file.install(log_file.GATEWAY)
-    ended = run()
+    try:
+        ended = run()
+    except HermesError as error:
+        return _refused(error)
     if ended is Ended.RESTART:
         begin_anew()
     return 0 if ended is Ended.DONE else ALREADY
@@ -46,7 +54,12 @@ def run(tell: Callable[[str], object] | None = None) -> Ended:
     with status.held() as is_ours:
         if not is_ours:
             return Ended.ANOTHER
-        is_restart = asyncio.run(_run(GatewayRunner(), tell))
+        runner = GatewayRunner()
+        is_restart = asyncio.run(_run(runner, tell))
+        if runner.is_stuck and not is_restart:  # a tool that does not end keeps us no longer
+            status.remove_pid_file()
+            logging.shutdown()
+            os._exit(0)
     return Ended.RESTART if is_restart else Ended.DONE
 
 
@@ -60,7 +73,18 @@ async def _run(runner: GatewayRunner, tell: Callable[[str], object] | None) -> b
 
 def begin_anew() -> None:
     """Become a new process with the same number: supervisors and terminals keep it."""
-    os.execv(sys.executable, [sys.executable, "-m", "gateway.process"])  # noqa: S606
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.process"])  # noqa: S606
+
+
+def _refused(error: HermesError) -> int:
+    """Say why it does not start; 78 where only the user can mend it."""
+    from gateway import status  # noqa: PLC0415 - as above
+
+    log.error("the gateway does not start: %s", error)
+    sys.stderr.write(f"hermes: {error}\n")
+    status.write_runtime_status("startup_failed", exit_reason=str(error))
+    return ALREADY if isinstance(error, ConfigError) else 1
 
 
 if __name__ == "__main__":

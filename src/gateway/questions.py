@@ -47,6 +47,16 @@ class ChatQuestions:
         with self._lock:
             self._requesters[session_key] = requester
 
+    def done(self, session_key: str) -> None:
+        """The turn is over."""
+        with self._lock:
+            self._requesters.pop(session_key, None)
+
+    def places(self) -> list[str]:
+        """Where something is being asked."""
+        with self._lock:
+            return list(self._open)
+
     def ask(self, session_key: str, kind: str, text: str) -> str:
         """Ask, and wait for the answer; empty when there is none."""
         with self._lock:

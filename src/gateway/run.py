@@ -113,14 +113,23 @@ class GatewayRunner:
         return watching
 
     def leave(self) -> None:
-        """Ask it to end; from any thread, or a signal."""
+        """Ask it to end, for good; from any thread, or a signal."""
+        self._restart_requested = False
+        self._go()
+
+    def _go(self) -> None:
         if self._leaving is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._leaving.set)
 
     def ask_to_restart(self) -> None:
         """Ask it to end and to begin anew; from any thread, or a signal."""
         self._restart_requested = True
-        self.leave()
+        self._go()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a turn runs on that does not listen."""
+        return self._service is not None and len(self._service.turns) > 0
 
     async def run(self, tell: Callable[[str], object] = log.info) -> bool:
         """Work until asked to leave; whether it is to begin anew. Who is there is *told*."""
@@ -170,7 +179,7 @@ class GatewayRunner:
         """End what is over by policy, once each, and forget places nobody uses."""
         await asyncio.sleep(FIRST_LOOK_SECONDS)
         while self._running:
-            await asyncio.to_thread(self._end_expired)
+            await asyncio.to_thread(attempt, Step("end what is over", self._end_expired))
             await asyncio.to_thread(self._prune)
             await asyncio.sleep(interval)
 

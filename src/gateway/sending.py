@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import persistence
 from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
 from hermes_core.facts import facts
+from hermes_core.isolate import Failure, attempt_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,10 +117,16 @@ class Sender:
             payload.get("reply_to"),
             Path(payload["file"]) if payload.get("file") else None,
         )
-        try:
-            return await self._sent(outgoing, payload.get("in_place_of"))
-        except OSError as error:
-            return SendResult(False, error=str(error), may_have_arrived=True)
+        sending = self._sent(outgoing, payload.get("in_place_of"))
+        result = await attempt_async(f"send on {self._platform}", sending)
+        if isinstance(result, Failure):  # whatever an adapter does, the next reply is sent
+            return SendResult(
+                False,
+                error=f"{type(result.error).__name__}: {result.error}",
+                error_kind=ErrorKind.UNKNOWN,
+                may_have_arrived=True,
+            )
+        return result
 
     async def _sent(self, outgoing: Outgoing, shown: str | None) -> SendResult:
         """Send, or finish what is being shown; where that is gone, it is sent after all."""

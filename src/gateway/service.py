@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import logging
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 LONGEST_TEXT: Final = 4000
 GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
+LEISURE: Final = 60  # of many routes the file takes seconds: a sixtieth of the time at most
 CONNECT_SECONDS: Final = 10.0
 LINES: Final = 4  # replies of a platform on their way at once; those of a chat keep their order
 MAIL_DAYS: Final = 30.0  # far longer than any platform sends a message again
@@ -78,6 +80,7 @@ class Service:
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions, self._describe)
         commands = Commands(db, places, self.conversations, self.questions, self._door, restart)
+        places.spare(self._is_at_work)
         self._showing = Showing(db, self.adapters, config.streaming)
         self._playing = Playing(
             db,
@@ -139,9 +142,12 @@ class Service:
         origin = entry.origin
         if origin is None:
             return Place("", entry.session_key)
-        is_owners = origin.chat_type == "dm" and self._door.is_admin(origin)
         about = wording.about(origin, is_shared=self._places.is_shared(entry))
-        return Place(about, "" if is_owners else entry.session_key)
+        return Place(about, "" if self._door.is_owner(origin) else entry.session_key)
+
+    def _is_at_work(self, session_key: str) -> bool:
+        entry = self._places.get(session_key)
+        return entry is not None and self.conversations.running(entry.session_id) is not None
 
     def _ask(self, session_key: str, text: str) -> None:
         """Ask a person in a chat; called from the thread of a turn."""
@@ -201,9 +207,12 @@ class Service:
 
     async def _keep_house(self) -> None:
         """Now and then: the file for people, and what other processes left when they died."""
+        took = 0.0
         while True:
-            await asyncio.sleep(EXPORT_SECONDS)
+            await asyncio.sleep(max(EXPORT_SECONDS, LEISURE * took))
+            began = time.monotonic()
             await asyncio.to_thread(self._tidy_up)
+            took = time.monotonic() - began
 
     async def _take_over(self) -> None:
         """Carry out hand-offs soon after they were asked for."""
@@ -230,7 +239,8 @@ class Service:
 
         What comes in meanwhile is kept, and answered after the next start.
         """
-        self._is_leaving = True
+        self._is_leaving = self._playing.is_leaving = True
+        await asyncio.to_thread(self._ask_no_more)
         if not await self.turns.stop(drain_seconds):
             await self._break_off()
         self.turns.close()
@@ -247,12 +257,20 @@ class Service:
             await asyncio.to_thread(self._delivery.stop)
         await asyncio.to_thread(attempt, Step("write sessions.json", self._places.export_if_due))
 
+    def _ask_no_more(self) -> None:
+        """Turns that wait for an answer are broken off: they ask again after the next start."""
+        for session_key in self.questions.places():
+            entry = self._places.get(session_key)
+            desk = self.conversations.running(entry.session_id) if entry else None
+            if desk is not None:
+                desk.agent.interrupt("shutdown")
+            self.questions.give_up(session_key)
+
     async def _break_off(self) -> None:
         """Stop the turns that run: their messages are given back, their conversations end.
 
         They are opened again when the messages are handled after the next start.
         """
-        self._playing.is_leaving = True
         running = self.conversations.all_running()
         for desk in running:
             desk.agent.interrupt("shutdown")

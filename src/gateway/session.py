@@ -7,6 +7,7 @@ message; it is read once, where an older gateway has left one.
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -25,10 +26,13 @@ from hermes_state.routes import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from zoneinfo import ZoneInfo
 
     from gateway.config import GatewayConfig
 
 __all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
+
+log = logging.getLogger(__name__)
 
 IMPORTED: Final = "gateway_routes_imported"
 
@@ -61,13 +65,14 @@ class SessionStore:
         with self._lock:
             if self._loaded:
                 return
-            self._loaded = True
             db = self._db
             if db is None:
                 self._entries = {one.session_key: one for one in self._in_file()}
-                return
-            self._entries = {route.session_key: _entry(route) for route in db.routes()}
-            self._import(db)
+            else:
+                routes = db.routes()
+                self._entries = {one.session_key: one for one in map(_entry, routes) if one}
+                self._import(db)
+            self._loaded = True
 
     def _in_file(self) -> Iterable[SessionEntry]:
         return sessions_file.read(self.sessions_dir)
@@ -175,7 +180,7 @@ class SessionStore:
             return "suspended"
         if entry.resume_pending or self._is_held(entry):
             return ""
-        return expiry.reason(entry, self._policy(entry)) or ""
+        return expiry.reason(entry, self._policy(entry), zone=self._zone) or ""
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         now = local_now()
@@ -196,16 +201,25 @@ class SessionStore:
         self._is_export_due = True
         return entry
 
-    def reset_session(self, session_key: str, reason: str = "session_reset") -> SessionEntry | None:
-        """Give a place a new conversation; the old one is ended and kept."""
+    def reset_session(
+        self, session_key: str, reason: str = "session_reset", mark: str = ""
+    ) -> SessionEntry | None:
+        """Give a place a new conversation; the old one is ended and kept.
+
+        *mark* is noted with it: for which message it was done.
+        """
         self._ensure_loaded()
         with self._lock:
             entry = self._entries.get(session_key)
-            return None if entry is None else self._replace(entry, reason, is_automatic=False)
+            if entry is None:
+                return None
+            return self._replace(entry, reason, is_automatic=False, mark=mark)
 
-    def _replace(self, entry: SessionEntry, reason: str, *, is_automatic: bool) -> SessionEntry:
+    def _replace(
+        self, entry: SessionEntry, reason: str, *, is_automatic: bool, mark: str = ""
+    ) -> SessionEntry:
         had_activity = bool(entry.total_tokens) or self._was_used(entry)
-        new = self._pointed_at(entry, self._new_id(), reason)
+        new = self._pointed_at(entry, self._new_id(), reason, mark)
         new.was_auto_reset = is_automatic
         new.auto_reset_reason = reason if is_automatic else None
         new.reset_had_activity = had_activity
@@ -218,7 +232,11 @@ class SessionStore:
         return bool(row and row.get("message_count"))
 
     def switch_session(
-        self, session_key: str, session_id: str, reason: str = "session_switch"
+        self,
+        session_key: str,
+        session_id: str,
+        reason: str = "session_switch",
+        mark: str = "",
     ) -> SessionEntry | None:
         """Point a place at another conversation that is there already."""
         self._ensure_loaded()
@@ -226,9 +244,11 @@ class SessionStore:
             entry = self._entries.get(session_key)
             if entry is None or entry.session_id == session_id:
                 return entry
-            return self._pointed_at(entry, session_id, reason)
+            return self._pointed_at(entry, session_id, reason, mark)
 
-    def _pointed_at(self, old: SessionEntry, session_id: str, reason: str) -> SessionEntry:
+    def _pointed_at(
+        self, old: SessionEntry, session_id: str, reason: str, mark: str = ""
+    ) -> SessionEntry:
         now = local_now()
         new = SessionEntry(
             old.session_key,
@@ -244,7 +264,7 @@ class SessionStore:
         )
         if self._db is not None:
             source = old.platform.value if old.platform else "unknown"
-            self._db.move_route(_route(new), old.session_id, reason, source, _facts(new))
+            self._db.move_route(_route(new), old.session_id, reason, source, _facts(new), mark)
         self._entries[old.session_key] = new
         self._is_export_due = True
         return new
@@ -259,6 +279,14 @@ class SessionStore:
             for name, value in facts.items():
                 setattr(entry, name, value)
             self._note(entry)
+
+    def touch(self, session_key: str) -> None:
+        """Something has just happened in a place: its pause begins now."""
+        self.update_session(session_key, updated_at=local_now())
+
+    def spare(self, is_at_work: Callable[[str], bool]) -> None:
+        """Leave alone the places in which something still runs, by their keys."""
+        self._has_active_processes = is_at_work
 
     def suspend_session(self, session_key: str) -> bool:
         """Keep a conversation for later; the next message begins another."""
@@ -289,16 +317,23 @@ class SessionStore:
 
     def _is_session_expired(self, entry: SessionEntry) -> bool:
         """Whether policy says that a conversation is over."""
-        return not self._is_held(entry) and expiry.reason(entry, self._policy(entry)) is not None
+        reason = expiry.reason(entry, self._policy(entry), zone=self._zone)
+        return reason is not None and not self._is_held(entry)
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        """The zone in which the user's days begin."""
+        return expiry.user_zone()
 
     def finalize_expired(self, entry: SessionEntry) -> None:
         """End an expired conversation's row, announced with it; the route stays."""
         with self._lock:
-            if entry.expiry_finalized:
-                return
-            entry.expiry_finalized = True
+            is_present = self._entries.get(entry.session_key) is entry
+            if entry.expiry_finalized or not is_present or not self._is_session_expired(entry):
+                return  # a message came in between
             if self._db is not None:
                 self._db.end_session(entry.session_id, "idle_timeout")
+            entry.expiry_finalized = True
             self._note(entry)
 
     def prune_old_entries(self, max_age_days: int) -> int:
@@ -372,8 +407,13 @@ def _route(entry: SessionEntry) -> Route:
     )
 
 
-def _entry(route: Route) -> SessionEntry:
-    entry = SessionEntry.from_dict(route.entry)
+def _entry(route: Route) -> SessionEntry | None:
+    """What is noted about a place; None when it cannot be read, which harms no other."""
+    try:
+        entry = SessionEntry.from_dict(route.entry)
+    except (TypeError, ValueError, KeyError) as error:
+        log.warning("the route of %s cannot be read and is left out: %s", route.session_key, error)
+        return None
     entry.place = route.place
     return entry
 

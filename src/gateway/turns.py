@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
@@ -56,6 +57,10 @@ class Turns:
             if row is None:
                 await self._wait()
                 continue
+            if self._is_stopping:
+                back = functools.partial(self._db.give_back_incoming, row, is_attempt=False)
+                await persistence.written(back, "give a message back")
+                return
             task = asyncio.create_task(self._work(row))
             self._tasks.add(task)
             task.add_done_callback(self._done)
@@ -80,9 +85,8 @@ class Turns:
         failure = attempt(Step(f"handle message {number}", lambda: self._handle(row)))
         if failure is None:
             return
-        is_trouble = isinstance(failure.error, persistence.TROUBLE)
-        if is_trouble:  # no fault of the message: that was no attempt
-            time.sleep(persistence.PAUSE_SECONDS)
+        is_trouble = persistence.is_trouble(failure.error)  # then it was no attempt
+        time.sleep(persistence.PAUSE_SECONDS)
         persistence.write_at_last(
             lambda: self._db.give_back_incoming(row, is_attempt=not is_trouble),
             "give a message back",

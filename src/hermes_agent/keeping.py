@@ -38,6 +38,8 @@ class Keeping:
             return True
         if row.get("ended_at") is not None:
             self._store.reopen_session(self.session_id)
+        if system_prompt and not row.get("system_prompt"):  # a chat's row is there before it
+            self._store.update_system_prompt(self.session_id, system_prompt)
         return False
 
     def history(self) -> list[Message]:

@@ -91,7 +91,8 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     settings = config.settings()
     cwd = (wish.cwd or Path.cwd()).resolve()
     row = db.get_session(wish.session_id) if wish.session_id else None
-    jobs, memory = Jobs(environment=_without_secrets()), MemoryFiles()
+    jobs, memory = Jobs(environment=without_secrets()), MemoryFiles()
+    is_owners = not wish.only_of  # what is remembered is the owner's, and for nobody else
     equipment = Equipment.found(config, cwd)
     approvals = Approvals(_mode(settings), judges=equipment.judges())
     shared: dict[str, Any] = {
@@ -119,14 +120,15 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         )
 
     delegate = Delegating(child, db.end_session, announce).tool()
-    kit = with_plugins(
-        [*standard_tools(jobs, memory, history_for(db, wish)), *equipment.tools(), delegate]
-    )
+    own = standard_tools(jobs, memory, history_for(db, wish))
+    own = [tool for tool in own if is_owners or tool.name != "memory"]
+    kit = with_plugins([*own, *equipment.tools(), delegate])
     tools, answering = Toolbox(kit.tools), patient()
 
     def outfit(window: int) -> Outfit:
         profile = profile_for(window)
-        prompt = _stored_prompt(row) or _fresh_prompt(cwd, memory, equipment, profile, wish.about)
+        kept = memory if is_owners else None
+        prompt = _stored_prompt(row) or _fresh_prompt(cwd, kept, equipment, profile, wish.about)
         return Outfit(prompt, profile.takes(tools), _warning(answering.current, window))
 
     agent = AIAgent(
@@ -136,7 +138,7 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         session_id=wish.session_id,
         source=wish.source,
         outfit=outfit,
-        review_turns=settings.get_int("memory.review_turns"),
+        review_turns=settings.get_int("memory.review_turns") if is_owners else 0,
         asks=asks,
         **shared,
     )
@@ -148,7 +150,7 @@ def history_for(db: SessionDB, wish: Wish) -> SessionDB | OwnHistory:
     return OwnHistory(db, wish.only_of) if wish.only_of else db
 
 
-def _without_secrets() -> dict[str, str]:
+def without_secrets() -> dict[str, str]:
     """The environment of commands: what is secret is the agent's, not theirs."""
     secret = {setting.variable for setting in SETTINGS if setting.secret}
     return {name: value for name, value in os.environ.items() if name not in secret}
@@ -182,9 +184,10 @@ def _stored_prompt(row: dict[str, Any] | None) -> str:
 
 
 def _fresh_prompt(
-    cwd: Path, memory: MemoryFiles, equipment: Equipment, profile: Profile, about: str
+    cwd: Path, memory: MemoryFiles | None, equipment: Equipment, profile: Profile, about: str
 ) -> str:
-    texts = {target: "\n".join(memory.entries(target)) for target in ("memory", "user")}
+    targets = ("memory", "user")
+    texts = {one: "\n".join(memory.entries(one)) if memory else "" for one in targets}
     skills = equipment.skill_lines
     return system_prompt(
         cwd,

@@ -7,10 +7,12 @@ KeyboardInterrupt and SystemExit are orders, not failures, and pass through.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,15 @@ def attempt(step: Step) -> Failure | None:
         log.warning("%s failed: %s", step.name, error, exc_info=error)
         return Failure(step.name, error)
     return None
+
+
+async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:
+    """Wait for one piece of work; report its failure instead of raising it."""
+    try:
+        return await work
+    except Exception as error:
+        log.warning("%s failed: %s", name, error, exc_info=error)
+        return Failure(name, error)
 
 
 def run_all(steps: Iterable[Step]) -> list[Failure]:

@@ -41,13 +41,16 @@ COUNTS = {
     " WHERE state IN ('waiting', 'sending', 'ambiguous') GROUP BY platform, state",
 }
 FORGET = (
-    "DELETE FROM hermes_shown WHERE inbox_id IN"
-    " (SELECT inbox_id FROM hermes_inbox WHERE inbox_id <= ? AND settled_at < ?)",
-    "DELETE FROM hermes_inbox WHERE inbox_id <= ? AND settled_at < ?",
+    "DELETE FROM hermes_shown WHERE inbox_id IN (SELECT inbox_id FROM hermes_inbox"
+    " WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at LIMIT ?)",
+    "DELETE FROM hermes_inbox WHERE inbox_id IN (SELECT inbox_id FROM hermes_inbox"
+    " WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at LIMIT ?)",
+    "DELETE FROM hermes_outbox WHERE outbox_id IN (SELECT outbox_id FROM hermes_outbox"
+    " WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at LIMIT ?)",
 )
-FORGET_REPLIES = "DELETE FROM hermes_outbox WHERE outbox_id <= ? AND settled_at < ?"
-FIRST = "SELECT min(inbox_id) FROM hermes_inbox"
-FIRST_REPLY = "SELECT min(outbox_id) FROM hermes_outbox"
+FORGET_MARKS = "DELETE FROM hermes_mark WHERE made_at < ?"
+MARK = "INSERT INTO hermes_mark (name, made_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+MARKED = "SELECT 1 FROM hermes_mark WHERE name = ?"
 SLICE: Final = 1000
 OLDEST = """
     SELECT min(received_at) FROM hermes_inbox
@@ -55,8 +58,21 @@ OLDEST = """
 """
 
 
+def mark(tx: Tx, name: str) -> bool:
+    """Note that something was done; False if it had been. In the transaction that does it."""
+    return tx.execute(MARK, (name, tx.clock.now())).rowcount > 0
+
+
 class ChatPart(StorePart):
     """What the gateway notes besides messages and routes."""
+
+    def mark(self, name: str) -> bool:
+        """Note that something is about to be done, once; False if it was noted before."""
+        return self.engine.write(lambda tx: mark(tx, name))
+
+    def is_marked(self, name: str) -> bool:
+        """Whether something was done."""
+        return self.engine.read(lambda reader: reader.value(MARKED, (name,))) is not None
 
     def add_spending(self, platform: str, user_id: str, day: str, dollars: float) -> None:
         """Somebody's turns have cost so much more on a day."""
@@ -119,10 +135,8 @@ class ChatPart(StorePart):
         before = self.clock.now() - older_than_days * DAY_SECONDS
 
         def forget(tx: Tx) -> int:
-            last = (tx.value(FIRST) or 0) + SLICE
-            count = sum(tx.execute(sql, (last, before)).rowcount for sql in FORGET)
-            last = (tx.value(FIRST_REPLY) or 0) + SLICE
-            return count + tx.execute(FORGET_REPLIES, (last, before)).rowcount
+            tx.execute(FORGET_MARKS, (before,))
+            return sum(tx.execute(sql, (before, SLICE)).rowcount for sql in FORGET)
 
         return self.engine.write_upkeep(forget)
 

@@ -9,6 +9,8 @@ from hermes_core.errors import StoreError
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes_state.transaction import Tx
 
 PUT = """
@@ -45,10 +47,16 @@ WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
+# The plus sign keeps an index of the state alone from being taken for the place's.
 FOLLOWING = """
-    SELECT inbox_id FROM hermes_inbox
-    WHERE session_key = ? AND state = 'waiting' AND state IN ('waiting', 'claimed') AND inbox_id > ?
-    ORDER BY inbox_id
+    SELECT * FROM hermes_inbox
+    WHERE session_key = ? AND state IN ('waiting', 'claimed') AND +state = 'waiting'
+        AND inbox_id > ?
+    ORDER BY inbox_id LIMIT ?
+"""
+CLAIM_WAITING = """
+    UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
+    WHERE inbox_id = ? AND state = 'waiting'
 """
 GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
 SETTLE = """
@@ -141,16 +149,20 @@ class InboxPart(StorePart):
 
         return self.engine.write(claim)
 
-    def claim_following(self, claimed: dict[str, Any]) -> list[dict[str, Any]]:
-        """Take what waits behind a claimed message of the same place, to handle it with it."""
+    def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:
+        """What waits behind a claimed message of the same place, in order; nothing is taken."""
+        row = (claimed["session_key"], claimed["inbox_id"], limit)
+        rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, row))
+        return [{**one, "payload": json.loads(one["payload"])} for one in rows]
 
-        def claim(tx: Tx) -> list[dict[str, Any]]:
-            found = tx.rows(FOLLOWING, (claimed["session_key"], claimed["inbox_id"]))
-            rows = []
-            for (inbox_id,) in found:
-                tx.execute(CLAIM, (self.identity.process_id, inbox_id))
-                rows += tx.dicts(GET, (inbox_id,))
-            return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+    def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
+        """Take messages that wait, to handle them with one that was claimed; which were taken."""
+        if not inbox_ids:
+            return []
+
+        def claim(tx: Tx) -> list[int]:
+            ours = self.identity.process_id
+            return [one for one in inbox_ids if tx.execute(CLAIM_WAITING, (ours, one)).rowcount]
 
         return self.engine.write(claim)
 

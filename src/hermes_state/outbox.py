@@ -129,10 +129,10 @@ class OutboxPart(StorePart):
         more = () if platform is None else (platform,)
 
         def claim(tx: Tx) -> dict[str, Any] | None:
-            found = tx.value(sql, (tx.clock.now(), *more))
-            if found is None:
+            row = self._next(tx, sql, more)
+            if row is None:
                 return None
-            row = tx.dicts(GET, (found,))[0]
+            found = row["outbox_id"]
             self.present(tx)
             tx.execute(CLAIM, (self.identity.process_id, found))
             tx.execute(COUNT, (found,))
@@ -142,6 +142,16 @@ class OutboxPart(StorePart):
             return row
 
         return self.engine.write(claim)
+
+    def _next(self, tx: Tx, sql: str, more: tuple[str, ...]) -> dict[str, Any] | None:
+        """The next one that is due; what is too old to make sense any more is given up."""
+        now = tx.clock.now()
+        while (found := tx.value(sql, (now, *more))) is not None:
+            row = tx.dicts(GET, (found,))[0]
+            if now - row["created_at"] <= MOST_SECONDS:
+                return row
+            tx.execute(LATER, ("failed", now, "it was too old to be sent", now, found))
+        return None
 
     def settle_reply(self, outbox_id: int, receipt: str | None = None) -> None:
         """The reply has arrived."""

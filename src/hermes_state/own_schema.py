@@ -128,6 +128,8 @@ OWN_TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_inbox_next ON hermes_inbox(state, inbox_id)"
     " WHERE state IN ('waiting', 'claimed')",
     "CREATE INDEX IF NOT EXISTS hermes_inbox_message ON hermes_inbox(message_id)",
+    "CREATE INDEX IF NOT EXISTS hermes_inbox_settled ON hermes_inbox(settled_at)"
+    " WHERE settled_at IS NOT NULL",
     """
     CREATE TABLE IF NOT EXISTS hermes_outbox (
         outbox_id {identity},
@@ -153,6 +155,8 @@ OWN_TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_outbox_chat ON hermes_outbox(platform, target, outbox_id)"
     " WHERE state IN ('waiting', 'sending', 'ambiguous')",
     "CREATE INDEX IF NOT EXISTS hermes_outbox_of_message ON hermes_outbox(inbox_id)",
+    "CREATE INDEX IF NOT EXISTS hermes_outbox_settled ON hermes_outbox(settled_at)"
+    " WHERE settled_at IS NOT NULL",
     """
     CREATE TABLE IF NOT EXISTS hermes_boundary (
         sequence {identity},
@@ -244,6 +248,13 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE TABLE IF NOT EXISTS hermes_shown (inbox_id INTEGER PRIMARY KEY, receipt TEXT NOT NULL)",
+    # What was done for a message and must not be done again.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_mark (
+        name TEXT PRIMARY KEY,
+        made_at DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
     # Who was let in, who asks to be, and how often a wrong code was given.
     """
     CREATE TABLE IF NOT EXISTS hermes_allowed (

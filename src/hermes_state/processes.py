@@ -135,6 +135,8 @@ def _is_alive(
     clock: Clock,
 ) -> bool:
     if process.shares_machine(us):
+        if process.pid == us.pid:  # what this very process was before it began anew
+            return False
         birth = birth_of(process.pid)
         return birth is not None and birth == process.birth
     if (process.host, process.boot_id) == (us.host, us.boot_id):

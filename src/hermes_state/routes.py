@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.hooks import BoundaryKind
-from hermes_state import lifecycle, owners, sessions
+from hermes_state import chats, lifecycle, owners, sessions
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -101,16 +101,20 @@ class RoutePart(StorePart):
         reason: str,
         source: str,
         facts: Mapping[str, Any],
+        mark: str = "",
     ) -> None:
         """End the conversation of a place and point it at another, as one change.
 
-        The end and the new beginning are one boundary. A conversation that had ended
-        already, by expiry say, is announced without a second end.
+        *mark* notes for which message that was done, in the same change. The end and the new
+        beginning are one boundary. A conversation that had ended already, by expiry say, is
+        announced without a second end.
         """
         events = (self.ids.new(), self.ids.new(), self.ids.new())
 
         def move(tx: Tx) -> None:
             new = route.session_id
+            if mark:
+                chats.mark(tx, mark)
             is_ended_now = old_session_id != new and sessions.end(
                 tx, events[0], old_session_id, reason, new_session_id=new
             )

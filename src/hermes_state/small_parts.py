@@ -35,6 +35,7 @@ ASK_HANDOFF = """
 MOVE_HANDOFF = """
     UPDATE sessions SET handoff_state = ?, handoff_error = ? WHERE id = ? AND handoff_state = ?
 """
+RETRY_HANDOFFS = "UPDATE sessions SET handoff_state = 'pending' WHERE handoff_state = 'running'"
 GET_HANDOFF = "SELECT handoff_state, handoff_platform, handoff_error FROM sessions WHERE id = ?"
 PENDING_HANDOFFS = """
     SELECT * FROM sessions WHERE handoff_state = 'pending' ORDER BY started_at
@@ -106,6 +107,10 @@ class HandoffPart(StorePart):
         sql = "DELETE FROM state_meta WHERE key = ?"
         self.engine.write(lambda tx: tx.run(sql, (HANDOFF_ASKED,)))
         return True
+
+    def retry_handoffs(self) -> int:
+        """Begin anew with hand-overs that a process left in the middle; how many."""
+        return self.engine.write(lambda tx: tx.execute(RETRY_HANDOFFS).rowcount)
 
     def claim_handoff(self, session_id: str) -> bool:
         """Begin to carry out a hand-over; only one claim succeeds."""

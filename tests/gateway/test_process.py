@@ -14,7 +14,7 @@ import pytest
 from acceptance.campaign import wait_until
 from gateway import process, status
 from gateway.platforms.local import socket_path
-from hermes_cli.talking import _without_secrets
+from hermes_cli.talking import without_secrets
 from hermes_core.config_file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import Chat
@@ -158,4 +158,4 @@ def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) 
     with pytest.MonkeyPatch.context() as patch:
         for name in names:
             patch.setenv(name, "secret")
-        assert not set(names) & set(_without_secrets())
+        assert not set(names) & set(without_secrets())

@@ -58,14 +58,16 @@ class MessageEvent:
         """The command a message is, without its slash and the bot's name; None when it is none."""
         if not self.text.startswith("/"):
             return None
-        word = self.text[1:].split(maxsplit=1)[0] if len(self.text) > 1 else ""
+        word = (self.text[1:].split(maxsplit=1) or [""])[0]
         name = word.partition("@")[0].lower()
         return name if name and "/" not in name else None
 
     def get_command_args(self) -> str:
         """What stands behind a command; a dash that a phone made of two is two again."""
-        _, _, words = self.text.partition(" ")
-        return words.replace("—", "--").strip() if self.get_command() else self.text
+        if not self.get_command():
+            return self.text
+        _, *words = self.text.split(maxsplit=1)
+        return "".join(words).replace("—", "--").strip()
 
 
 class ErrorKind(Enum):

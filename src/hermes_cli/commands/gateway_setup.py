@@ -33,7 +33,7 @@ Wants=network-online.target
 Type=simple
 ExecStart={command}
 Environment=HERMES_HOME={home}
-Restart=always
+Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=78
 KillMode=mixed
