@@ -6,13 +6,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from acceptance.campaign import size
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CHATS = 10
+CHATS = size(10, 100)  # so that a conversation stays of a usual length
 
 
 class Platform:

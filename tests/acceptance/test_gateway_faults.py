@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LISTENER = """
 import os
@@ -69,7 +69,7 @@ async def delivered(platform: Platform) -> None:
     """Deliver everything, and wait until all is answered."""
     is_over = False
     going = asyncio.create_task(platform.connect_until(lambda: is_over))
-    async with asyncio.timeout(300):
+    async with asyncio.timeout(1200):
         while not platform.is_delivered or await asyncio.to_thread(unsettled):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
     is_over = True

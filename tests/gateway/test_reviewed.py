@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from acceptance.campaign import wait_until
-from gateway import channel_directory, hearing, letters, mirror, process, status
+from gateway import channel_directory, hearing, letters, mirror
 from gateway.config import GatewayConfig, Platform, PlatformConfig, SessionResetPolicy
 from gateway.handing import Handing
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
-from gateway.platforms.local import LocalAdapter, socket_path
+from gateway.platforms.local import LocalAdapter
 from gateway.playing import Prompt
 from gateway.run import GatewayRunner
 from gateway.service import Service
@@ -25,12 +22,10 @@ from gateway.sources import SessionSource
 from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
-from support.chat import Chat
-from support.gateway_process import Gateway
 from support.gateways import answers, said, started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gateway.platforms.base import Outgoing
@@ -54,13 +49,6 @@ def place(db: SessionDB, folder: Path, **config: Any) -> SessionStore:
     found = SessionStore(folder, GatewayConfig(**config))
     found._db = db
     return found
-
-
-@pytest.fixture
-def gateway(hermes_home: Path) -> Iterator[Gateway]:
-    found = Gateway()
-    yield found
-    found.end()
 
 
 # Sending
@@ -442,72 +430,3 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     Handing(db, places, {"local": LocalAdapter(tmp_path / "s")}).carry_out()
     assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
     assert db.waiting_places() == 1
-
-
-# The process
-
-
-def start(gateway: Gateway) -> None:
-    gateway.start()
-    wait_until(gateway.is_up, "the gateway")
-
-
-async def test_what_waits_for_an_approval_does_not_keep_it_from_ending_or_beginning_anew(
-    gateway: Gateway, answering: Callable[[str], Any]
-) -> None:
-    answering(f"[{{calls: [{RISKY}]}}, {{say: Fine.}}, {{say: Fine.}}]")
-    start(gateway)
-    before = (status.read_runtime_status() or {})["start_time"]
-    async with Chat(socket_path()) as chat:
-        await chat.say("clean up", "m1")
-        assert "May I?" in (await chat.until(1))[0]
-        os.kill(gateway.pid, signal.SIGUSR1)
-        wait_until(
-            lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
-            "the new one",
-        )
-    async with Chat(socket_path()) as chat:
-        await chat.say("clean up", "m1")  # the platform brings it again
-        assert "Fine." in await chat.until(1)  # the turn goes on
-        assert gateway.stop() == 0
-
-
-def test_what_this_process_was_before_it_began_anew_is_dead(db: SessionDB) -> None:
-    db.receive(platform="a", account="a", chat_id="c", message_id="1", session_key="k", payload={})
-    now = db.identity
-    db.identity = now._replace(process_id="before")
-    assert db.claim_incoming() is not None
-    db.identity = now
-    db.sweep()
-    assert db.waiting_places() == 1
-
-
-def test_the_last_order_counts() -> None:
-    runner = object.__new__(GatewayRunner)
-    runner.ask_to_restart()
-    runner.leave()
-    assert not runner._restart_requested
-
-
-def test_signals_to_begin_anew_that_come_too_often_do_not_kill_it(gateway: Gateway) -> None:
-    start(gateway)
-    before = (status.read_runtime_status() or {})["start_time"]
-    for _ in range(3):
-        os.kill(gateway.pid, signal.SIGUSR1)
-    wait_until(
-        lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
-        "the new one",
-    )
-    assert gateway.stop() == 0
-
-
-@pytest.mark.parametrize("text", ["platforms: [telegram]\n", "gateway: {attempts: three}\n"])
-def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
-    gateway: Gateway, hermes_home: Path, text: str
-) -> None:
-    (hermes_home / "config.yaml").write_text(text)
-    gateway.start()
-    assert gateway.wait() == process.ALREADY
-    found = status.read_runtime_status() or {}
-    assert found["gateway_state"] == "startup_failed"
-    assert "config.yaml" in found["exit_reason"]
