@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_core.installing import Progress
 
 LOCKS: Final = Path(__file__).with_name("libraries")
-SIZES: Final = {"telegram": (9, 45), "matrix": (9, 35), "discord": (5, 20), "slack": (5, 25)}  # MB
+SIZES: Final = {"telegram": (9, 36), "matrix": (9, 39), "discord": (6, 23), "slack": (5, 19)}  # MB
 
 
 def library(entry: Entry) -> Library | None:

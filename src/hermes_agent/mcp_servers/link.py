@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.watchdog import Watchdog
 
 SDK: Final = Library(
-    "mcp", "MCP", "mcp", Path(__file__).with_name("requirements.lock"), download_mb=11, disk_mb=32
+    "mcp", "MCP", "mcp", Path(__file__).with_name("requirements.lock"), download_mb=12, disk_mb=44
 )
 CLOSE_SECONDS: Final = 7.0  # the SDK asks, waits two seconds, ends, waits two, kills
 POLITE_SECONDS: Final = 0.5  # for a program to end by itself when its input does
