@@ -11,6 +11,7 @@ from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -77,3 +78,10 @@ def test_doctor_names_messages_that_nobody_answers_and_replies_that_were_given_u
     found = {one["name"]: one for one in json.loads(hermes("doctor", "--json").out)["checks"]}
     assert found["gateway"]["advice"] == "run: hermes gateway start"
     assert "blocked by the user" in found["replies"]["detail"]
+
+
+def test_a_start_that_fails_says_why(hermes: Any, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("streaming: sometimes\n")
+    failed = hermes("gateway", "start")
+    assert failed.code == 2
+    assert "streaming in" in failed.err

@@ -44,10 +44,16 @@ def start(_wishes: argparse.Namespace, out: Output) -> int:
     deadline = time.monotonic() + START_SECONDS
     while not _is_up(process_id):
         if os.waitpid(process_id, os.WNOHANG)[0] or time.monotonic() > deadline:
-            raise UsageError(f"it did not start; {log} says why")
+            raise UsageError(f"it did not start: {_reason(process_id) or f'{log} says why'}")
         time.sleep(0.05)
     out.text(f"It runs (process {process_id}).")
     return 0
+
+
+def _reason(process_id: int) -> str:
+    found = status.read_runtime_status() or {}
+    is_told = (found.get("pid"), found.get("gateway_state")) == (process_id, "startup_failed")
+    return str(found.get("exit_reason")) if is_told else ""
 
 
 def _is_up(process_id: int) -> bool:
