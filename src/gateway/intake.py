@@ -12,7 +12,7 @@ from gateway.platforms.base import Reacts
 from gateway.wording import said
 from hermes_core.errors import HermesError
 from hermes_core.facts import facts
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Step, attempt, attempt_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.sources import SessionSource
     from hermes_cli.desk import Desk
     from hermes_state import SessionDB
+    from hermes_state.inbox import Received
 
 log = logging.getLogger(__name__)
 
@@ -54,23 +55,24 @@ class Intake:
         self._wake = wake
         self._adapters = adapters
         self._busy_mode = busy_mode  # `interrupt`, `queue` or `steer`
+        self._reacting: set[asyncio.Task[None]] = set()
 
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Keep a message; when this returns, it is on the disk."""
         is_waiting = await asyncio.to_thread(self._keep, account, event)
         self._wake()
-        if is_waiting:
-            await self._react(event)
+        if is_waiting:  # the platform need not wait for that
+            task = asyncio.create_task(self._react(event))
+            self._reacting.add(task)
+            task.add_done_callback(self._reacting.discard)
 
     async def _react(self, event: MessageEvent) -> None:
         """Let the sender see that a message has arrived and waits."""
         source = event.source
         adapter = self._adapters.get(source.platform.value) if source else None
         if source is not None and event.message_id and isinstance(adapter, Reacts):
-            try:
-                await adapter.react(source.chat_id, event.message_id, SEEN)
-            except OSError as error:
-                log.info("no reaction was left: %s", error)
+            reacting = adapter.react(source.chat_id, event.message_id, SEEN)
+            await attempt_async("leave a reaction", reacting)
 
     def _keep(self, account: str, event: MessageEvent) -> bool:
         """Keep a message; whether it waits behind a turn that runs."""
@@ -88,31 +90,36 @@ class Intake:
         if message_id is None:
             return False
         key = self._places.key_of(source)
-        received = self._db.receive(
-            platform=source.platform.value,
-            account=account,
-            chat_id=source.chat_id,
-            message_id=message_id,
-            session_key=key,
-            payload=letters.written(event),
-        )
+        received = self._put(account, event, source, message_id, key)
+        return received.is_new and self._looked_at(received.inbox_id, key, event, source)
+
+    def _put(
+        self, account: str, event: MessageEvent, source: SessionSource, message_id: str, key: str
+    ) -> Received:
+        names = {
+            "platform": source.platform.value,
+            "chat_id": source.chat_id,
+            "message_id": message_id,
+            "session_key": key,
+        }
+        received = self._db.receive(account=account, payload=letters.written(event), **names)
         log.info(
             "a message came in" if received.is_new else "a message came in again",
-            extra=facts(
-                inbox_id=received.inbox_id,
-                platform=source.platform.value,
-                chat_id=source.chat_id,
-                message_id=message_id,
-                session_key=key,
-            ),
+            extra=facts(inbox_id=received.inbox_id, **names),
         )
-        if not received.is_new:
-            return False
+        return received
+
+    def _looked_at(
+        self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource
+    ) -> bool:
+        """Whether a message waits behind a turn that runs, and was offered to it.
+
+        It is kept: whatever happens here, it is handled in its turn.
+        """
         waits: list[bool] = []
 
-        # It is kept: whatever happens here, it is handled in its turn.
         def look() -> None:
-            waits.append(self._meanwhile(received.inbox_id, key, event, source))
+            waits.append(self._meanwhile(inbox_id, key, event, source))
 
         attempt(Step("look at a message while a turn runs", look))
         return any(waits)
