@@ -30,6 +30,7 @@ BREATH_SECONDS: Final = 2.0
 ALBUM_SECONDS: Final = 1.0
 CUT_SECONDS: Final = 0.7
 CUT_SHARE: Final = 0.9  # of the longest text: longer ones have probably been cut
+STOPPED: Final = "(stopped before it began)"
 GIVEN_UP: Final = (
     "I have tried this message {attempts} times, and each time something broke off in the middle. "
     "The conversation is kept; write again to begin another one."
@@ -155,6 +156,8 @@ class Handling:
             return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
         if event.get_command():
             return self._carried_out(prompt, entry)
+        if self._is_stopped(prompt.rows):
+            return Answer(entry.session_id, [STOPPED])
         note = self._reset_note(entry)
         answer = self._play(prompt, entry)
         if note:
@@ -162,6 +165,15 @@ class Handling:
         else:
             self._places.touch(entry.session_key)
         return Answer(entry.session_id, [*note, answer])
+
+    def _is_stopped(self, rows: list[Row]) -> bool:
+        """Whether `/stop` came before the turn began; it is settled with the message."""
+        behind = self._db.waiting_behind(rows[0])
+        stop = [one for one in behind if one["payload"]["text"].split()[:1] == ["/stop"]][:1]
+        if self._is_said(rows[0]):
+            return False
+        rows += self._claimed(stop)
+        return bool(stop)
 
     def _play(self, prompt: Prompt, entry: SessionEntry) -> str:
         return self._playing.play(prompt, entry, is_shared=self._places.is_shared(entry))

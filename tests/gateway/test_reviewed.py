@@ -201,6 +201,17 @@ async def test_a_new_conversation_does_not_wait_for_the_old_turn(
     assert answers(db)[1].startswith("New session")
 
 
+async def test_a_stop_that_comes_before_the_turn_begins_is_heard(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: Never.}]")
+    async with started(db, tmp_path) as service:
+        await service.intake.receive("local", event("look", "m1", group_id="album"))
+        await service.intake.receive("local", event("/stop", "m2"))  # more may be on its way
+        await until(lambda: answers(db) and db.waiting_places() == 0)
+    assert answers(db) == ["(stopped before it began)"]
+
+
 @pytest.mark.parametrize("line", ["/stop", "/approve", "/deny"])
 async def test_a_command_for_a_turn_that_does_not_run_is_answered(
     db: SessionDB, tmp_path: Path, answering: Any, line: str
