@@ -15,6 +15,7 @@ from gateway.platforms.api_requests import token_of
 from gateway.platforms.api_server import ApiAdapter
 from gateway.platforms.base import Outgoing
 from hermes_core.config_file import ConfigFile
+from support.adapters import waited
 from support.api_room import (
     COMPLETIONS,
     KEY,
@@ -24,7 +25,6 @@ from support.api_room import (
     Room,
     session,
     text_of,
-    until,
 )
 from support.gateway_process import Gateway
 from support.gateways import answers, said
@@ -87,7 +87,7 @@ async def test_a_turn_cut_off_by_a_restart_answers_whoever_asks_again(
     key = {"Idempotency-Key": "k1"}
     async with room.open(drain=0) as client:
         asking = asyncio.create_task(client.ask("hi", headers=key))
-        await until(lambda: server.requests)
+        await waited(lambda: server.requests)
         await client.service.stop(0)
         cut = await asking
     async with room.open() as client:
@@ -108,7 +108,7 @@ async def test_an_answer_waits_for_a_client_that_went_away(room: Room, answering
             async for line in answer.aiter_lines():
                 if "one" in line:
                     break
-        await until(lambda: not client.service.conversations.all_running())
+        await waited(lambda: not client.service.conversations.all_running())
         again = await client.ask("count", headers=key)
     assert text_of(again) == "one two three four five six"
     assert len(server.requests) == 1
@@ -119,7 +119,7 @@ async def test_a_whole_answer_waits_for_a_client_that_went_away(room: Room, answ
     key = {"Idempotency-Key": "k1"}
     async with room.open() as client:
         asking = asyncio.create_task(client.ask("count", headers=key))
-        await until(client.service.conversations.all_running)
+        await waited(client.service.conversations.all_running)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         again = await client.ask("count", headers=key)
@@ -135,7 +135,7 @@ async def test_an_answer_that_takes_too_long_is_kept(room: Room, answering: Any)
         error = late.json()["error"]
         response = f"{RESPONSES}/resp_{token_of('k1')}"
         waiting = (await client.http.get(response)).json()
-        await until(lambda: answers(room.db) and not room.db.mail_counts()["outbox"])
+        await waited(lambda: answers(room.db) and not room.db.mail_counts()["outbox"])
         found = (await client.http.get(response)).json()
     assert (late.status_code, error["type"], error["code"]) == (504, "server_error", "timeout")
     assert waiting["status"] == "in_progress"
@@ -189,7 +189,7 @@ async def test_a_gateway_that_is_killed_again_and_again_answers_each_request_onc
     asking = [asyncio.create_task(asked_until_answered(one)) for one in range(8)]
     for kill in range(3):
         gateway.start()
-        await until(lambda kill=kill: len(server.requests) > kill * 4)
+        await waited(lambda kill=kill: len(server.requests) > kill * 4)
         gateway.kill()
     gateway.start()
     found = await asyncio.gather(*asking)
@@ -220,7 +220,7 @@ async def test_stop_stops_the_turn_of_its_session(room: Room, answering: Any) ->
     answering("[{say: one two three four five six seven eight, pause: 0.3}]")
     async with room.open() as client:
         asking = asyncio.create_task(client.ask("count", headers=session("s")))
-        await until(client.service.conversations.all_running)
+        await waited(client.service.conversations.all_running)
         stopped = await client.ask("/stop", headers=session("s"))
         answer = await asking
     assert "(stopped)" in text_of(answer)

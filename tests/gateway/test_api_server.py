@@ -319,8 +319,8 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
     async def full(_event: MessageEvent) -> None:
         raise OSError("the disk is full")
 
-    front = Front("127.0.0.1", 0)
-    adapter = ApiAdapter(room.surroundings(front))
+    front = room.front
+    adapter = ApiAdapter(room.surroundings())
     await adapter.connect(full)
     headers = {"Authorization": f"Bearer {KEY}"}
     async with httpx2.AsyncClient(base_url=front.url, headers=headers) as http:
@@ -347,7 +347,7 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
 def test_a_key_has_to_be_long_where_others_can_reach_it(
     room: Room, host: str, key: str, is_fine: bool
 ) -> None:
-    room.host, room.key = host, key
+    room.front, room.secrets["API_SERVER_KEY"] = Front(host, 0), key
     if is_fine:
         make(room.surroundings())
         return
@@ -359,10 +359,10 @@ def test_a_key_has_to_be_long_where_others_can_reach_it(
 
 
 async def test_every_route_that_is_served_is_documented(room: Room, db: SessionDB) -> None:
-    front = Front("127.0.0.1", 0)
-    api = ApiAdapter(room.surroundings(front))
+    front = room.front
+    api = ApiAdapter(room.surroundings())
     room.extra["routes"] = {"ci": {"prompt": "{payload}"}}
-    webhook = WebhookAdapter(room.surroundings(front)._replace(secret=lambda _name: "x" * 20))
+    webhook = WebhookAdapter(room.surroundings()._replace(secret=lambda _name: "x" * 20))
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
     watching = Watching(db, Meters(), dict, int)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.equipping import StoredMemory
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
-from gateway.platforms.discord_cursors import Cursors
+from gateway.platforms.cursors import Cursors
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
+from support.adapters import PNG, QUICK, Inbox, World, waited
 from support.discord_server import (
     ANN,
     BOB,
@@ -28,7 +30,6 @@ from support.discord_server import (
     DiscordServer,
     Fault,
 )
-from support.slack_server import Inbox, World, waited
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
@@ -39,15 +40,14 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
-
 
 @pytest.fixture
 async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
     async with DiscordServer() as server:
         secrets = {"DISCORD_BOT_TOKEN": TOKEN}
         made = functools.partial(DiscordAdapter, identify_seconds=0.01)
-        yield World("discord", server, made, secrets, server.base_url, db, tmp_path)
+        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield World(server, made, StoredMemory(db, "discord"), tmp_path, **facts)
 
 
 # Messages
@@ -149,6 +149,33 @@ async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: World) -> N
     )
 
 
+async def test_no_more_of_a_file_is_read_than_is_taken(world: World) -> None:
+    lying = world.server.attachment("large.bin", b"x" * 2000, "application/zip", size=5)
+    async with world.connected():
+        await world.server.say(DM, "look", attachments=[lying])
+        [event] = await world.inbox.until(1)
+    assert event.text == "look\n[a file that could not be fetched: large.bin]"
+
+
+async def test_a_file_elsewhere_is_not_fetched(world: World) -> None:
+    async with DiscordServer() as elsewhere:
+        file = elsewhere.attachment("a.png", PNG, "image/png")
+        async with world.connected():
+            await world.server.say(DM, "look", attachments=[file])
+            [event] = await world.inbox.until(1)
+    assert event.text == "look\n[a file that could not be fetched: a.png]"
+    assert elsewhere.file_requests == []
+
+
+async def test_a_message_with_nothing_in_it_is_not_received(world: World) -> None:
+    async with world.connected():
+        await world.server.say(DM, "")
+        await world.server.say(GENERAL, f"<@{BOT_ID}>", mentions=[BOT])
+        await world.server.say(DM, "hello")
+        await world.inbox.until(2)
+    assert sorted(world.inbox.texts) == ["", "hello"]
+
+
 async def test_a_voice_message_is_one(world: World) -> None:
     voice = {"duration_secs": 1.5, "waveform": "AA=="}
     spoken = world.server.attachment("voice.ogg", b"ogg", "audio/ogg", **voice)
@@ -162,7 +189,7 @@ async def test_a_voice_message_is_one(world: World) -> None:
 
 
 async def test_a_message_that_is_not_kept_comes_again_and_in_order(world: World) -> None:
-    world.inbox.failures = 3
+    world.inbox.fail(3)
     async with world.connected():
         for text in ("one", "two", "three"):
             await world.server.say(DM, text)
@@ -191,13 +218,14 @@ async def test_a_channel_that_waits_does_not_keep_others_waiting(world: World) -
 
 async def test_what_was_written_while_it_was_away_is_fetched_in_order(world: World) -> None:
     await world.server.say(DM, "before the first start")
-    async with world.connected():
+    async with world.connected() as adapter:
         await world.server.say(DM, "zero")
         await world.inbox.until(1)
+        await world.noted(adapter)
     texts = [f"m{number}" for number in range(230)]
     for text in texts:
         await world.server.say(DM, text)
-    world.server.fail("GET messages", Fault(503, {"message": "later"}))
+    world.server.plan("GET messages", Fault(503, {"message": "later"}))
     async with world.connected():
         await world.server.say(DM, "live")
         await world.inbox.until(232)
@@ -244,7 +272,7 @@ async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(world: Wor
 
 async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: World) -> None:
     first = Inbox()
-    first.failures = 1_000_000
+    first.fail()
     async with world.connected(first):
         await world.server.say(DM, "one")
         await world.server.say(DM, "two")
@@ -297,7 +325,7 @@ async def test_a_server_that_was_down_is_connected_to_again(world: World) -> Non
 
 async def test_a_channel_whose_history_may_not_be_read_is_still_heard(world: World) -> None:
     fault = Fault(403, {"message": "Missing Access", "code": 50001})
-    world.server.fail("GET messages", fault)
+    world.server.plan("GET messages", fault)
     async with world.connected():
         await world.server.say(GENERAL, "hello")
         await world.inbox.until(1)
@@ -305,16 +333,18 @@ async def test_a_channel_whose_history_may_not_be_read_is_still_heard(world: Wor
 
 
 async def test_a_channel_that_is_gone_is_forgotten(world: World) -> None:
-    async with world.connected():
+    async with world.connected() as adapter:
         await world.server.say(DM, "one")
         await world.server.say(THREAD, "two")
         await world.inbox.until(2)
+        await world.noted(adapter)
     del world.server.channels[THREAD]
     gone = f"channels/{THREAD}"
-    async with world.connected():
+    async with world.connected() as adapter:
         await waited(lambda: gone in [path for _, path, _ in world.server.asked])
         await world.server.say(DM, "three")
         await world.inbox.until(3)
+        await world.noted(adapter)
     world.server.asked.clear()
     async with world.connected():
         await world.server.say(DM, "four")
@@ -331,6 +361,25 @@ async def test_a_message_that_cannot_be_read_does_not_silence_its_channel(world:
         await world.server.say(DM, "two")
         await world.inbox.until(2)
     assert world.inbox.texts == ["one", "two"]
+
+
+async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = world.make(world.surroundings(), pauses=QUICK, most_waiting=5)
+    world.inbox.fail()
+    await adapter.connect(world.inbox)
+    texts = [f"m{number}" for number in range(40)]
+    for text in texts:
+        await world.server.say(DM, text)
+    await waited(lambda: "too much waits" in caplog.text)
+    assert len(adapter._listener._lines) <= 6
+    world.inbox.recover()
+    await world.inbox.until(40)
+    await world.server.say(DM, "and now")
+    await world.inbox.until(41)
+    await adapter.disconnect()
+    assert world.inbox.texts == [*texts, "and now"]
 
 
 async def test_channels_that_are_new_at_once_are_all_written_down(world: World) -> None:
@@ -361,6 +410,35 @@ async def test_a_gateway_that_shuts_the_door_is_a_refusal(
     with pytest.raises(PlatformRefusedError, match=words):
         async with world.connected():
             pass
+
+
+@pytest.mark.parametrize(("code", "words"), [(4014, "MESSAGE CONTENT INTENT"), (4004, "TOKEN")])
+async def test_a_door_that_is_shut_later_is_a_problem_until_it_is_open_again(
+    world: World, code: int, words: str
+) -> None:
+    async with world.connected() as adapter:
+        assert adapter.problem == ""
+        world.server.shut = code
+        await world.server.close(code)
+        await waited(lambda: words in adapter.problem)
+        tries = len(world.server.identified)
+        await waited(lambda: len(world.server.identified) > tries)
+        world.server.shut = None
+        await waited(lambda: not adapter.problem)
+        await world.server.say(DM, "hello")
+        await world.inbox.until(1)
+
+
+async def test_sessions_that_do_not_last_are_begun_less_and_less_often(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = world.make(world.surroundings(), pauses=(0.01, 1000.0))
+    await adapter.connect(world.inbox)
+    await world.server.close(4012)  # which the library does not mend by itself
+    await waited(lambda: world.server.sessions)
+    await world.server.close(4012)
+    await waited(lambda: "again in 1000 s" in caplog.text)
+    await adapter.disconnect()
 
 
 async def test_a_server_that_does_not_answer_is_down_and_later_not(world: World) -> None:
@@ -398,7 +476,7 @@ def _is_post(method: str, path: str) -> bool:
 async def test_a_text_is_sent_once_however_often_and_pings_nobody(world: World) -> None:
     async with world.connected() as adapter:
         outgoing = Outgoing(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
-        world.server.fail("POST messages", Fault(is_cut=True))
+        world.server.plan("POST messages", Fault(is_cut=True))
         lost = await adapter.send(outgoing)
         again = await adapter.send(outgoing)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
@@ -449,7 +527,7 @@ async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> 
 async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
     world: World, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
-    world.server.fail("POST messages", fault)
+    world.server.plan("POST messages", fault)
     async with world.connected() as adapter:
         result = await adapter.send(Outgoing(str(DM), "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
@@ -468,10 +546,10 @@ async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: W
 
 async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(world: World) -> None:
     long = {"message": "slow down", "retry_after": 300.5, "global": False}
-    world.server.fail("POST messages", Fault(429, {**long, "retry_after": 0.01}))
+    world.server.plan("POST messages", Fault(429, {**long, "retry_after": 0.01}))
     async with world.connected() as adapter:
         assert (await adapter.send(Outgoing(str(DM), "one", "k1"))).success
-        world.server.fail("POST messages", Fault(429, long))
+        world.server.plan("POST messages", Fault(429, long))
         result = await adapter.send(Outgoing(str(DM), "two", "k2"))
     assert (result.error_kind, result.retry_after) == (ErrorKind.RATE_LIMITED, 300.5)
 

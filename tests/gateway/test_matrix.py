@@ -14,7 +14,8 @@ from gateway.platforms.matrix import make
 from gateway.platforms.matrix_content import LARGEST_CONTENT, LONGEST_TEXT, edit_of, message_of
 from gateway.platforms.matrix_events import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
-from support.matrix_world import Notes, Received, World, connected, surroundings_of, until
+from support.adapters import Inbox, Notes, waited
+from support.matrix_world import World, connected, surroundings_of
 from support.synapse import NAME, Line, running
 
 if TYPE_CHECKING:
@@ -196,27 +197,27 @@ async def test_a_message_that_could_not_be_kept_comes_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     room = world.room()
-    received = Received()
+    received = Inbox()
     async with connected(world, received):
         before = dict(world.notes.kept)
-        received.failures = 1
+        received.fail(1)
         for text in ("one", "two"):
             world.ann.say(room, text)
-        await until(lambda: received.tries)
+        await waited(lambda: received.tries)
         assert world.notes.kept == before
         await received.until(2)
-        await until(lambda: world.notes.kept != before)
+        await waited(lambda: world.notes.kept != before)
     assert received.texts == ["one", "two"]
     assert "the disk is full" in caplog.text
 
 
 async def test_the_place_is_kept_only_behind_what_was_received(world: World) -> None:
     room = world.room()
-    received = Received()
+    received = Inbox()
     async with connected(world, received):
-        received.failures = 10**9
+        received.fail()
         world.ann.say(room, "in vain")
-        await until(lambda: received.tries)
+        await waited(lambda: received.tries)
     async with connected(world) as (_adapter, again):
         await again.until(1)
     assert (received.texts, again.texts) == ([], ["in vain"])
@@ -378,15 +379,34 @@ async def test_a_wrong_token_is_refused_and_never_shown(
     caplog.set_level(logging.DEBUG)
     adapter = make(surroundings_of(synapse.url, "syt_wrong", tmp_path, Notes()))
     with pytest.raises(PlatformRefusedError, match="log the bot in again") as refused:
-        await adapter.connect(Received())
+        await adapter.connect(Inbox())
     await adapter.disconnect()
     assert "syt_wrong" not in caplog.text + str(refused.value) + repr(adapter)
+
+
+async def test_a_token_that_is_revoked_is_a_problem(world: World) -> None:
+    room = world.room()
+    async with connected(world) as (adapter, _received):
+        assert adapter.problem == ""
+        world.bot.call("POST", "/_matrix/client/v3/logout")
+        await waited(lambda: "log the bot in again" in adapter.problem)
+        result = await adapter.send(Outgoing(room, "hello", "k1"))
+    assert result.retryable
+
+
+async def test_a_message_with_nothing_in_it_is_not_received(world: World) -> None:
+    room = world.room()
+    async with connected(world) as (_adapter, received):
+        world.ann.say(room, "")
+        world.ann.say(room, "hello")
+        await received.until(1)
+    assert received.texts == ["hello"]
 
 
 async def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     adapter = make(surroundings_of("ftp://somewhere", "t", tmp_path, Notes()))
     with pytest.raises(PlatformRefusedError, match="MATRIX_HOMESERVER"):
-        await adapter.connect(Received())
+        await adapter.connect(Inbox())
 
 
 async def test_a_server_that_is_down_is_waited_for(
@@ -396,7 +416,7 @@ async def test_a_server_that_is_down_is_waited_for(
     bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
     world = World(bot, ann, surroundings_of(synapse.url, bot.token, tmp_path, notes), notes)
     room = world.room()
-    adapter, received = make(world.surroundings), Received()
+    adapter, received = make(world.surroundings), Inbox()
     await asyncio.to_thread(synapse.stop)
     try:
         with pytest.raises(PlatformDownError):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.equipping import StoredMemory
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
 from gateway.platforms.slack import LONGEST_TEXT, SlackAdapter, make
 from gateway.platforms.slack_files import Files
 from gateway.platforms.slack_text import mrkdwn
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
+from support.adapters import PNG, QUICK, Inbox, World, waited
 from support.slack_server import (
     ANN,
     APP_TOKEN,
@@ -25,10 +27,7 @@ from support.slack_server import (
     SEVERAL,
     TEAM,
     Fault,
-    Inbox,
     SlackServer,
-    World,
-    waited,
 )
 
 if TYPE_CHECKING:
@@ -36,21 +35,26 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
+
+class Team(World):
+    """A workspace, and an adapter for it."""
+
+    async def acknowledged(self) -> None:
+        await waited(lambda: not self.server.unacknowledged)
 
 
 @pytest.fixture
-async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
+async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
     async with SlackServer() as server:
         secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
-        base_url = f"{server.address}/api"
-        yield World("slack", server, SlackAdapter, secrets, base_url, db, tmp_path)
+        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), tmp_path, **facts)
 
 
 # Messages
 
 
-async def test_a_direct_message_comes_in_with_who_and_where(world: World) -> None:
+async def test_a_direct_message_comes_in_with_who_and_where(world: Team) -> None:
     async with world.connected() as adapter:
         said = await world.server.say(DM, "hello &amp; <https://x.org|welcome>")
         [event] = await world.inbox.until(1)
@@ -64,7 +68,7 @@ async def test_a_direct_message_comes_in_with_who_and_where(world: World) -> Non
     assert (source.user_id, source.user_name) == (ANN, "Ann")
 
 
-async def test_in_a_channel_only_a_mention_or_a_reply_is_addressed(world: World) -> None:
+async def test_in_a_channel_only_a_mention_or_a_reply_is_addressed(world: Team) -> None:
     async with world.connected():
         await world.server.say(GENERAL, "nice weather, <@UBOB>")
         await world.server.say(GENERAL, f"<@{BOT_USER}>: what time is it in <#C1|general>?")
@@ -80,7 +84,7 @@ async def test_in_a_channel_only_a_mention_or_a_reply_is_addressed(world: World)
     assert {one.chat_name for one in sources} == {"general"}
 
 
-async def test_a_mention_that_comes_as_two_events_is_one_message(world: World) -> None:
+async def test_a_mention_that_comes_as_two_events_is_one_message(world: Team) -> None:
     async with world.connected():
         said = await world.server.say(SEVERAL, f"<@{BOT_USER}> hi", kind="app_mention")
         again = {**said, "type": "message"}
@@ -93,7 +97,7 @@ async def test_a_mention_that_comes_as_two_events_is_one_message(world: World) -
 
 
 async def test_the_kind_of_a_channel_is_asked_for_where_an_event_does_not_say_it(
-    world: World,
+    world: Team,
 ) -> None:
     async with world.connected():
         said = {"type": "app_mention", "user": BOB, "text": f"<@{BOT_USER}>", "ts": "5.0"}
@@ -105,7 +109,7 @@ async def test_the_kind_of_a_channel_is_asked_for_where_an_event_does_not_say_it
     assert kinds == {SEVERAL: "group", GENERAL: "channel", DM: "dm"}
 
 
-async def test_bots_and_notices_are_acknowledged_and_not_received(world: World) -> None:
+async def test_bots_and_notices_are_acknowledged_and_not_received(world: Team) -> None:
     async with world.connected():
         await world.server.say(GENERAL, "a robot's", bot_id="B7")
         await world.server.say(GENERAL, "mine", BOT_USER)
@@ -119,7 +123,7 @@ async def test_bots_and_notices_are_acknowledged_and_not_received(world: World) 
     assert world.inbox.texts == ["a person's"]
 
 
-async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(world: World) -> None:
+async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(world: Team) -> None:
     async with world.connected():
         said = await world.server.say(DM, "helo")
         await world.server.change(said, "helo")
@@ -130,7 +134,15 @@ async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(world: Wo
     assert {one.message_id for one in events} == {said["ts"]}
 
 
-async def test_threads_are_made_where_that_is_wanted(world: World) -> None:
+async def test_a_message_with_nothing_in_it_is_not_received(world: Team) -> None:
+    async with world.connected():
+        await world.server.say(DM, "")
+        await world.server.say(DM, "hello")
+        await world.acknowledged()
+    assert world.inbox.texts == ["hello"]
+
+
+async def test_threads_are_made_where_that_is_wanted(world: Team) -> None:
     world.extra["reply_in_thread"] = True
     async with world.connected() as adapter:
         said = await world.server.say(GENERAL, f"<@{BOT_USER}> hi")
@@ -142,9 +154,11 @@ async def test_threads_are_made_where_that_is_wanted(world: World) -> None:
     assert world.server.messages[GENERAL][-1]["thread_ts"] == said["ts"]
 
 
-async def test_people_and_channels_that_cannot_be_looked_up_are_called_by_id(world: World) -> None:
-    world.server.fail("users.info", Fault("missing_scope"))
-    world.server.fail("conversations.info", Fault("ratelimited", 429, {"Retry-After": "30"}))
+async def test_people_and_channels_that_cannot_be_looked_up_are_called_by_id(
+    world: Team,
+) -> None:
+    world.server.plan("users.info", Fault("missing_scope"))
+    world.server.plan("conversations.info", Fault("ratelimited", 429, {"Retry-After": "30"}))
     async with world.connected():
         await world.server.say(GENERAL, "hello")
         await world.server.say(GENERAL, "again")
@@ -161,7 +175,7 @@ def contents(event: MessageEvent) -> bytes:
     return Path(event.media_urls[0]).read_bytes()
 
 
-async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: World) -> None:
+async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: Team) -> None:
     server = world.server
     lost = server.file("lost.pdf", b"x", "application/pdf")
     del server.files["lost.pdf"]
@@ -178,7 +192,7 @@ async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: World) -> N
     )
 
 
-async def test_the_token_is_never_sent_to_another_host(world: World) -> None:
+async def test_the_token_is_never_sent_to_another_host(world: Team) -> None:
     async with SlackServer() as elsewhere:
         file = elsewhere.file("a.png", PNG, "image/png")
         async with world.connected():
@@ -201,7 +215,7 @@ async def test_the_token_is_never_sent_to_another_host(world: World) -> None:
         ("", False),
     ],
 )
-def test_only_addresses_of_slack_may_see_the_token(world: World, url: str, is_own: bool) -> None:
+def test_only_addresses_of_slack_may_see_the_token(world: Team, url: str, is_own: bool) -> None:
     files = Files(None, "t", "", world.media)  # type: ignore[arg-type]
     assert files._is_own(url) is is_own
 
@@ -209,7 +223,9 @@ def test_only_addresses_of_slack_may_see_the_token(world: World, url: str, is_ow
 # Nothing is lost
 
 
-async def test_an_event_is_acknowledged_after_it_was_received_and_not_before(world: World) -> None:
+async def test_an_event_is_acknowledged_after_it_was_received_and_not_before(
+    world: Team,
+) -> None:
     async with world.connected():
         await world.server.say(DM, "first")  # whose channel is looked at
         await world.acknowledged()
@@ -225,9 +241,9 @@ async def test_an_event_is_acknowledged_after_it_was_received_and_not_before(wor
 
 
 async def test_a_message_that_is_not_kept_is_not_acknowledged_and_comes_again(
-    world: World,
+    world: Team,
 ) -> None:
-    world.inbox.failures = 3
+    world.inbox.fail(3)
     async with world.connected():
         for text in ("one", "two", "three"):
             await world.server.say(DM, text)
@@ -236,7 +252,7 @@ async def test_a_message_that_is_not_kept_is_not_acknowledged_and_comes_again(
     assert world.inbox.texts == ["one", "two", "three"]
 
 
-async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(world: World) -> None:
+async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(world: Team) -> None:
     first = Inbox()
     first.gate = asyncio.Event()
     abandoned = world.adapter()
@@ -252,19 +268,20 @@ async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(world: Wor
     await abandoned.disconnect()
 
 
-async def test_what_was_written_while_it_was_away_is_fetched_in_order(world: World) -> None:
+async def test_what_was_written_while_it_was_away_is_fetched_in_order(world: Team) -> None:
     await world.server.say(DM, "before the first start")
     world.server.unacknowledged.clear()
-    async with world.connected():
+    async with world.connected() as adapter:
         await world.server.say(DM, "zero")
         await world.acknowledged()
+        await world.noted(adapter)
     texts = [f"m{number}" for number in range(450)]
     for text in texts:
         await world.server.say(DM, text)
     await world.server.say(DM, "a robot's", bot_id="B7")
     world.server.unacknowledged.clear()  # Slack has given up
     limited = Fault("ratelimited", 429, {"Retry-After": "0.01"})
-    world.server.fail("conversations.history", limited, Fault(status=503))
+    world.server.plan("conversations.history", limited, Fault(status=503))
     async with world.connected():
         await world.server.say(DM, "live")
         await world.inbox.until(452)
@@ -272,7 +289,7 @@ async def test_what_was_written_while_it_was_away_is_fetched_in_order(world: Wor
     assert world.inbox.texts == ["zero", *texts, "live"]
 
 
-async def test_the_first_words_of_a_stranger_are_read_with_the_next_ones(world: World) -> None:
+async def test_the_first_words_of_a_stranger_are_read_with_the_next_ones(world: Team) -> None:
     async with world.connected():
         pass
     await world.server.say(DM, "anybody there?")
@@ -285,9 +302,9 @@ async def test_the_first_words_of_a_stranger_are_read_with_the_next_ones(world: 
 
 @pytest.mark.parametrize("error", ["missing_scope", "not_in_channel", "channel_not_found"])
 async def test_a_channel_whose_history_may_not_be_read_is_still_heard(
-    world: World, error: str
+    world: Team, error: str
 ) -> None:
-    world.server.fail("conversations.history", Fault(error))
+    world.server.plan("conversations.history", Fault(error))
     async with world.connected():
         await world.server.say(GENERAL, "one")
         await world.server.say(GENERAL, "two")
@@ -295,9 +312,9 @@ async def test_a_channel_whose_history_may_not_be_read_is_still_heard(
     assert world.inbox.texts == ["one", "two"]
 
 
-async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: World) -> None:
+async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: Team) -> None:
     first = Inbox()
-    first.failures = 1_000_000
+    first.fail()
     async with world.connected(first):
         await world.server.say(DM, "one")
         await world.server.say(DM, "two")
@@ -308,7 +325,44 @@ async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: 
     assert world.inbox.texts == ["one", "two"]
 
 
-async def test_a_connection_that_breaks_is_opened_again(world: World) -> None:
+async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
+    world: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = world.make(world.surroundings(), pauses=QUICK, most_waiting=5)
+    world.inbox.fail()
+    await adapter.connect(world.inbox)
+    texts = [f"m{number}" for number in range(40)]
+    for text in texts:
+        await world.server.say(DM, text)
+    await waited(lambda: "too much waits" in caplog.text)
+    assert len(adapter._listener._lines) <= 6
+    world.inbox.recover()
+    await world.inbox.until(40)
+    async with asyncio.timeout(60):
+        while world.server.unacknowledged:  # until there is room for all that comes again
+            await world.server.run_out_of_time()
+            await asyncio.sleep(0.01)
+    await adapter.disconnect()
+    assert world.inbox.texts == texts
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_connections_that_do_not_last_are_opened_less_and_less_often(
+    world: Team, caplog: pytest.LogCaptureFixture, is_asked: bool
+) -> None:
+    adapter = world.make(world.surroundings(), pauses=(0.01, 1000.0))
+    await adapter.connect(world.inbox)
+    if is_asked:
+        await world.server.ask_for_another()
+        await waited(lambda: world.server.opened == 2)
+    world.server.is_short = True
+    world.server.cut()
+    await waited(lambda: "again in 1000 s" in caplog.text)
+    await adapter.disconnect()
+    assert world.server.opened == 2
+
+
+async def test_a_connection_that_breaks_is_opened_again(world: Team) -> None:
     async with world.connected():
         await world.server.say(DM, "one")
         await world.acknowledged()
@@ -319,7 +373,7 @@ async def test_a_connection_that_breaks_is_opened_again(world: World) -> None:
     assert world.server.opened == 2
 
 
-async def test_another_connection_is_opened_when_slack_asks_for_it(world: World) -> None:
+async def test_another_connection_is_opened_when_slack_asks_for_it(world: Team) -> None:
     async with world.connected():
         await world.server.ask_for_another()
         await waited(lambda: world.server.opened == 2)
@@ -329,7 +383,7 @@ async def test_another_connection_is_opened_when_slack_asks_for_it(world: World)
 
 
 async def test_a_server_that_was_down_is_connected_to_again(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: Team, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with world.connected():
@@ -349,7 +403,7 @@ async def test_a_server_that_was_down_is_connected_to_again(
 
 
 @pytest.mark.parametrize("name", ["SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"])
-async def test_a_token_that_is_wrong_is_refused_with_what_to_do(world: World, name: str) -> None:
+async def test_a_token_that_is_wrong_is_refused_with_what_to_do(world: Team, name: str) -> None:
     world.secrets[name] = "not-the-token"
     with pytest.raises(PlatformRefusedError, match=name) as caught:
         async with world.connected():
@@ -357,15 +411,58 @@ async def test_a_token_that_is_wrong_is_refused_with_what_to_do(world: World, na
     assert "not-the-token" not in str(caught.value)
 
 
+async def test_an_app_token_that_is_revoked_is_a_problem_until_it_is_taken_again(
+    world: Team,
+) -> None:
+    async with world.connected() as adapter:
+        assert adapter.problem == ""
+        world.server.revoked.add(APP_TOKEN)
+        world.server.cut()
+        await waited(lambda: "SLACK_APP_TOKEN" in adapter.problem)
+        world.server.revoked.clear()
+        await waited(lambda: not adapter.problem)
+        await world.server.say(DM, "hello")
+        await world.acknowledged()
+    assert world.inbox.texts == ["hello"]
+
+
+async def test_a_bot_token_that_is_revoked_is_a_problem_and_nothing_is_passed_over(
+    world: Team,
+) -> None:
+    async with world.connected() as adapter:
+        await world.server.say(DM, "one")
+        await world.acknowledged()
+        world.server.revoked.add(BOT_TOKEN)
+        sent = await adapter.send(Outgoing(DM, "hi", "k1"))
+        assert (sent.retryable, "SLACK_BOT_TOKEN" in adapter.problem) == (True, True)
+        await world.server.say(DM, "two")
+        world.server.unacknowledged.clear()
+        world.server.cut()
+        tries = len(world.server.asked)
+        await waited(lambda: len(world.server.asked) > tries + 3)
+        world.server.revoked.clear()
+        await world.inbox.until(2)
+        await waited(lambda: not adapter.problem)
+    assert world.inbox.texts == ["one", "two"]
+
+
+async def test_an_address_that_is_none_is_down_and_not_shown(world: Team) -> None:
+    world.server.link = "ws://[a-secret-ticket"
+    with pytest.raises(PlatformDownError) as caught:
+        async with world.connected():
+            pass
+    assert "a-secret-ticket" not in f"{caught.value}{caught.value.__cause__}"
+
+
 @pytest.mark.parametrize("fault", [Fault("ratelimited", 429), Fault(status=503)])
-async def test_a_slack_that_does_not_answer_well_is_down(world: World, fault: Fault) -> None:
-    world.server.fail("auth.test", fault)
+async def test_a_slack_that_does_not_answer_well_is_down(world: Team, fault: Fault) -> None:
+    world.server.plan("auth.test", fault)
     with pytest.raises(PlatformDownError):
         async with world.connected():
             pass
 
 
-async def test_a_server_that_does_not_answer_is_down_and_later_not(world: World) -> None:
+async def test_a_server_that_does_not_answer_is_down_and_later_not(world: Team) -> None:
     adapter = world.adapter()
     await world.server.stop()
     with pytest.raises(PlatformDownError):
@@ -384,7 +481,7 @@ async def test_a_server_that_does_not_answer_is_down_and_later_not(world: World)
 # Sending
 
 
-async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: World) -> None:
+async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) -> None:
     async with world.connected() as adapter:
         result = await adapter.send(Outgoing(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
     [message] = world.server.messages[GENERAL]
@@ -392,7 +489,7 @@ async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: World)
     assert message["text"] == "*hi* &lt;!channel&gt; &lt;@UANN&gt;"
 
 
-async def test_a_message_is_edited_and_reacted_to(world: World) -> None:
+async def test_a_message_is_edited_and_reacted_to(world: Team) -> None:
     async with world.connected() as adapter:
         sent = await adapter.send(Outgoing(DM, "one", "k1"))
         assert sent.message_id
@@ -406,7 +503,7 @@ async def test_a_message_is_edited_and_reacted_to(world: World) -> None:
     assert world.server.reactions == [(DM, sent.message_id, "eyes")]
 
 
-async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> None:
+async def test_a_file_is_sent_with_its_caption(world: Team, tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
     async with world.connected() as adapter:
@@ -423,7 +520,7 @@ async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> 
     ("fault", "kind", "is_unsure"),
     [
         (Fault("not_in_channel"), ErrorKind.FORBIDDEN, False),
-        (Fault("invalid_auth"), ErrorKind.FORBIDDEN, False),
+        (Fault("invalid_auth"), ErrorKind.TRANSIENT, False),
         (Fault("msg_too_long"), ErrorKind.TOO_LONG, False),
         (Fault("ratelimited", 429, {"Retry-After": "17"}), ErrorKind.RATE_LIMITED, False),
         (Fault("fatal_error"), ErrorKind.TRANSIENT, True),
@@ -434,24 +531,24 @@ async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> 
     ],
 )
 async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
-    world: World, fault: Fault, kind: ErrorKind, is_unsure: bool
+    world: Team, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
-    world.server.fail("chat.postMessage", fault)
+    world.server.plan("chat.postMessage", fault)
     async with world.connected() as adapter:
         result = await adapter.send(Outgoing(DM, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
     assert result.retry_after == (17 if kind is ErrorKind.RATE_LIMITED else None)
 
 
-async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(world: World) -> None:
-    world.server.fail("chat.postMessage", Fault("invalid_blocks", only_marked=True))
+async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(world: Team) -> None:
+    world.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
     async with world.connected() as adapter:
         result = await adapter.send(Outgoing(DM, "**hi**", "k1"))
     assert result.success
     assert world.server.texts(DM) == ["**hi**"]
 
 
-async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: World) -> None:
+async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: Team) -> None:
     async with world.connected() as adapter:
         unknown = await adapter.send(Outgoing("C404", "x", "k1"))
         sent = await adapter.send(Outgoing(DM, "one", "k2"))
@@ -460,7 +557,7 @@ async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: World) -
     assert fits.success
 
 
-async def test_nothing_is_sent_where_nothing_is_connected(world: World) -> None:
+async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
     adapter = make(world.surroundings())
     result = await adapter.send(Outgoing(DM, "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT

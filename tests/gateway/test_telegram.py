@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,8 @@ from gateway.platforms.base import MessageEvent, MessageType, Outgoing
 from gateway.platforms.telegram import TelegramAdapter
 from gateway.registry import Registry
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, StoreUnavailableError
-from support.telegram_room import GROUP, Inbox, Room, waited
+from support.adapters import Inbox, waited
+from support.telegram_room import GROUP, Room
 from support.telegram_server import BOT, TOKEN, Fault, TelegramServer
 
 if TYPE_CHECKING:
@@ -31,12 +33,12 @@ async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
 
 async def test_a_message_gets_through_with_its_source_and_id(room: Room) -> None:
     async with room.connected() as adapter:
-        number = await room.server.say("hello", date=1_700_000_000)
+        number = await room.server.say("hello", date=2_000_000_000)
         event = (await room.inbox.until(1))[0]
         assert adapter.account == "4242"
     assert (event.text, event.message_id) == ("hello", str(number))
     assert event.message_type is MessageType.TEXT
-    assert event.timestamp == 1_700_000_000
+    assert event.timestamp == 2_000_000_000
     assert event.is_addressed
     source = event.source
     assert source is not None
@@ -56,7 +58,7 @@ async def test_an_update_is_confirmed_only_after_it_was_kept(room: Room) -> None
     room.inbox.gate = asyncio.Event()
     async with room.connected():
         await room.server.say("hello")
-        await waited(lambda: room.inbox.waiting)
+        await waited(lambda: room.inbox.tries)
         assert room.server.forgotten == []
         room.inbox.gate.set()
         await waited(lambda: room.server.forgotten)
@@ -68,7 +70,7 @@ async def test_an_update_is_confirmed_only_after_it_was_kept(room: Room) -> None
 async def test_what_was_not_kept_comes_again_in_its_order(room: Room, error: Exception) -> None:
     for number in range(5):
         await room.server.say(f"m{number}", chat=7 + number % 2)
-    room.inbox.failures = [error, error]
+    room.inbox.fail(2, error)
     async with room.connected():
         await room.inbox.until(5)
         await waited(lambda: not room.server.updates)
@@ -95,7 +97,7 @@ async def test_an_abandoned_adapter_leaves_its_messages_to_the_next(room: Room) 
     room.inbox.gate = asyncio.Event()
     async with room.connected():
         await room.server.say("hello")
-        await waited(lambda: room.inbox.waiting)
+        await waited(lambda: room.inbox.tries)
     assert room.inbox.texts == []
     room.inbox.gate = None
     async with room.connected():
@@ -251,6 +253,47 @@ async def test_a_webhook_that_others_set_is_complained_of(
         room.server.webhook = {}
         await room.server.say("hello")
         await room.inbox.until(1)
+
+
+async def test_a_token_that_is_revoked_is_a_problem_until_it_is_taken_again(room: Room) -> None:
+    async with room.connected() as adapter:
+        assert adapter.problem == ""
+        room.server.is_revoked = True
+        await waited(lambda: "@BotFather" in adapter.problem)
+        tries = room.server.count("getUpdates")
+        await waited(lambda: room.server.count("getUpdates") > tries)
+        sent = await adapter.send(Outgoing("7", "hi", "k"))
+        assert sent.retryable
+        room.server.is_revoked = False
+        await waited(lambda: not adapter.problem)
+        await room.server.say("hello")
+        await room.inbox.until(1)
+
+
+async def test_another_program_that_goes_on_polling_is_a_problem(room: Room) -> None:
+    async with room.connected() as adapter:
+        room.server.webhook = {"url": "https://elsewhere"}
+        await waited(lambda: "webhook" in adapter.problem)
+        room.server.webhook = {}
+        await waited(lambda: not adapter.problem)
+
+
+async def test_what_was_written_long_before_the_first_start_is_not_answered(room: Room) -> None:
+    long_ago = int(time.time()) - 3600
+    await room.server.say("long ago", date=long_ago)
+    await room.server.say("just now")
+    async with room.connected():
+        await waited(lambda: not room.server.updates)
+    assert room.inbox.texts == ["just now"]
+
+
+async def test_what_was_written_while_it_was_away_is_answered_however_late(room: Room) -> None:
+    hours = 3600
+    await room.memory.keep("since:4242", str(int(time.time()) - 20 * hours))  # the first start
+    await room.server.say("while you were away", date=int(time.time()) - 10 * hours)
+    async with room.connected():
+        await room.inbox.until(1)
+    assert room.inbox.texts == ["while you were away"]
 
 
 async def test_the_token_is_in_no_log_and_no_error(

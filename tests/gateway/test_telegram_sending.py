@@ -9,7 +9,8 @@ import pytest
 from gateway.platforms.base import ErrorKind, Outgoing
 from gateway.platforms.telegram import TelegramAdapter
 from gateway.platforms.telegram_html import rendered
-from support.telegram_room import GROUP, PNG, Room
+from support.adapters import PNG
+from support.telegram_room import GROUP, Room
 from support.telegram_server import Fault, TelegramServer
 
 if TYPE_CHECKING:

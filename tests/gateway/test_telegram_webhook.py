@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import PlatformRefusedError, StoreUnavailableError
-from support.telegram_room import SECRET, Room, waited
+from support.adapters import waited
+from support.telegram_room import SECRET, Room
 from support.telegram_server import TelegramServer
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ async def test_a_webhook_hands_over_before_it_answers(room: Room, webhook: str) 
         update = await room.server.add("message", room.server.message("hello"))
         url = room.front.url + webhook
         answering = asyncio.create_task(room.server.deliver(url, update, SECRET))
-        await waited(lambda: room.inbox.waiting)
+        await waited(lambda: room.inbox.tries)
         assert not answering.done()
         room.inbox.gate.set()
         assert await answering == 200
@@ -60,7 +61,8 @@ async def test_a_webhook_without_the_secret_is_refused(
 async def test_a_webhook_answers_with_an_error_when_nothing_was_kept(
     room: Room, webhook: str
 ) -> None:
-    room.inbox.failures = [OSError("disk full"), StoreUnavailableError("locked")]
+    room.inbox.fail(1, OSError("disk full"))
+    room.inbox.fail(1, StoreUnavailableError("locked"))
     async with room.connected():
         update = await room.server.add("message", room.server.message("hello"))
         url = room.front.url + webhook

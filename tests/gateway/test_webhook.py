@@ -15,8 +15,9 @@ from gateway.platforms.base import ErrorKind, Outgoing
 from gateway.platforms.webhook import make
 from gateway.registry import Registry
 from hermes_core.errors import PlatformRefusedError, StoreUnavailableError
+from support.adapters import waited
 from support.gateways import answers, said
-from support.webhook_room import NOW, OTHER, SECRET, Receiver, Room, until
+from support.webhook_room import NOW, OTHER, SECRET, Receiver, Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,14 +66,15 @@ async def test_a_delivery_is_confirmed_when_it_is_kept(room: Room) -> None:
     room.inbox.gate = asyncio.Event()
     async with room.connected():
         calling = asyncio.create_task(room.call({}))
-        await until(lambda: room.inbox.waiting)
+        await waited(lambda: room.inbox.tries)
         assert not calling.done()
         room.inbox.gate.set()
         assert (await calling).status_code == 202
 
 
 async def test_what_cannot_be_kept_is_to_be_sent_again(room: Room) -> None:
-    room.inbox.failures = [OSError("disk full"), StoreUnavailableError("locked")]
+    room.inbox.fail(1, OSError("disk full"))
+    room.inbox.fail(1, StoreUnavailableError("locked"))
     async with room.connected():
         found = [await room.call({"title": "x"}) for _ in range(3)]
     assert [one.status_code for one in found] == [503, 503, 202]
@@ -103,7 +105,7 @@ async def test_a_delivery_that_comes_twice_is_answered_once(
     server = answering("[{say: Reviewed.}, {say: Again.}]")
     async with room.serving():
         first = await room.call({"title": "A fix"}, X_GitHub_Delivery="d-1")
-        await until(lambda: answers(db) == ["Reviewed."])
+        await waited(lambda: answers(db) == ["Reviewed."])
         second = await room.call({"title": "A fix"}, X_GitHub_Delivery="d-1")
     async with room.serving():
         third = await room.call({"title": "A fix"}, X_GitHub_Delivery="d-1")
@@ -120,7 +122,7 @@ async def test_what_a_delivery_says_is_no_command(
     answering("[]")
     async with room.serving():
         await room.call({"title": "/restart"})
-        await until(lambda: answers(db))
+        await waited(lambda: answers(db))
     assert answers(db)[0].startswith("You said: A delivery came in")
 
 
@@ -320,7 +322,7 @@ async def test_an_answer_is_posted_with_a_signature(
     answering("[{say: Grüße.}]")
     async with room.serving():
         await room.call({"title": "A fix"}, X_GitHub_Delivery="d-1")
-        await until(lambda: receiver.arrived)
+        await waited(lambda: receiver.arrived)
     (found,) = receiver.arrived
     key = found.headers["idempotency-key"]
     assert found.content == {

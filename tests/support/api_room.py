@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from gateway.config import PlatformConfig
 from gateway.equipping import StoredMemory
 from gateway.front import Front
 from gateway.platforms.api_server import ApiAdapter
-from gateway.platforms.base import Surroundings
-from hermes_core.media import MediaStore
 from hermes_core.paths import hermes_home
+from support.adapters import Setting
 from support.gateways import started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from hermes_state import SessionDB
@@ -30,37 +27,20 @@ RESPONSES = "/v1/responses"
 SLOW = "[{say: one two three four five six, pause: 0.2}]"
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - a condition elsewhere
-            await asyncio.sleep(0.01)
-
-
-class Room:
+class Room(Setting):
     """What an adapter is made from, and a client."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:
+        secrets = {"API_SERVER_KEY": KEY}
+        super().__init__(StoredMemory(db, "api_server"), hermes_home(), secrets, largest=3_000_000)
         self.db = db
         self.folder = folder
-        self.extra: dict[str, Any] = {}
-        self.key = KEY
-        self.host = "127.0.0.1"
-        self.media = MediaStore(hermes_home() / "media", largest=3_000_000)
-
-    def surroundings(self, front: Front | None = None) -> Surroundings:
-        return Surroundings(
-            PlatformConfig(enabled=True, extra=self.extra),
-            lambda name: self.key if name == "API_SERVER_KEY" else "",
-            self.media,
-            StoredMemory(self.db, "api_server"),
-            front or Front(self.host, 0),
-        )
 
     @asynccontextmanager
     async def open(self, drain: float = 10) -> AsyncIterator[Client]:
         """A gateway with the API, until the block ends."""
-        front = Front(self.host, 0)
-        adapters: dict[str, Any] = {"api_server": ApiAdapter(self.surroundings(front))}
+        self.front = front = Front("127.0.0.1", 0)
+        adapters: dict[str, Any] = {"api_server": ApiAdapter(self.surroundings())}
         try:
             async with started(self.db, self.folder, adapters=adapters, drain=drain) as service:
                 headers = {"Authorization": f"Bearer {KEY}"}

@@ -12,9 +12,11 @@ import time
 import zlib
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from aiohttp import WSMsgType, web
+
+from support.loopback import LoopbackServer, abort
 
 TOKEN = "MTA0.secret.of-the-bot"
 EPOCH = 1420070400000
@@ -71,11 +73,11 @@ class Wire:
             await self.socket.send_bytes(packed)
 
 
-class DiscordServer:
+class DiscordServer(LoopbackServer[Fault]):
     """Discord, with one bot, one guild and a direct chat."""
 
     def __init__(self) -> None:
-        self.port = 0
+        super().__init__()
         self.sessions: dict[str, Session] = {}
         self.messages: dict[int, list[dict[str, Any]]] = defaultdict(list)
         self.channels: dict[int, dict[str, Any]] = {
@@ -97,53 +99,29 @@ class DiscordServer:
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.files: dict[str, bytes] = {}
         self.uploads: list[bytes] = []
+        self.file_requests: list[str] = []
         self.identified: list[dict[str, Any]] = []
         self.resumed = 0
         self.shut: int | None = None  # a close code for whoever identifies
         self._nonces: dict[str, dict[str, Any]] = {}
-        self._faults: dict[str, list[Fault]] = {}
         self._last_id = 0
-        self._runner: web.AppRunner | None = None
 
     # Being there
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        app = web.Application(client_max_size=100_000_000)
-        app.router.add_get("/gateway", self._gateway)
-        app.router.add_get("/files/{name}", self._file)
-        app.router.add_route("*", "/api/v10/{path:.*}", self._api)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        self.cut()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/gateway", self._gateway)
+        router.add_get("/files/{name}", self._file)
+        router.add_route("*", "/api/v10/{path:.*}", self._api)
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v10"
-
-    def fail(self, route: str, *faults: Fault) -> None:
-        """Plan what happens to the next requests, e.g. of `POST messages`."""
-        self._faults.setdefault(route, []).extend(faults)
+        return f"{self.address}/api/v10"
 
     def cut(self) -> None:
         """Every connection to the gateway breaks."""
         for session in self.sessions.values():
-            if session.wire is not None and session.wire.request.transport is not None:
-                session.wire.request.transport.abort()
+            if session.wire is not None:
+                abort(session.wire.request)
 
     def forget(self) -> None:
         """No session can be resumed any more."""
@@ -166,6 +144,17 @@ class DiscordServer:
             self.channels[channel]["last_message_id"] = message["id"]
         await self.dispatch("MESSAGE_CREATE", self._dispatched(message))
         return message
+
+    def add_direct(self, channel: int) -> None:
+        """Another direct chat."""
+        self.channels[channel] = {"id": str(channel), "type": DIRECT, "recipients": [ANN]}
+
+    async def close(self, code: int) -> None:
+        """Every session ends with a code, and none can be resumed."""
+        wires = [one.wire for one in self.sessions.values() if one.wire is not None]
+        self.sessions.clear()
+        for wire in wires:
+            await wire.socket.close(code=code)
 
     async def change(self, message: dict[str, Any], text: str | None = None) -> None:
         """Another text; without one, a preview of a link is added."""
@@ -196,7 +185,7 @@ class DiscordServer:
 
     def attachment(self, name: str, data: bytes, mime: str, **facts: Any) -> dict[str, Any]:
         self.files[name] = data
-        url = f"http://127.0.0.1:{self.port}/files/{name}"
+        url = f"{self.address}/files/{name}"
         known = {"id": str(self.new_id()), "filename": name, "size": len(data)}
         return {**known, "url": url, "proxy_url": url, "content_type": mime, **facts}
 
@@ -312,13 +301,13 @@ class DiscordServer:
         self.asked.append((request.method, path, body))
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _json({"message": "401: Unauthorized", "code": 0}, 401)
-        fault = self._faults.get(route) and self._faults[route].pop(0)
+        fault = self.planned(route)
         if fault and fault.status:
             headers = {"Via": "1.1 google", **(fault.headers or {})}
             return _answer(fault.body, fault.status, headers)
         answer = self._answered(request, path.split("/"), body)
-        if fault and fault.is_cut and request.transport is not None:
-            request.transport.abort()
+        if fault and fault.is_cut:
+            abort(request)
         return answer
 
     async def _body(self, request: web.Request) -> dict[str, Any]:
@@ -398,6 +387,7 @@ class DiscordServer:
 
     async def _file(self, request: web.Request) -> web.Response:
         assert "Authorization" not in request.headers
+        self.file_requests.append(request.match_info["name"])
         data = self.files.get(request.match_info["name"])
         return web.Response(status=404) if data is None else web.Response(body=data)
 

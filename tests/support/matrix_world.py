@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.config import PlatformConfig
-from gateway.front import Front
-from gateway.media import MediaStore
-from gateway.platforms.base import Surroundings
 from gateway.platforms.matrix import MatrixAdapter, make
-from hermes_core.errors import StoreUnavailableError
+from support.adapters import Inbox, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.platforms.base import MessageEvent
+    from gateway.platforms.base import Surroundings
+    from support.adapters import Notes
     from support.synapse import Person
 
-
-class Notes:
-    """A memory that outlives an adapter."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-
-    async def recall(self, name: str) -> str | None:
-        return self.kept.get(name)
-
-    async def keep(self, name: str, text: str) -> None:
-        self.kept[name] = text
-
-
-class Received:
-    """What came in; it can be told to fail."""
-
-    def __init__(self) -> None:
-        self.events: list[MessageEvent] = []
-        self.failures = 0
-        self.tries = 0
-
-    async def __call__(self, event: MessageEvent) -> None:
-        self.tries += 1
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailableError("the disk is full")
-        self.events.append(event)
-
-    @property
-    def texts(self) -> list[str]:
-        return [one.text for one in self.events]
-
-    async def until(self, count: int) -> list[MessageEvent]:
-        await until(lambda: len(self.events) >= count)
-        return self.events
+LARGEST = 1_000_000
 
 
 class World(NamedTuple):
@@ -74,28 +35,17 @@ class World(NamedTuple):
         return room
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not is_so():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
 def surroundings_of(url: str, token: str, folder: Path, notes: Notes, **extra: Any) -> Surroundings:
     secrets = {"MATRIX_HOMESERVER": url, "MATRIX_ACCESS_TOKEN": token}
-    return Surroundings(
-        PlatformConfig(extra={"sync_seconds": 5, **extra}),
-        lambda name: secrets.get(name, ""),
-        MediaStore(folder / "media"),
-        notes,
-        Front("127.0.0.1", 0),
-    )
+    extra = {"sync_seconds": 5, **extra}
+    return Setting(notes, folder, secrets, extra, largest=LARGEST).surroundings()
 
 
 @asynccontextmanager
 async def connected(
-    world: World, received: Received | None = None
-) -> AsyncIterator[tuple[MatrixAdapter, Received]]:
-    adapter, received = make(world.surroundings), received or Received()
+    world: World, received: Inbox | None = None
+) -> AsyncIterator[tuple[MatrixAdapter, Inbox]]:
+    adapter, received = make(world.surroundings), received or Inbox()
     try:
         await adapter.connect(received)
         yield adapter, received

@@ -6,29 +6,16 @@ lets the time for an answer run out. Faults are planned per method and happen on
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import json
 import time
 from collections import defaultdict
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from aiohttp import WSMsgType, web
 
-from gateway.config import PlatformConfig
-from gateway.equipping import StoredMemory
-from gateway.front import Front
-from gateway.media import MediaStore
-from gateway.platforms.base import MessageEvent, Surroundings
-from hermes_core.errors import StoreUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from hermes_state import SessionDB
+from support.loopback import LoopbackServer, abort
 
 BOT_TOKEN, APP_TOKEN = "xoxb-secret-of-the-bot", "xapp-secret-of-the-app"
 TEAM, BOT_USER, ANN, BOB = "T1", "UBOT", "UANN", "UBOB"
@@ -52,11 +39,13 @@ class Fault(NamedTuple):
     only_marked: bool = False  # spares texts without marks
 
 
-class SlackServer:
+class SlackServer(LoopbackServer[Fault]):
     """A workspace with one app."""
 
     def __init__(self) -> None:
-        self.port = 0
+        super().__init__()
+        self.channels = dict(CHANNELS)
+        self.types = dict(TYPES)
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.messages: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.reactions: list[tuple[str, str, str]] = []
@@ -66,56 +55,33 @@ class SlackServer:
         self.unacknowledged: dict[str, dict[str, Any]] = {}
         self.acknowledged: list[str] = []
         self.opened = 0
+        self.link = ""  # another address for the WebSocket
+        self.is_short = False  # connections end as soon as they have begun
+        self.revoked: set[str] = set()  # tokens
         self._lines: list[tuple[web.WebSocketResponse, web.Request]] = []
-        self._faults: dict[str, list[Fault]] = {}
         self._numbers = itertools.count(1)
         self._last = 0
-        self._runner: web.AppRunner | None = None
 
     # Being there
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        app = web.Application(client_max_size=100_000_000)
-        app.router.add_get("/link", self._link)
-        app.router.add_get("/files/{name}", self._file)
-        app.router.add_post("/upload/{name}", self._upload)
-        app.router.add_route("*", "/api/{method}", self._api)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        self.cut()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/link", self._link)
+        router.add_get("/files/{name}", self._file)
+        router.add_post("/upload/{name}", self._upload)
+        router.add_route("*", "/api/{method}", self._api)
 
     @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def base_url(self) -> str:
+        return f"{self.address}/api"
 
     @property
     def is_connected(self) -> bool:
         return any(not line.closed for line, _ in self._lines)
 
-    def fail(self, method: str, *faults: Fault) -> None:
-        """Plan what happens to the next calls of a method."""
-        self._faults.setdefault(method, []).extend(faults)
-
     def cut(self) -> None:
         """Every connection breaks."""
         for _, request in self._lines:
-            if request.transport is not None:
-                request.transport.abort()
+            abort(request)
         self._lines.clear()
 
     def ts(self) -> str:
@@ -128,10 +94,15 @@ class SlackServer:
         self, channel: str, text: str, user: str = ANN, kind: str = "message", **facts: Any
     ) -> dict[str, Any]:
         known = {"user": user, "text": text, "ts": self.ts(), **facts}
-        event = {"type": kind, "channel": channel, "channel_type": TYPES[channel], **known}
+        event = {"type": kind, "channel": channel, "channel_type": self.types[channel], **known}
         self.messages[channel].append(event)
         await self.deliver(event)
         return event
+
+    def add_direct(self, channel: str, user: str = ANN) -> None:
+        """Another direct chat."""
+        self.channels[channel] = {"id": channel, "is_im": True, "user": user}
+        self.types[channel] = "im"
 
     async def change(self, event: dict[str, Any], text: str) -> None:
         inner = {name: event[name] for name in event if name not in {"channel", "channel_type"}}
@@ -184,6 +155,8 @@ class SlackServer:
         self._lines.append((line, request))
         await line.send_json({"type": "hello", "num_connections": 1})
         await self.run_out_of_time()
+        if self.is_short:
+            await line.close()
         async for message in line:
             if message.type is WSMsgType.TEXT:
                 name = json.loads(message.data)["envelope_id"]
@@ -200,16 +173,16 @@ class SlackServer:
         facts = await _facts(request)
         self.asked.append((method, facts))
         wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
-        if request.headers.get("Authorization") != f"Bearer {wanted}":
+        if wanted in self.revoked or request.headers.get("Authorization") != f"Bearer {wanted}":
             return _refused("invalid_auth")
-        fault = self._faults.get(method) and self._faults[method].pop(0)
+        fault = self.planned(method)
         is_spared = fault and fault.only_marked and facts.get("mrkdwn") in {False, "0", "false"}
         if fault and not is_spared and (fault.error or fault.status != 200):
             answer = {"ok": False, "error": fault.error} if fault.error else "<html>"
             return web.json_response(answer, status=fault.status, headers=fault.headers)
         answered = self._answered(method, facts)
-        if fault and fault.is_cut and request.transport is not None:
-            request.transport.abort()
+        if fault and fault.is_cut:
+            abort(request)
         return answered
 
     def _answered(self, method: str, facts: dict[str, Any]) -> web.Response:
@@ -228,10 +201,10 @@ class SlackServer:
         return answers[method](facts) if method in answers else _refused("unknown_method")
 
     def _open(self, _: dict[str, Any]) -> web.Response:
-        return _ok(url=f"ws://127.0.0.1:{self.port}/link?ticket=a-secret-ticket")
+        return _ok(url=self.link or f"ws://127.0.0.1:{self.port}/link?ticket=a-secret-ticket")
 
     def _post(self, facts: dict[str, Any]) -> web.Response:
-        if facts["channel"] not in CHANNELS:
+        if facts["channel"] not in self.channels:
             return _refused("channel_not_found")
         if len(facts["text"]) > 40_000:
             return _refused("msg_too_long")
@@ -263,7 +236,7 @@ class SlackServer:
         return _ok(user={"id": facts["user"], "name": name.lower(), "profile": profile})
 
     def _channel(self, facts: dict[str, Any]) -> web.Response:
-        found = CHANNELS.get(facts["channel"])
+        found = self.channels.get(facts["channel"])
         return _ok(channel=found) if found else _refused("channel_not_found")
 
     def _history(self, facts: dict[str, Any]) -> web.Response:
@@ -316,85 +289,3 @@ def _ok(**facts: Any) -> web.Response:
 
 def _refused(error: str) -> web.Response:
     return web.json_response({"ok": False, "error": error})
-
-
-# What an adapter is made from, and where its messages end up
-
-
-class Inbox:
-    """Takes messages; the next ones may fail, or wait at a gate."""
-
-    def __init__(self) -> None:
-        self.events: list[MessageEvent] = []
-        self.failures = 0
-        self.gate: asyncio.Event | None = None
-        self.tries = 0
-
-    async def __call__(self, event: MessageEvent) -> None:
-        self.tries += 1
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailableError("the disk is full")
-        self.events.append(event)
-
-    @property
-    def texts(self) -> list[str]:
-        return [one.text for one in self.events]
-
-    async def until(self, count: int) -> list[MessageEvent]:
-        await waited(lambda: len(self.events) >= count)
-        return self.events
-
-
-async def waited(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - what is waited for is in the server
-            await asyncio.sleep(0.005)
-
-
-class World:
-    """A server, and everything an adapter is made from."""
-
-    def __init__(
-        self,
-        platform: str,
-        server: Any,
-        make: Callable[..., Any],
-        secrets: dict[str, str],
-        base_url: str,
-        db: SessionDB,
-        folder: Path,
-    ) -> None:
-        self.server = server
-        self.inbox = Inbox()
-        self.secrets = secrets
-        self.extra: dict[str, Any] = {"base_url": base_url}
-        self.media = MediaStore(folder / "media", largest=1000)
-        self._memory = StoredMemory(db, platform)
-        self._make = make
-
-    def surroundings(self) -> Surroundings:
-        return Surroundings(
-            PlatformConfig(enabled=True, extra=self.extra),
-            lambda name: self.secrets.get(name, ""),
-            self.media,
-            self._memory,
-            Front("127.0.0.1", 0),
-        )
-
-    def adapter(self) -> Any:
-        return self._make(self.surroundings(), pauses=(0.01,))
-
-    @asynccontextmanager
-    async def connected(self, inbox: Inbox | None = None) -> AsyncIterator[Any]:
-        adapter = self.adapter()
-        try:
-            await adapter.connect(inbox or self.inbox)
-            yield adapter
-        finally:
-            await adapter.disconnect()
-
-    async def acknowledged(self) -> None:
-        await waited(lambda: not self.server.unacknowledged)

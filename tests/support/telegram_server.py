@@ -11,9 +11,11 @@ import io
 import json
 import time
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import ClientSession, web
+
+from support.loopback import LoopbackServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +91,14 @@ def size(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-class TelegramServer:
+class TelegramServer(LoopbackServer[Fault]):
     """A Bot API with one bot; chats that write to it exist."""
 
+    cancels_who_is_gone = True  # who is killed waits for nothing any more
+
     def __init__(self) -> None:
-        self.port = 0
+        super().__init__()
+        self.is_revoked = False
         self.me: dict[str, Any] = dict(BOT)
         self.updates: dict[int, dict[str, Any]] = {}
         self.delivered: list[int] = []  # also those that came again
@@ -105,47 +110,20 @@ class TelegramServer:
         self.blocked: set[int] = set()
         self.topics: set[int] = set()
         self.webhook: dict[str, Any] = {}
-        self._faults: dict[str, list[Fault]] = {}
         self._next_update = 1000
         self._next_message = 100
         self._came = asyncio.Condition()
         self._poller: object = None
-        self._runner: web.AppRunner | None = None
 
     # Being there
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_exception: object) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        app = web.Application(client_max_size=100 * 1024 * 1024)
-        app.router.add_route("*", "/bot{token}/{method}", self._serve)
-        app.router.add_get("/file/bot{token}/{path:.*}", self._serve_file)
-        # Who is killed waits for nothing any more; the log would have the token.
-        self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1
-        )
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-        self._runner = None
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_route("*", "/bot{token}/{method}", self._serve)
+        router.add_get("/file/bot{token}/{path:.*}", self._serve_file)
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def plan(self, method: str, *faults: Fault) -> None:
-        """What happens to the next requests of a method."""
-        self._faults.setdefault(method, []).extend(faults)
+        return self.address
 
     def count(self, method: str) -> int:
         """How often a method was asked for."""
@@ -200,7 +178,7 @@ class TelegramServer:
         self.asked.append((method, facts))
         fault = self._fault(method, facts)
         try:
-            if request.match_info["token"] != TOKEN:
+            if request.match_info["token"] != TOKEN or self.is_revoked:
                 raise RefusalError(401, "Unauthorized")
             if fault is not None and fault.status:
                 raise RefusalError(fault.status, fault.description, **(fault.parameters or {}))
@@ -216,7 +194,7 @@ class TelegramServer:
         planned = self._faults.get(method, [])
         if planned and planned[0].only_formatted and not facts.get("parse_mode"):
             return None
-        return planned.pop(0) if planned else None
+        return self.planned(method)
 
     async def _serve_file(self, request: web.Request) -> web.StreamResponse:
         fault = self._fault("file", {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,50 +10,25 @@ import httpx2
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gateway.config import PlatformConfig
 from gateway.equipping import StoredMemory
 from gateway.front import Front
 from gateway.platforms import webhook_signing
-from gateway.platforms.base import MessageEvent, Surroundings
 from gateway.platforms.webhook import WebhookAdapter, make
-from hermes_core.media import MediaStore
+from support.adapters import Setting
 from support.gateways import started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from starlette.requests import Request
 
+    from gateway.platforms.base import Surroundings
     from hermes_state import SessionDB
 
 SECRET = "a-secret-of-the-webhook"
 OTHER = "another-secret"
 NOW = 1_800_000_000.0
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - a condition elsewhere
-            await asyncio.sleep(0.01)
-
-
-class Inbox:
-    """Takes messages; the next ones may fail."""
-
-    def __init__(self) -> None:
-        self.events: list[MessageEvent] = []
-        self.failures: list[Exception] = []
-        self.gate: asyncio.Event | None = None
-        self.waiting = 0
-
-    async def __call__(self, event: MessageEvent) -> None:
-        self.waiting += 1
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.failures:
-            raise self.failures.pop(0)
-        self.events.append(event)
 
 
 class Arrived(NamedTuple):
@@ -85,36 +59,23 @@ class Receiver:
         return f"{self.front.url}/answers"
 
 
-class Room:
+class Room(Setting):
     """What an adapter is made from, and a program that calls."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:
+        secrets = {"WEBHOOK_SECRET": SECRET, "CI_SECRET": OTHER}
+        super().__init__(StoredMemory(db, "webhook"), folder, secrets)
         self.db = db
         self.folder = folder
-        self.inbox = Inbox()
-        self.front = Front("127.0.0.1", 0)
-        self.secrets = {"WEBHOOK_SECRET": SECRET, "CI_SECRET": OTHER}
         self.routes: dict[str, Any] = {"reviews": {"prompt": "Review {title}."}}
         self.now = NOW
 
     def surroundings(self) -> Surroundings:
-        return Surroundings(
-            PlatformConfig(enabled=True, extra={"routes": self.routes}),
-            lambda name: self.secrets.get(name, ""),
-            MediaStore(self.folder / "media"),
-            StoredMemory(self.db, "webhook"),
-            self.front,
-        )
+        self.extra["routes"] = self.routes
+        return super().surroundings()
 
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[WebhookAdapter]:
-        adapter = WebhookAdapter(self.surroundings(), lambda: self.now)
-        await adapter.connect(self.inbox)
-        try:
-            yield adapter
-        finally:
-            await adapter.disconnect()
-            await self.front.close()
+    def adapter(self) -> WebhookAdapter:
+        return WebhookAdapter(self.surroundings(), lambda: self.now)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

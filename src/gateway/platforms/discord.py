@@ -37,7 +37,7 @@ from gateway.platforms.discord_reading import Reader
 from gateway.platforms.keys import key_of
 from gateway.platforms.lines import MOST_WAITING
 from gateway.platforms.pauses import PAUSES, Patience
-from gateway.platforms.refusals import Refusals
+from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class DiscordAdapter:
+class DiscordAdapter(Refusable):
     """A bot on Discord."""
 
     abilities: ClassVar = Abilities(
@@ -90,18 +90,13 @@ class DiscordAdapter:
 
     # Being there
 
-    @property
-    def problem(self) -> str:
-        """Why nothing is heard any more; empty while all is well."""
-        return self._refusals.problem
-
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, begin a session, and fetch what was missed."""
         await self.disconnect()
         self._refusals.clear_all()
         session = await self._open(receive)
         self._watching = asyncio.create_task(self._watch(session, receive))
-        self._watching.add_done_callback(self._report)
+        self._watching.add_done_callback(self._refusals.ended)
 
     async def _open(self, receive: Receive) -> Session:
         self._session = session = Session(Client(self._identify_seconds))
@@ -141,13 +136,6 @@ class DiscordAdapter:
                 error = await session.ended()
             except PlatformError as trouble:
                 error = trouble
-
-    def _report(self, task: asyncio.Task[None]) -> None:
-        """An end that nobody expected is not silent."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("listening to Discord broke off", exc_info=error)
-            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     async def disconnect(self) -> None:
         """Stop listening."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import discord
 from aiohttp import ClientError
@@ -66,6 +66,11 @@ class Client(discord.Client):
         """Wait before another session is begun."""
         if not initial:
             await asyncio.sleep(self._identify_seconds)
+
+    def dispatch(self, event: str, /, *args: Any, **facts: Any) -> None:
+        """Tell of something; a client that is closed tells nothing, though the library tries."""
+        if not self.is_closed():
+            super().dispatch(event, *args, **facts)
 
     async def on_connect(self) -> None:
         """A session began; one that is resumed is not announced here."""

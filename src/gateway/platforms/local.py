@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -44,7 +45,6 @@ class LocalAdapter:
         self._receive: Receive | None = None
         self._chats: dict[str, asyncio.StreamWriter] = {}
         self._arrivals: dict[str, asyncio.Future[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, receive: Receive) -> None:
         """Listen."""
@@ -68,6 +68,7 @@ class LocalAdapter:
         """Read what a client says; messages are kept in their order, confirmations at once."""
         messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
         keeping = asyncio.create_task(self._keep(messages, writer))
+        keeping.add_done_callback(functools.partial(_ended, writer))
         try:
             while line := await reader.readline():
                 await self._take(line, writer, messages)
@@ -154,6 +155,14 @@ def socket_path() -> Path:
 def make(_surroundings: Surroundings) -> LocalAdapter:
     """The adapter of this Hermes folder."""
     return LocalAdapter(socket_path())
+
+
+def _ended(writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+    """A client whose messages are not kept any more is hung up on, and sends them again."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.error("messages of a local client are not kept", exc_info=error)
+        writer.close()
 
 
 async def _write(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ from gateway.platforms.matrix_content import LONGEST_TEXT
 from gateway.platforms.matrix_listening import Listener
 from gateway.platforms.matrix_reading import Reader
 from gateway.platforms.matrix_rooms import Rooms
+from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class MatrixAdapter:
+class MatrixAdapter(Refusable):
     """An account on a homeserver."""
 
     abilities: ClassVar = Abilities(
@@ -63,7 +64,7 @@ class MatrixAdapter:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.account = ""
-        self.problem = ""
+        self._refusals = Refusals("Matrix")
         self._surroundings = surroundings
         self._client: AsyncClient | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -71,7 +72,7 @@ class MatrixAdapter:
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, where the last run stopped, and listen from there."""
         await self.disconnect()
-        self.problem = ""
+        self._refusals.clear_all()
         self._client = client = _client(self._surroundings)
         try:
             listener = await self._introduced(client)
@@ -80,14 +81,7 @@ class MatrixAdapter:
             reason = f"the homeserver does not answer: {matrix_answers.in_words(error)}"
             raise PlatformDownError(reason) from error
         self._listening = asyncio.create_task(listener.run(receive))
-        self._listening.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """An end that nobody expected is not silent."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.problem = str(error)
-            log.error("Matrix is not listened to any more: %s", error, exc_info=error)
+        self._listening.add_done_callback(self._refusals.ended)
 
     async def _introduced(self, client: AsyncClient) -> Listener:
         try:
@@ -105,7 +99,8 @@ class MatrixAdapter:
         rooms = Rooms(client, self.account, direct)
         reader = Reader(client, self.account, name, rooms, self._surroundings)
         extra = self._surroundings.config.extra
-        return Listener(client, rooms, reader, self._surroundings.memory, extra)
+        memory = self._surroundings.memory
+        return Listener(client, rooms, reader, memory, self._refusals, extra)
 
     async def disconnect(self) -> None:
         """Stop listening."""

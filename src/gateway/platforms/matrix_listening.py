@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix_reading import Reader
     from gateway.platforms.matrix_rooms import Rooms
+    from gateway.platforms.refusals import Refusals
 
 log = logging.getLogger(__name__)
 
+TOKEN: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
 SYNC_SECONDS: Final = 30
 TIMELINE_LIMIT: Final = 50
 PAGE: Final = 100
@@ -62,6 +64,7 @@ class Listener:
         rooms: Rooms,
         reader: Reader,
         memory: Memory,
+        refusals: Refusals,
         extra: dict[str, Any],
     ) -> None:
         self._client = client
@@ -69,6 +72,7 @@ class Listener:
         self._rooms = rooms
         self._reader = reader
         self._memory = memory
+        self._refusals = refusals
         self._limit = lenient.number(extra.get("timeline_limit"), TIMELINE_LIMIT, least=1)
         self._seconds = lenient.number(extra.get("sync_seconds"), SYNC_SECONDS, least=1)
         self._is_joining = lenient.flag(extra.get("auto_join"), default=True)
@@ -88,16 +92,18 @@ class Listener:
         await self._keep(first.next_batch)
 
     async def run(self, receive: Receive) -> None:
-        """Listen until cancelled, or until the server does not know us any more."""
+        """Listen until cancelled; ask seldom where the server does not know us any more."""
         patience = Patience()
         while True:
             try:
                 await self._next(receive)
                 patience.succeed()
-            except PlatformRefusedError:
-                raise
+                self._refusals.clear(TOKEN)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
-                pause = patience.pause()
+                is_refused = isinstance(error, PlatformRefusedError)
+                if is_refused:
+                    self._refusals.note(TOKEN, str(error))
+                pause = patience.pause(is_refused=is_refused)
                 reason = matrix_answers.in_words(error)
                 log.warning("Matrix: %s; the same again in %g s", reason, pause)
                 await asyncio.sleep(pause)

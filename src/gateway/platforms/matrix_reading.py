@@ -48,7 +48,8 @@ class Reader:
             await self._say_so(room_id)
             return None
         said = matrix_events.read(event)
-        if said is None or not said.message_id:
+        is_empty = said is not None and not said.text.strip() and said.file is None
+        if said is None or is_empty or not said.message_id:
             return None
         room = await self._rooms.get(room_id)
         made = self._made(room_id, room, sender, said)
@@ -56,7 +57,7 @@ class Reader:
         made.raw_message = event
         await self._look_up_reply(room_id, made)
         await self._fetch(made, said)
-        return made if made.text or made.media_urls or made.is_addressed else None
+        return made
 
     def _made(self, room_id: str, room: Room, sender: str, said: Said) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)

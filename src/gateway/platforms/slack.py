@@ -35,7 +35,7 @@ from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.lines import MOST_WAITING
 from gateway.platforms.pauses import PAUSES, Patience
-from gateway.platforms.refusals import Refusals
+from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.slack_files import Files
 from gateway.platforms.slack_listening import HOUR, TOKEN, Listener, number_of_now
 from gateway.platforms.slack_reading import Reader
@@ -67,7 +67,7 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class SlackAdapter:
+class SlackAdapter(Refusable):
     """An app in a workspace."""
 
     abilities: ClassVar = Abilities(
@@ -95,11 +95,6 @@ class SlackAdapter:
 
     # Being there
 
-    @property
-    def problem(self) -> str:
-        """Why nothing is heard any more; empty while all is well."""
-        return self._refusals.problem
-
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, and listen."""
         await self.disconnect()
@@ -117,7 +112,7 @@ class SlackAdapter:
         reader = Reader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._made_listener(web, reader, socket, receive)
         self._listening = asyncio.create_task(socket.run(self._listener))
-        self._listening.add_done_callback(self._report)
+        self._listening.add_done_callback(self._refusals.ended)
 
     async def _made_listener(
         self, web: AsyncWebClient, reader: Reader, socket: Socket, receive: Receive
@@ -126,13 +121,6 @@ class SlackAdapter:
         await cursors.load(number_of_now())
         bounds = (self._pauses, self._most_waiting)
         return Listener(web, reader, socket, cursors, receive, self._refusals, *bounds)
-
-    def _report(self, task: asyncio.Task[None]) -> None:
-        """An end that nobody expected is not silent."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("listening to Slack broke off", exc_info=error)
-            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
         """A client that gives up instead of trying again: when to is decided by the gateway."""

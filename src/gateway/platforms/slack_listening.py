@@ -101,17 +101,16 @@ class Listener:
         """What there is no room for is not acknowledged, and comes again or is fetched."""
         self._lines.add(channel, job, functools.partial(self._fill_anew, channel))
 
-    def take(self, envelope: dict[str, Any]) -> None:
-        """An envelope; what is in it and not for us is acknowledged at once."""
+    def take(self, envelope: dict[str, Any]) -> bool:
+        """An envelope; whether what is in it is not for us, or was received before."""
         name = str(envelope["envelope_id"])
         payload = lenient.mapping(envelope.get("payload"))
         is_event = envelope.get("type") == "events_api"
         said = slack_reading.said_in(payload) if is_event else None
-        if said is None:
-            acknowledge = functools.partial(self._socket.acknowledge, name)
-            self._lines.add("", acknowledge, acknowledge)
-        else:
-            self._later(said.channel, functools.partial(self._hand_over, name, said))
+        if said is None or said.key in self._handed:
+            return True
+        self._later(said.channel, functools.partial(self._hand_over, name, said))
+        return False
 
     # One line
 

@@ -39,8 +39,8 @@ class Hears(Protocol):
     def begun(self) -> None:
         """A connection was opened; what came before it may have to be fetched."""
 
-    def take(self, envelope: dict[str, Any]) -> None:
-        """An envelope, which is to be acknowledged."""
+    def take(self, envelope: dict[str, Any]) -> bool:
+        """An envelope; whether it may be acknowledged at once, or is when it is safe."""
 
 
 class Socket:
@@ -114,8 +114,8 @@ class Socket:
                     await asyncio.sleep(self._patience.pause())
                 await self.open()
                 return True
-            if envelope.get("envelope_id"):
-                hears.take(envelope)
+            if envelope.get("envelope_id") and hears.take(envelope):
+                await self.acknowledge(str(envelope["envelope_id"]))
         raise PlatformDownError("the connection to Slack ended")
 
     async def acknowledge(self, envelope_id: str) -> None:

@@ -39,7 +39,7 @@ from pydantic import ValidationError
 
 from gateway import lenient
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
-from gateway.platforms.refusals import Refusals
+from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.telegram_events import WANTED, event_of
 from gateway.platforms.telegram_files import Fetching
 from gateway.platforms.telegram_polling import PAUSES, Polling
@@ -66,7 +66,7 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class TelegramAdapter:
+class TelegramAdapter(Refusable):
     """A bot; what it is told comes by asking, or by a webhook."""
 
     abilities: ClassVar = Abilities(
@@ -91,11 +91,6 @@ class TelegramAdapter:
         self._task: asyncio.Task[None] | None = None
 
     # Listening
-
-    @property
-    def problem(self) -> str:
-        """Why nothing is heard any more; empty while all is well."""
-        return self._refusals.problem
 
     async def connect(self, receive: Receive) -> None:
         """Find out who the bot is, and begin to listen."""
@@ -145,7 +140,7 @@ class TelegramAdapter:
             )
             polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._pauses)
             self._task = asyncio.create_task(polling.run())
-            self._task.add_done_callback(self._note_end)
+            self._task.add_done_callback(self._refusals.ended)
             return
         await self._surroundings.front.add(NAME, [self._webhook.route(taking)])
         await bot.set_webhook(
@@ -156,13 +151,6 @@ class TelegramAdapter:
             drop_pending_updates=False,
             request_timeout=CALL_SECONDS,
         )
-
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        """Nobody waits for the one that listens: its end is at least said."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("Telegram is not listened to any more", exc_info=error)
-            self._refusals.note("listening", f"it broke off: {type(error).__name__}")
 
     async def disconnect(self) -> None:
         """Stop listening; a webhook stays, so that Telegram keeps what comes meanwhile."""

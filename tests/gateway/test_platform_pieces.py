@@ -1,0 +1,110 @@
+"""What adapters share: pauses, lines, what is remembered, addresses of files."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.platforms import files
+from gateway.platforms.lines import Lines
+from gateway.platforms.pauses import REFUSED_TIMES, STEADY_SECONDS, Patience
+from gateway.platforms.recent import Recent
+from support.adapters import QUICK, waited
+
+HOSTS = ("discordapp.com",)
+
+
+class Clock:
+    """Time that a test lets pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_pauses_grow_with_each_failure_and_begin_anew_after_a_success() -> None:
+    patience = Patience((1.0, 2.0, 4.0))
+    assert [patience.pause() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
+    patience.succeed()
+    assert patience.pause() == 1.0
+    assert patience.pause(is_refused=True) == 4.0 * REFUSED_TIMES
+
+
+def test_a_connection_counts_as_a_success_only_when_it_has_lasted() -> None:
+    clock = Clock()
+    patience = Patience((1.0, 2.0, 4.0), clock)
+    found = []
+    for lasted in (0.0, 1.0, STEADY_SECONDS, 0.0):
+        patience.opened()
+        clock.now += lasted
+        found.append(patience.pause())
+    assert found == [1.0, 2.0, 1.0, 2.0]
+
+
+async def test_a_full_line_catches_up_once_and_takes_again_what_comes_then() -> None:
+    lines, done, gate = Lines("X", QUICK, most=3), [], asyncio.Event()
+
+    async def wait() -> None:
+        await gate.wait()
+
+    async def catch_up() -> None:
+        done.append("caught up")
+
+    lines.add("a", wait, catch_up)
+    for number in range(10):
+
+        async def note(number: int = number) -> None:
+            done.append(number)
+
+        lines.add("a", note, catch_up)
+    assert len(lines) == 4
+    gate.set()
+    await waited(lambda: done[-1:] == ["caught up"])
+    lines.add("a", note, catch_up)
+    await waited(lambda: not len(lines))
+    await lines.close()
+    assert done == [0, 1, "caught up", 9]
+
+
+async def test_catching_up_that_fails_is_tried_again_and_added_no_second_time() -> None:
+    lines, tries = Lines("X", QUICK, most=1), []
+
+    async def fail_at_first() -> None:
+        tries.append(1)
+        if len(tries) < 5:
+            raise OSError("not now")
+
+    async def nothing() -> None:
+        await asyncio.sleep(0)
+
+    lines.add("a", nothing, fail_at_first)
+    lines.add("a", nothing, fail_at_first)
+    await waited(lambda: not len(lines))
+    await lines.close()
+    assert len(tries) == 5
+
+
+def test_only_so_much_is_remembered() -> None:
+    recent = Recent(limit=2)
+    for word in ("a", "b", "c"):
+        recent.add(word, word.upper())
+    assert ("a" in recent, recent.note_of("c")) == (False, "C")
+    assert (recent.forget("c"), recent.forget("c")) == ("C", None)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_own"),
+    [
+        ("https://cdn.discordapp.com/attachments/1/2/a.png", True),
+        ("http://cdn.discordapp.com/a.png", False),
+        ("https://cdn.discordapp.com.evil.org/a.png", False),
+        ("https://127.0.0.1/a.png", False),
+        ("https://cdn.discordapp.com:99999/a.png", False),
+        ("https://[/a.png", False),
+    ],
+)
+def test_files_are_fetched_from_the_platform_only(url: str, is_own: bool) -> None:
+    assert files.is_at(url, HOSTS, "") is is_own
