@@ -43,7 +43,7 @@ async def test_a_message_gets_through_with_its_source_and_id(room: Room) -> None
     source = event.source
     assert source is not None
     assert (source.platform.value, source.chat_id, source.chat_type) == ("telegram", "7", "dm")
-    assert (source.user_id, source.user_name, source.chat_name) == ("7", "Ann Lee", "Ann Lee")
+    assert (source.user_id, source.user_name, source.chat_name) == ("7", "Ann L.", "Ann L.")
     assert source.thread_id is None
 
 

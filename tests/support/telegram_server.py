@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TOKEN = "4242:AAH-the-secret-part-of-the-token"
 BOT = {"id": 4242, "is_bot": True, "first_name": "Hermes", "username": "HermesBot"}
-ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}
+ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "L.", "username": "ann"}
 TAGS = {"b", "i", "u", "s", "a", "code", "pre", "blockquote", "tg-spoiler", "strong", "em"}
 LONGEST_TEXT, LONGEST_CAPTION = 4096, 1024
 
@@ -142,7 +142,7 @@ class TelegramServer(LoopbackServer[Fault]):
         self.chats.add(chat)
         self._next_message += 1
         place = (
-            {"id": chat, "type": "private", "first_name": "Ann", "last_name": "Lee"}
+            {"id": chat, "type": "private", "first_name": "Ann", "last_name": "L."}
             if chat > 0
             else {"id": chat, "type": "supergroup", "title": "Garden"}
         )
