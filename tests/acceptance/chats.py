@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 from acceptance.campaign import size
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+AGAIN_SECONDS = 2.0  # after which a message that was not confirmed is delivered again
 CHATS = size(10, 100)  # so that a conversation stays of a usual length
 
 
@@ -59,9 +61,12 @@ class Platform:
     ) -> None:
         for chat in range(CHATS):  # so that it is known who is where
             await self._say(writer, chat, f"c{chat}-m0")
+        said: dict[str, float] = {}
         while not reading.done() and not is_over():
+            now = time.monotonic()
             for chat, texts in self.waiting.items():
-                if texts:
+                if texts and now - said.get(texts[0], 0.0) > AGAIN_SECONDS:
+                    said[texts[0]] = now
                     await self._say(writer, chat, texts[0])
             await asyncio.sleep(0.02)
 
