@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -23,11 +24,13 @@ from hermes_agent.tools.toolset import standard_tools
 from hermes_cli.equipping import Equipment, with_plugins
 from hermes_cli.own_history import OwnHistory
 from hermes_core.config_file import ConfigFile
-from hermes_core.errors import NoModelError
+from hermes_core.errors import ConfigError, NoModelError
 from hermes_core.mentions import is_mentioned
 from hermes_core.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermes_agent.approvals.deciding import Mode
     from hermes_agent.inventory import Item
     from hermes_agent.profiles import Profile
@@ -153,7 +156,21 @@ def history_for(db: SessionDB, wish: Wish) -> SessionDB | OwnHistory:
 def without_secrets() -> dict[str, str]:
     """The environment of commands: what is secret is the agent's, not theirs."""
     secret = {setting.variable for setting in SETTINGS if setting.secret}
+    # What cannot be read names nothing; the gateway and `config check` say so.
+    with contextlib.suppress(ConfigError):
+        secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
     return {name: value for name, value in os.environ.items() if name not in secret}
+
+
+def _named_secrets(block: object) -> Iterator[str]:
+    """Variables that the settings of platforms name as secrets: `secret_env`, wherever it is."""
+    if not isinstance(block, dict):
+        return
+    for name, value in block.items():
+        if name == "secret_env":
+            yield str(value)
+        else:
+            yield from _named_secrets(value)
 
 
 def _mode(settings: Settings) -> Mode:

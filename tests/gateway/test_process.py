@@ -32,6 +32,7 @@ def register(ctx):
             file.write(session_id + chr(10))
     ctx.register_hook("on_session_finalize", note)
 """
+ROUTE = "platforms: {webhook: {routes: {a: {secret_env: MY_ROUTE}}}}\n"
 SLOW = " ".join(f"word{number}" for number in range(40))
 
 
@@ -156,6 +157,7 @@ async def test_a_turn_that_is_broken_off_by_the_end_is_finalised_and_goes_on(
 def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) -> None:
     names = ("TELEGRAM_BOT_TOKEN", "MATRIX_ACCESS_TOKEN", "API_SERVER_KEY", "WEBHOOK_SECRET")
     with pytest.MonkeyPatch.context() as patch:
-        for name in names:
+        (hermes_home / "config.yaml").write_text(ROUTE)
+        for name in (*names, "MY_ROUTE"):
             patch.setenv(name, "secret")
-        assert not set(names) & set(without_secrets())
+        assert not {*names, "MY_ROUTE"} & set(without_secrets())
