@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
@@ -32,6 +33,7 @@ MESSAGES, KILLS = size(30, 300), size(5, 60)
 # What has just happened when it is killed, by turns; None is while it starts, or whenever.
 MOMENTS = ("delivery", "answer", None)
 PATIENCE_SECONDS = 240.0
+MOMENT_SECONDS = 15.0
 
 
 class Talk:
@@ -85,19 +87,27 @@ async def answered(crowd: Crowd) -> int:
 
 
 async def moment(gateway: Gateway, crowd: Crowd, number: int) -> None:
-    """Wait for a moment to kill it: mostly one in which something hangs in the air."""
-    match MOMENTS[number % len(MOMENTS)]:
+    """Wait for a moment to kill it: mostly one in which something hangs in the air.
+
+    Where all was delivered or answered already, there is none, and any other will do.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(MOMENT_SECONDS):
+            await _something(gateway, crowd, MOMENTS[number % len(MOMENTS)])
+    await asyncio.sleep(random.uniform(0, 0.05))
+
+
+async def _something(gateway: Gateway, crowd: Crowd, kind: str | None) -> None:
+    match kind:
         case "delivery":
             before = crowd.deliveries()
             await waited(lambda: gateway.is_up() and crowd.deliveries() != before)
         case "answer":
             before = await answered(crowd)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while await answered(crowd) == before:  # noqa: ASYNC110 - it is in another process
-                    await asyncio.sleep(0.01)
+            while await answered(crowd) == before:  # noqa: ASYNC110 - it is in another process
+                await asyncio.sleep(0.01)
         case None:
             await asyncio.sleep(random.uniform(0, 1.5))
-    await asyncio.sleep(random.uniform(0, 0.05))
 
 
 async def settled(crowd: Crowd, talk: Talk) -> None:
