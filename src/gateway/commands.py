@@ -126,6 +126,8 @@ class Commands:
                 self._conversations.choose_model(entry.session_id, words)
         finally:
             self._conversations.give_back(before)
+            if desk.session_id != before:  # it is the desk of another conversation now
+                self._conversations.forget(before)
         return outcome
 
     def _new(self, entry: SessionEntry, title: str, uid: str) -> slash.Outcome:

@@ -266,6 +266,22 @@ def test_a_command_is_carried_out_once_whoever_counted(
     service.turns.close()
 
 
+async def test_after_a_branch_both_conversations_have_desks_of_their_own(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: A2}, {say: A3}]")
+    async with started(db, tmp_path) as service:
+        for number, line in enumerate(("one", "/branch", "two", "/resume", "three")):
+            await service.intake.receive("local", event(line, f"m{number}"))
+            await until(lambda number=number: len(answers(db)) == number + 1)
+    talks = {tuple(map(str, _said(db, row["id"]))) for row in db.list_sessions_rich(limit=-1)}
+    assert talks == {("one", "A1", "two", "A2"), ("one", "A1", "three", "A3")}
+
+
+def _said(db: SessionDB, session_id: str) -> list[Any]:
+    return [one["content"] for one in db.get_messages(session_id)]
+
+
 # Routes
 
 

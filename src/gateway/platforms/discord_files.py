@@ -15,7 +15,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import discord
 
-    from gateway.media import Kept, MediaStore
+    from hermes_core.media import Kept, MediaStore
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from aiohttp import StreamReader
 
-    from gateway.media import Kept
     from gateway.platforms.base import MessageEvent
+    from hermes_core.media import Kept
 
 NOT_FETCHED: Final = "[a file that could not be fetched: {name}]"
 KINDS: Final = {

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from nio import AsyncClient
 
-    from gateway.media import Kept, MediaStore
     from gateway.platforms.matrix_events import File
+    from hermes_core.media import Kept, MediaStore
 
 log = logging.getLogger(__name__)
 

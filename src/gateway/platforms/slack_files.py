@@ -14,7 +14,7 @@ from gateway.platforms.base import MessageEvent, MessageType
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gateway.media import Kept, MediaStore
+    from hermes_core.media import Kept, MediaStore
 
 log = logging.getLogger(__name__)
 

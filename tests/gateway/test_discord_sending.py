@@ -1,0 +1,135 @@
+"""Sending through the Discord adapter, with the real library, on a loopback server."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.equipping import StoredMemory
+from gateway.platforms.base import ErrorKind, Outgoing
+from support.adapters import PNG, World
+from support.discord_server import (
+    DM,
+    TOKEN,
+    DiscordServer,
+    Fault,
+)
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
+    from gateway.platforms.discord import LONGEST_TEXT, DiscordAdapter, make
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+@pytest.fixture
+async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
+    async with DiscordServer() as server:
+        secrets = {"DISCORD_BOT_TOKEN": TOKEN}
+        made = functools.partial(DiscordAdapter, identify_seconds=0.01)
+        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield World(server, made, StoredMemory(db, "discord"), tmp_path, **facts)
+
+
+def posted(world: World) -> list[dict[str, Any]]:
+    return [body for method, path, body in world.server.asked if _is_post(method, path)]
+
+
+def _is_post(method: str, path: str) -> bool:
+    return method == "POST" and path.endswith("/messages")
+
+
+async def test_a_text_is_sent_once_however_often_and_pings_nobody(world: World) -> None:
+    async with world.connected() as adapter:
+        outgoing = Outgoing(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
+        world.server.plan("POST messages", Fault(is_cut=True))
+        lost = await adapter.send(outgoing)
+        again = await adapter.send(outgoing)
+    assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
+    assert again.success
+    assert world.server.texts(DM) == ["hello @everyone"]
+    body = posted(world)[0]
+    assert body["allowed_mentions"]["parse"] == []
+    assert not body["allowed_mentions"].get("replied_user")
+    assert body["message_reference"]["fail_if_not_exists"] is False
+
+
+async def test_a_message_is_edited_and_typing_shown(world: World) -> None:
+    async with world.connected() as adapter:
+        sent = await adapter.send(Outgoing(str(DM), "one", "k1"))
+        assert sent.message_id
+        edited = await adapter.edit(Outgoing(str(DM), "two", "k1"), sent.message_id)
+        gone = await adapter.edit(Outgoing(str(DM), "two", "k1"), "1")
+        await adapter.typing(str(DM))
+        await adapter.typing("31337")
+        await adapter.react(str(DM), "1", "👀")
+    assert (edited.success, edited.message_id) == (True, sent.message_id)
+    assert gone.error_kind is ErrorKind.NOT_FOUND
+    assert world.server.texts(DM) == ["two"]
+    assert ("POST", f"channels/{DM}/typing", {}) in world.server.asked
+
+
+async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(PNG)
+    async with world.connected() as adapter:
+        sent = await adapter.send(Outgoing(str(DM), "look", "k1", file=path))
+        missing = await adapter.send(Outgoing(str(DM), "look", "k2", file=tmp_path / "no"))
+    assert sent.success
+    assert missing.error_kind is ErrorKind.NOT_FOUND
+    assert (world.server.uploads, world.server.texts(DM)) == ([PNG], ["look"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "is_unsure"),
+    [
+        (Fault(403, {"message": "no", "code": 50007}), ErrorKind.FORBIDDEN, False),
+        (Fault(404, {"message": "no", "code": 10003}), ErrorKind.NOT_FOUND, False),
+        (Fault(400, {"message": "no", "code": 50006}), ErrorKind.BAD_FORMAT, False),
+        (Fault(413, {"message": "no", "code": 40005}), ErrorKind.TOO_LONG, False),
+        (Fault(503, {"message": "no"}), ErrorKind.TRANSIENT, True),
+    ],
+)
+async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
+    world: World, fault: Fault, kind: ErrorKind, is_unsure: bool
+) -> None:
+    world.server.plan("POST messages", fault)
+    async with world.connected() as adapter:
+        result = await adapter.send(Outgoing(str(DM), "hello", "k1"))
+    assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
+
+
+async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: World) -> None:
+    async with world.connected() as adapter:
+        long = await adapter.send(Outgoing(str(DM), "x" * 2001, "k1"))
+        fits = await adapter.send(Outgoing(str(DM), "x" * LONGEST_TEXT, "k2"))
+        nowhere = await adapter.send(Outgoing("a word", "x", "k3"))
+        unknown = await adapter.send(Outgoing("31337", "x", "k4"))
+    assert long.error_kind is ErrorKind.TOO_LONG
+    assert fits.success
+    assert nowhere.error_kind is unknown.error_kind is ErrorKind.NOT_FOUND
+
+
+async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(world: World) -> None:
+    long = {"message": "slow down", "retry_after": 300.5, "global": False}
+    world.server.plan("POST messages", Fault(429, {**long, "retry_after": 0.01}))
+    async with world.connected() as adapter:
+        assert (await adapter.send(Outgoing(str(DM), "one", "k1"))).success
+        world.server.plan("POST messages", Fault(429, long))
+        result = await adapter.send(Outgoing(str(DM), "two", "k2"))
+    assert (result.error_kind, result.retry_after) == (ErrorKind.RATE_LIMITED, 300.5)
+
+
+async def test_nothing_is_sent_where_nothing_is_connected(world: World) -> None:
+    adapter = make(world.surroundings())
+    result = await adapter.send(Outgoing(str(DM), "hello", "k1"))
+    assert result.error_kind is ErrorKind.TRANSIENT
+    assert not result.may_have_arrived
+    await adapter.typing(str(DM))

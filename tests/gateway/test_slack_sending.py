@@ -1,0 +1,145 @@
+"""Sending through the Slack adapter, with the real library, on a loopback server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.equipping import StoredMemory
+from gateway.platforms.base import ErrorKind, Outgoing
+from gateway.platforms.slack import LONGEST_TEXT, SlackAdapter, make
+from gateway.platforms.slack_text import mrkdwn
+from support.adapters import PNG, World, waited
+from support.slack_server import (
+    APP_TOKEN,
+    BOT_TOKEN,
+    DM,
+    GENERAL,
+    Fault,
+    SlackServer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+class Team(World):
+    """A workspace, and an adapter for it."""
+
+    async def acknowledged(self) -> None:
+        await waited(lambda: not self.server.unacknowledged)
+
+
+@pytest.fixture
+async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
+    async with SlackServer() as server:
+        secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
+        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), tmp_path, **facts)
+
+
+async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) -> None:
+    async with world.connected() as adapter:
+        result = await adapter.send(Outgoing(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
+    [message] = world.server.messages[GENERAL]
+    assert (result.success, result.message_id) == (True, message["ts"])
+    assert message["text"] == "*hi* &lt;!channel&gt; &lt;@UANN&gt;"
+
+
+async def test_a_message_is_edited_and_reacted_to(world: Team) -> None:
+    async with world.connected() as adapter:
+        sent = await adapter.send(Outgoing(DM, "one", "k1"))
+        assert sent.message_id
+        edited = await adapter.edit(Outgoing(DM, "two", "k1"), sent.message_id)
+        gone = await adapter.edit(Outgoing(DM, "two", "k1"), "1.0")
+        for emoji in ("👀", "👀", "🦑"):
+            await adapter.react(DM, sent.message_id, emoji)
+    assert (edited.success, edited.message_id) == (True, sent.message_id)
+    assert gone.error_kind is ErrorKind.NOT_FOUND
+    assert world.server.texts(DM) == ["two"]
+    assert world.server.reactions == [(DM, sent.message_id, "eyes")]
+
+
+async def test_a_file_is_sent_with_its_caption(world: Team, tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(PNG)
+    async with world.connected() as adapter:
+        sent = await adapter.send(Outgoing(DM, "look", "k1", thread_id="1.0", file=path))
+        missing = await adapter.send(Outgoing(DM, "look", "k2", file=tmp_path / "no"))
+    assert sent.success
+    assert missing.error_kind is ErrorKind.NOT_FOUND
+    assert list(world.server.uploads.values()) == [PNG]
+    [message] = world.server.messages[DM]
+    assert (message["text"], message["thread_ts"]) == ("look", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "is_unsure"),
+    [
+        (Fault("not_in_channel"), ErrorKind.FORBIDDEN, False),
+        (Fault("invalid_auth"), ErrorKind.TRANSIENT, False),
+        (Fault("msg_too_long"), ErrorKind.TOO_LONG, False),
+        (Fault("ratelimited", 429, {"Retry-After": "17"}), ErrorKind.RATE_LIMITED, False),
+        (Fault("fatal_error"), ErrorKind.TRANSIENT, True),
+        (Fault("service_unavailable", 503), ErrorKind.TRANSIENT, False),
+        (Fault(status=502), ErrorKind.TRANSIENT, True),
+        (Fault(is_cut=True), ErrorKind.TRANSIENT, True),
+        (Fault("something_new"), ErrorKind.UNKNOWN, False),
+    ],
+)
+async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
+    world: Team, fault: Fault, kind: ErrorKind, is_unsure: bool
+) -> None:
+    world.server.plan("chat.postMessage", fault)
+    async with world.connected() as adapter:
+        result = await adapter.send(Outgoing(DM, "hello", "k1"))
+    assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
+    assert result.retry_after == (17 if kind is ErrorKind.RATE_LIMITED else None)
+
+
+async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(world: Team) -> None:
+    world.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
+    async with world.connected() as adapter:
+        result = await adapter.send(Outgoing(DM, "**hi**", "k1"))
+    assert result.success
+    assert world.server.texts(DM) == ["**hi**"]
+
+
+async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: Team) -> None:
+    async with world.connected() as adapter:
+        unknown = await adapter.send(Outgoing("C404", "x", "k1"))
+        sent = await adapter.send(Outgoing(DM, "one", "k2"))
+        fits = await adapter.edit(Outgoing(DM, "x" * LONGEST_TEXT, "k2"), str(sent.message_id))
+    assert unknown.error_kind is ErrorKind.NOT_FOUND
+    assert fits.success
+
+
+async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
+    adapter = make(world.surroundings())
+    result = await adapter.send(Outgoing(DM, "hello", "k1"))
+    assert result.error_kind is ErrorKind.TRANSIENT
+    assert not result.may_have_arrived
+    await adapter.react(DM, "1.0", "👀")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("# A **big** title", "*A big title*"),
+        ("*a* **b** ~~c~~ `d<e`", "_a_ *b* ~c~ `d&lt;e`"),
+        ("[a](https://x.org/?a=1&b=2|3)", "<https://x.org/?a=1&amp;b=2%7C3|a>"),
+        ("[a](javascript:alert)", "[a](javascript:alert)"),
+        ("<https://x.org>", "<https://x.org>"),
+        ("- a\n- b\n  1. c", "• a\n• b\n    1. c"),
+        ("> a\n> b", "> a\n> b"),
+        ("```py\na < b\n```", "```\na &lt; b\n```"),
+        ("| a |\n|---|\n| b |", "```\n| a |\n|---|\n| b |\n```"),
+        ("a\n\n---\n\nb", "a\n\n———\n\nb"),
+    ],
+)
+def test_markdown_is_written_as_slack_writes_it(markdown: str, shown: str) -> None:
+    assert mrkdwn(markdown) == shown
