@@ -69,13 +69,11 @@ class Handling:
 
     def handle(self, row: dict[str, Any]) -> None:
         """Answer a claimed message; what cannot be answered now is given back."""
-        try:
-            rows = [row, *self._in_one_breath(row)]
-            events = [letters.read(one["payload"]) for one in rows]
-        except (ValueError, KeyError, TypeError) as error:
-            log.error("message %s cannot be read: %s", row["inbox_id"], error)
-            self._db.settle_incoming(row["inbox_id"], error=f"it cannot be read: {error}")
+        if self._read(row) is None:
+            self._db.settle_incoming(row["inbox_id"], error="it cannot be read")
             return
+        rows = [row, *self._in_one_breath(row)]
+        events = [letters.read(one["payload"]) for one in rows]
         try:
             answer = self._answer(Prompt(rows, events))
         except LaterError:
@@ -96,6 +94,14 @@ class Handling:
             ),
         )
 
+    def _read(self, row: Row) -> MessageEvent | None:
+        """A message as it was kept; None when nobody can read it, of a platform gone, say."""
+        try:
+            return letters.read(row["payload"])
+        except (ValueError, KeyError, TypeError) as error:
+            log.error("message %s cannot be read: %s", row["inbox_id"], error)
+            return None
+
     # What belongs together
 
     def _in_one_breath(self, row: Row) -> list[Row]:
@@ -109,7 +115,7 @@ class Handling:
         time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
         last, found = row["received_at"], []
         for one in self._db.waiting_behind(row):
-            if not self._belongs(one, row, last):
+            if self._read(one) is None or not self._belongs(one, row, last):
                 break  # whatever comes behind it keeps its place behind it
             last = one["received_at"]
             found.append(one)
@@ -168,10 +174,10 @@ class Handling:
 
     def _is_stopped(self, rows: list[Row]) -> bool:
         """Whether `/stop` came before the turn began; it is settled with the message."""
-        behind = self._db.waiting_behind(rows[0])
-        stop = [one for one in behind if one["payload"]["text"].split()[:1] == ["/stop"]][:1]
         if self._is_said(rows[0]):
             return False
+        behind = self._db.waiting_behind(rows[-1], limit=1)
+        stop = [one for one in behind if one["payload"].get("text", "").split()[:1] == ["/stop"]]
         rows += self._claimed(stop)
         return bool(stop)
 

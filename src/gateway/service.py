@@ -63,12 +63,11 @@ class Service:
         config: GatewayConfig,
         cwd: Path | None = None,
         restart: Callable[[], None] = lambda: None,
-        meters: Meters | None = None,
     ) -> None:
         settings = ConfigFile.of_home().settings()
         self._db = db
         self._places = places
-        self.meters = meters or Meters()
+        self.meters = Meters()
         self.connections = Connections(self._received, self._note_states)
         self.adapters = self.connections.adapters
         self._senders: dict[str, Sender] = {}
@@ -221,7 +220,6 @@ class Service:
             await asyncio.sleep(HAND_OFF_SECONDS)
             step = Step("hand over conversations", handing.carry_out)
             await asyncio.to_thread(attempt, step)
-            self.turns.wake()
 
     def _tidy_up(self) -> None:
         run_all(

@@ -147,6 +147,8 @@ class InboxPart(StorePart):
             row["payload"] = json.loads(row["payload"])
             return row
 
+        if session_key is None and self.engine.read(lambda reader: reader.value(NEXT)) is None:
+            return None  # who only looks keeps no writer waiting
         return self.engine.write(claim)
 
     def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:

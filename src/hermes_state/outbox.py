@@ -141,6 +141,9 @@ class OutboxPart(StorePart):
             row["target"], row["payload"] = json.loads(row["target"]), json.loads(row["payload"])
             return row
 
+        due = (self.clock.now(), *more)
+        if self.engine.read(lambda reader: reader.value(sql, due)) is None:
+            return None  # who only looks keeps no writer waiting
         return self.engine.write(claim)
 
     def _next(self, tx: Tx, sql: str, more: tuple[str, ...]) -> dict[str, Any] | None:

@@ -128,6 +128,21 @@ async def test_a_message_nobody_can_read_is_settled_and_not_tried_for_ever(
     assert (found["state"], found["attempts"]) == ("failed", 1)
 
 
+async def test_a_message_nobody_can_read_takes_no_other_along(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: Hello.}]")
+    async with started(db, tmp_path) as service:
+        letter = event("hi", "m1", group_id="album")  # more may be on its way
+        await service.intake.receive("local", letter)
+        key = "agent:main:local:dm:c1"
+        row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": key}
+        db.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
+        await until(lambda: answers(db) and db.waiting_places() == 0)
+        await until(lambda: db.find_incoming("m2")[0]["state"] == "failed")
+    assert answers(db) == ["Hello."]
+
+
 async def test_a_store_that_refuses_in_mid_turn_is_no_answer(
     db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
