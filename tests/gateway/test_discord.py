@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.equipping import StoredMemory
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
 from gateway.platforms.cursors import Cursors
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
@@ -26,14 +23,10 @@ from support.discord_server import (
     GUILD,
     OTHER_BOT,
     THREAD,
-    TOKEN,
     DiscordServer,
     Fault,
 )
-
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
-    from gateway.platforms.discord import DiscordAdapter
+from support.discord_world import discord_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,11 +36,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
-    async with DiscordServer() as server:
-        secrets = {"DISCORD_BOT_TOKEN": TOKEN}
-        made = functools.partial(DiscordAdapter, identify_seconds=0.01)
-        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield World(server, made, StoredMemory(db, "discord"), tmp_path, **facts)
+    async with discord_world(db, tmp_path) as found:
+        yield found
 
 
 # Messages

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.equipping import StoredMemory
 from gateway.platforms.base import ErrorKind, Outgoing
+from gateway.platforms.discord import LONGEST_TEXT, make
 from support.adapters import PNG, World
 from support.discord_server import (
     DM,
-    TOKEN,
-    DiscordServer,
     Fault,
 )
-
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
-    from gateway.platforms.discord import LONGEST_TEXT, DiscordAdapter, make
+from support.discord_world import discord_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,11 +24,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
-    async with DiscordServer() as server:
-        secrets = {"DISCORD_BOT_TOKEN": TOKEN}
-        made = functools.partial(DiscordAdapter, identify_seconds=0.01)
-        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield World(server, made, StoredMemory(db, "discord"), tmp_path, **facts)
+    async with discord_world(db, tmp_path) as found:
+        yield found
 
 
 def posted(world: World) -> list[dict[str, Any]]:

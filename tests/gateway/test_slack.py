@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.equipping import StoredMemory
 from gateway.platforms.base import MessageEvent, MessageType, Outgoing
-from gateway.platforms.slack import SlackAdapter
 from gateway.platforms.slack_files import Files
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
-from support.adapters import PNG, QUICK, Inbox, World, waited
+from support.adapters import PNG, QUICK, Inbox, waited
 from support.slack_server import (
     ANN,
     APP_TOKEN,
@@ -28,6 +26,7 @@ from support.slack_server import (
     Fault,
     SlackServer,
 )
+from support.slack_world import Team, slack_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,19 +34,10 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-class Team(World):
-    """A workspace, and an adapter for it."""
-
-    async def acknowledged(self) -> None:
-        await waited(lambda: not self.server.unacknowledged)
-
-
 @pytest.fixture
 async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
-    async with SlackServer() as server:
-        secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
-        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), tmp_path, **facts)
+    async with slack_world(db, tmp_path) as found:
+        yield found
 
 
 # Messages

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.equipping import StoredMemory
 from gateway.platforms.base import ErrorKind, Outgoing
-from gateway.platforms.slack import LONGEST_TEXT, SlackAdapter, make
+from gateway.platforms.slack import LONGEST_TEXT, make
 from gateway.platforms.slack_text import mrkdwn
-from support.adapters import PNG, World, waited
+from support.adapters import PNG
 from support.slack_server import (
-    APP_TOKEN,
-    BOT_TOKEN,
     DM,
     GENERAL,
     Fault,
-    SlackServer,
 )
+from support.slack_world import Team, slack_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,19 +24,10 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-class Team(World):
-    """A workspace, and an adapter for it."""
-
-    async def acknowledged(self) -> None:
-        await waited(lambda: not self.server.unacknowledged)
-
-
 @pytest.fixture
 async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
-    async with SlackServer() as server:
-        secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
-        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), tmp_path, **facts)
+    async with slack_world(db, tmp_path) as found:
+        yield found
 
 
 async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) -> None:

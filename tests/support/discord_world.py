@@ -1,0 +1,30 @@
+"""A Discord server on loopback, and what an adapter for it is made from."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from gateway.equipping import StoredMemory
+from gateway.platforms.discord import DiscordAdapter
+from support.adapters import World
+from support.discord_server import TOKEN, DiscordServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+@asynccontextmanager
+async def discord_world(db: SessionDB, folder: Path) -> AsyncIterator[World]:
+    """The server at work; the adapter is connected by the test."""
+    async with DiscordServer() as server:
+        made = functools.partial(DiscordAdapter, identify_seconds=0.01)
+        facts = {
+            "secrets": {"DISCORD_BOT_TOKEN": TOKEN},
+            "extra": {"base_url": server.base_url},
+        }
+        yield World(server, made, StoredMemory(db, "discord"), folder, **facts)

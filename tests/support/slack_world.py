@@ -1,0 +1,33 @@
+"""A Slack workspace on loopback, and what an adapter for it is made from."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from gateway.equipping import StoredMemory
+from gateway.platforms.slack import SlackAdapter
+from support.adapters import World, waited
+from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+class Team(World):
+    """A workspace, and an adapter for it."""
+
+    async def acknowledged(self) -> None:
+        await waited(lambda: not self.server.unacknowledged)
+
+
+@asynccontextmanager
+async def slack_world(db: SessionDB, folder: Path) -> AsyncIterator[Team]:
+    """The server at work; the adapter is connected by the test."""
+    async with SlackServer() as server:
+        secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
+        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), folder, **facts)
