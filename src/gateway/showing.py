@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.platforms.base import Edits, Outgoing, Streams, Types
+from hermes_core.isolate import attempt_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,7 +91,8 @@ class Showing:
             return
         where = Outgoing(source.chat_id, "", f"show:{inbox_id}", source.thread_id, event.message_id)
         player = _Player(self._db, adapter, self._config, inbox_id, where)
-        playing = asyncio.run_coroutine_threadsafe(player.run(screen), self._loop)
+        showing = attempt_async("show an answer", player.run(screen))  # it harms no answer
+        playing = asyncio.run_coroutine_threadsafe(showing, self._loop)
         try:
             yield screen
         finally:

@@ -86,6 +86,33 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
     assert "sending" not in states
 
 
+class OddAtTyping(Odd):
+    """One that fails while an answer is being written."""
+
+    abilities: ClassVar = Abilities(typing=True)
+
+    async def typing(self, _chat_id: str, _thread_id: str | None = None) -> None:
+        self.tries += 1
+        raise ZeroDivisionError("a mistake in an adapter")
+
+    async def send(self, _outgoing: Outgoing) -> SendResult:
+        return SendResult(True, message_id="1")
+
+
+async def test_what_goes_wrong_while_an_answer_is_shown_harms_no_answer(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.02}}]")
+    odd = OddAtTyping()
+    async with started(db, tmp_path, guests(), {"telegram": odd}) as service:
+        letter = event("hi", "m1", "guest", platform=Platform.TELEGRAM)
+        await service.intake.receive("odd", letter)
+        await until(lambda: answers(db))
+    assert answers(db) == [SLOW]
+    assert odd.tries == 1
+    assert db.find_incoming("m1")[0]["attempts"] == 1
+
+
 def test_what_is_too_old_is_not_sent(db: SessionDB) -> None:
     number = db.owe_reply("k", platform="local", target={}, payload={"text": "x"})
     sql = "UPDATE hermes_outbox SET created_at = 1"
