@@ -87,8 +87,6 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
 
 
 class OddAtTyping(Odd):
-    """One that fails while an answer is being written."""
-
     abilities: ClassVar = Abilities(typing=True)
 
     async def typing(self, _chat_id: str, _thread_id: str | None = None) -> None:
