@@ -78,11 +78,12 @@ class SessionStore:
         return sessions_file.read(self.sessions_dir)
 
     def _import(self, db: SessionDB) -> None:
-        """Take over what an older gateway noted in its file, once."""
+        """Take over what an older gateway noted, in its file or in its table, once."""
         name = f"{IMPORTED}:{self.sessions_dir.resolve()}"
         if db.get_meta(name):
             return
-        for entry in self._in_file():
+        in_store = sessions_file.entries(db.routes_of_the_original(), "gateway_routing")
+        for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
             entry.place = entry.place or _place(entry)

@@ -47,13 +47,18 @@ def read(folder: Path) -> Iterator[SessionEntry]:
     if not isinstance(content, dict):
         _set_aside(path, "it holds no routes")
         return
+    yield from entries(content, str(path))
+
+
+def entries(content: dict[str, Any], where: str) -> Iterator[SessionEntry]:
+    """What is noted about each place; what cannot be read is left out, and said."""
     for key, data in content.items():
         if key.startswith("_"):
             continue
         try:
             yield SessionEntry.from_dict({**data, "session_key": key})
         except (TypeError, ValueError, KeyError) as error:
-            log.warning("%s: the entry %r is left out: %s", path, key, error)
+            log.warning("%s: the entry %r is left out: %s", where, key, error)
 
 
 def _set_aside(path: Path, why: str) -> None:

@@ -222,14 +222,19 @@ def _spool(engine: Engine) -> Finding:
 
 
 def _routes(engine: Engine) -> Finding:
-    if "gateway_routing" not in engine.columns.tables:
+    wanted: list[str] = []
+    if "gateway_routing" in engine.columns.tables:
+        rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
+        wanted += [str(_entry(text).get("session_id")) for (text,) in rows]
+    if engine.columns.has_own_tables:
+        rows = engine.read(lambda reader: reader.rows("SELECT session_id FROM hermes_route"))
+        wanted += [str(session_id) for (session_id,) in rows]
+    if not wanted:
         return Finding("routes", "skipped", "this file has none")
-    rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
-    wanted = [str(_entry(text).get("session_id")) for (text,) in rows]
     sql = "SELECT 1 FROM sessions WHERE id = ?"
     lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
     if not lost:
-        return Finding("routes", "ok", f"{len(rows)} lead to a session")
+        return Finding("routes", "ok", f"{len(wanted)} lead to a session")
     return Finding("routes", "warning", f"{len(lost)} lead to no session: {', '.join(lost[:5])}",
                    "the next message there begins a new conversation")  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.hooks import BoundaryKind
 from hermes_state import chats, lifecycle, owners, sessions
+from hermes_state.codec import decode_json
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -29,10 +30,7 @@ PUT = """
 IS_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
 DROP = "DELETE FROM hermes_route WHERE place = ?"
 COUNT = "SELECT count(*) FROM hermes_route"
-NOWHERE = """
-    SELECT session_key FROM hermes_route r
-    WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session_id) ORDER BY session_key
-"""
+OF_THE_ORIGINAL = "SELECT session_key, entry_json FROM gateway_routing"
 IS_OPEN = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
 
 
@@ -72,9 +70,13 @@ class RoutePart(StorePart):
         """How many places have one."""
         return int(self.engine.read(lambda reader: reader.value(COUNT)))
 
-    def routes_to_nowhere(self) -> list[str]:
-        """The keys of places whose conversation has no row any more."""
-        return [row[0] for row in self.engine.read(lambda reader: reader.rows(NOWHERE))]
+    def routes_of_the_original(self) -> dict[str, dict[str, Any]]:
+        """What a gateway of hermes-agent noted in this file about its places, by their keys."""
+        if "gateway_routing" not in self.engine.columns.tables:
+            return {}
+        rows = self.engine.read(lambda reader: reader.rows(OF_THE_ORIGINAL))
+        found = {key: decode_json(text) for key, text in rows}
+        return {key: entry for key, entry in found.items() if isinstance(entry, dict)}
 
     def is_session_key_taken(self, session_key: str, place: str) -> bool:
         """Whether another place goes by this text."""

@@ -248,3 +248,15 @@ def test_an_entry_is_read_as_it_was_written() -> None:
     entry = SessionEntry.from_dict({**GOOD, "session_key": KEY, "origin": source().to_dict()})
     assert SessionEntry.from_dict(entry.to_dict()) == entry
     assert entry.origin == source()
+
+
+def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
+    places: SessionStore, db: SessionDB
+) -> None:
+    entry = json.dumps({**GOOD, "session_key": KEY, "origin": source().to_dict()})
+    columns = "scope, session_key, entry_json, updated_at"
+    sql = f"INSERT INTO gateway_routing ({columns}) VALUES ('main', ?, ?, 1)"
+    db.engine.write(lambda tx: tx.run(sql, (KEY, entry)))
+    (found,) = places.list_sessions()
+    assert (found.session_key, found.session_id) == (KEY, GOOD["session_id"])
+    assert [one.session_key for one in db.routes()] == [KEY]

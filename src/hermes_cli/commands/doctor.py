@@ -128,7 +128,6 @@ def check_chats() -> list[Finding]:
 def _chats(db: SessionDB) -> list[Finding]:
     known, waiting = db.route_count(), db.waiting_places()
     lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
-    stray = db.routes_to_nowhere()
     if not known and not waiting and not lost:
         return []
     found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
@@ -138,9 +137,6 @@ def _chats(db: SessionDB) -> list[Finding]:
     if lost:
         text = f"{len(lost)} replies could not be sent, the last one: {lost[0]['error']}"
         found.append(Finding("replies", "warning", text, "see: hermes gateway logs"))
-    if stray:
-        text = f"{len(stray)} chats lead to conversations that are gone: {', '.join(stray[:3])}"
-        found.append(Finding("routes", "warning", text, "a message there begins a new one"))
     return found
 
 
