@@ -110,7 +110,7 @@ async def test_a_question_of_the_agent_is_answered(opened: Open) -> None:
 
 
 async def test_interrupting_keeps_what_was_shown(opened: Open) -> None:
-    app = opened(f"[{{say: {SLOW}, pause: 0.1}}]")
+    app = opened(f"[{{say: {SLOW}, pause: 0.3}}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "count")
         await until(pilot, lambda: "three" in "".join(answers(app)))
@@ -160,7 +160,7 @@ async def test_what_is_typed_meanwhile_is_read_after_a_tool(opened: Open) -> Non
 
 
 async def test_what_no_tool_made_readable_is_said_when_the_turn_is_over(opened: Open) -> None:
-    app = opened(f"[{{say: {SLOW}, pause: 0.05}}, {{say: Second.}}]")
+    app = opened(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Second.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "count")
         await until(pilot, lambda: answers(app))

@@ -188,7 +188,7 @@ async def test_the_theme_is_the_same_next_time(opened: Open) -> None:
 
 
 async def test_what_is_typed_meanwhile_can_wait_for_the_end(opened: Open) -> None:
-    app = opened(f"[{{say: {SLOW}, pause: 0.05}}, {{say: Later.}}]", busy_input="queue")
+    app = opened(f"[{{say: {SLOW}, pause: 0.4}}, {{say: Later.}}]", busy_input="queue")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "count")
         await until(pilot, lambda: "three" in "".join(answers(app)))
