@@ -8,7 +8,8 @@ from hermes_cli.pictures import words_of
 from hermes_core import media
 
 FIELDS: Final = (
-    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "timestamp", "finish_reason",
+    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "tool_call_id", "timestamp",
+    "finish_reason",
 )  # fmt: skip
 
 

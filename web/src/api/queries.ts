@@ -1,0 +1,25 @@
+import { useQuery } from "@tanstack/react-query";
+import { fetchJSON } from "./client";
+import type { Overview, PluginTab, SessionDetail } from "./types";
+
+/** What the first page shows. */
+export function useOverview() {
+  return useQuery({ queryKey: ["overview"], queryFn: () => fetchJSON<Overview>("/api/overview") });
+}
+
+/** The tabs that plugins bring. */
+export function useTabs() {
+  return useQuery({
+    queryKey: ["tabs"],
+    queryFn: () => fetchJSON<PluginTab[]>("/api/dashboard/plugins"),
+    staleTime: 60_000,
+  });
+}
+
+/** A conversation, without its messages. */
+export function useSession(id: string) {
+  return useQuery({
+    queryKey: ["session", id, "detail"],
+    queryFn: () => fetchJSON<SessionDetail>(`/api/sessions/${encodeURIComponent(id)}`),
+  });
+}

@@ -1,0 +1,40 @@
+import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { useState } from "react";
+import { ApiError } from "@/api/client";
+import { Gate } from "./Gate";
+import { makeRouter } from "./router";
+import { theme, variables } from "./theme";
+
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
+
+/** A refusal is an answer: only what never reached the server, or broke there, is asked again. */
+function isWorthRetrying(count: number, error: Error): boolean {
+  const isRefusal = error instanceof ApiError && error.status >= 400 && error.status < 500;
+  return !isRefusal && count < 2;
+}
+
+/** The whole page. */
+export function App() {
+  const [client] = useState(
+    () => new QueryClient({ defaultOptions: { queries: { retry: isWorthRetrying, staleTime: 10_000 } } }),
+  );
+  const [router] = useState(() => makeRouter(client));
+  return (
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      cssVariablesResolver={variables}
+      getStyleNonce={() => nonce}
+    >
+      <Notifications position="bottom-right" />
+      <QueryClientProvider client={client}>
+        <Gate>
+          <RouterProvider router={router} />
+        </Gate>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

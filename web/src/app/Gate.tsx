@@ -1,0 +1,124 @@
+import { Button, Center, Code, Loader, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useEffect, useState } from "react";
+import { ApiError, type Login, onLogin, sendJSON } from "@/api/client";
+import { useTexts } from "@/i18n";
+import { takeLaunchToken } from "./launch";
+
+type State = "checking" | "open" | Login | "used-link";
+
+/** Lets nobody see the page whom the server does not know. */
+export function Gate({ children }: { children: ReactNode }) {
+  const [state, setState] = useState<State>("checking");
+  const client = useQueryClient();
+
+  useEffect(() => {
+    const forget = onLogin((login) => setState(login ?? "open"));
+    const token = takeLaunchToken(window.location, window.history);
+    void enter(token).then(setState);
+    return forget;
+  }, []);
+
+  if (state === "open") return children;
+  if (state === "checking") {
+    return (
+      <Center h="100%">
+        <Loader aria-label="Loading" />
+      </Center>
+    );
+  }
+  const letIn = () => {
+    client.clear();
+    setState("open");
+  };
+  return state === "password" ? <PasswordForm onDone={letIn} /> : <LinkHelp wasUsed={state === "used-link"} />;
+}
+
+/** Use a launch token, if the address brought one; what stands between us and the page. */
+async function enter(token: string | null): Promise<State> {
+  if (!token) return "open"; // the first request tells
+  try {
+    await sendJSON("POST", "/api/auth/launch", { token });
+    return "open";
+  } catch {
+    return (await isKnown()) ? "open" : "used-link"; // an old link in a browser that is let in anyway
+  }
+}
+
+async function isKnown(): Promise<boolean> {
+  try {
+    const answer = await fetch("/api/dashboard/plugins", { credentials: "same-origin" });
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+function Frame({ children }: { children: ReactNode }) {
+  const texts = useTexts().general;
+  return (
+    <Center component="main" h="100%" p="md">
+      <Paper withBorder p="xl" w={420} maw="100%" bg="var(--panel)">
+        <Stack>
+          <Title order={1} size="h3">
+            {texts.login.title}
+          </Title>
+          {children}
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}
+
+function LinkHelp({ wasUsed }: { wasUsed: boolean }) {
+  const { login } = useTexts().general;
+  return (
+    <Frame>
+      {wasUsed && <Text c="var(--bad)">{login.usedLink}</Text>}
+      <Text>{login.link}</Text>
+      <Code block>{login.linkCommand}</Code>
+    </Frame>
+  );
+}
+
+function PasswordForm({ onDone }: { onDone: () => void }) {
+  const { login } = useTexts().general;
+  const [password, setPassword] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await sendJSON("POST", "/api/auth/login", { password });
+      onDone();
+    } catch (error) {
+      const isWrong = error instanceof ApiError && error.status === 401;
+      setProblem(isWrong ? login.wrong : error instanceof Error ? error.message : String(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Frame>
+      <form onSubmit={submit}>
+        <Stack>
+          <PasswordInput
+            label={login.password}
+            autoComplete="current-password"
+            value={password}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+            error={problem}
+            data-autofocus
+            required
+          />
+          <Button type="submit" loading={isBusy}>
+            {login.submit}
+          </Button>
+        </Stack>
+      </form>
+    </Frame>
+  );
+}

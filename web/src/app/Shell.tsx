@@ -1,0 +1,142 @@
+import {
+  ActionIcon,
+  Box,
+  Burger,
+  Drawer,
+  Group,
+  Text,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
+import { Outlet, useLocation, useRouter } from "@tanstack/react-router";
+import { Moon, Sun } from "lucide-react";
+import { useEffect, useState } from "react";
+import { type Connection, followChanges } from "@/api/live";
+import { useOverview } from "@/api/queries";
+import { useTexts } from "@/i18n";
+import { goThrough } from "@/plugins/navigation";
+import { Slot } from "@/plugins/Slot";
+import { Navigation } from "./Navigation";
+import classes from "./Shell.module.css";
+
+/** What stands around every page: the way to the others, and whether we are connected. */
+export function Shell() {
+  const texts = useTexts().general;
+  const connection = useConnection();
+  const { pathname } = useLocation();
+  const router = useRouter();
+  const [isMenuOpen, menu] = useDisclosure(false);
+  const close = menu.close;
+
+  useEffect(() => goThrough((path) => void router.navigate({ href: path })), [router]);
+  useEffect(() => {
+    if (pathname) close(); // gone to another page
+  }, [pathname, close]);
+
+  return (
+    <div className={classes.shell}>
+      <a className={classes.skip} href="#content">
+        {texts.skipToContent}
+      </a>
+      <Slot name="backdrop" />
+      <header className={classes.bar}>
+        <Burger
+          opened={isMenuOpen}
+          onClick={menu.toggle}
+          size="sm"
+          aria-label={isMenuOpen ? texts.closeMenu : texts.openMenu}
+        />
+        <Text fw={650}>{texts.appName}</Text>
+        <Box flex={1} />
+        <Slot name="header-right" />
+      </header>
+      <aside className={classes.side}>
+        <SideBar connection={connection} />
+      </aside>
+      <Drawer
+        opened={isMenuOpen}
+        onClose={menu.close}
+        title={texts.appName}
+        size="17rem"
+        closeButtonProps={{ "aria-label": texts.closeMenu }}
+      >
+        <SideBar connection={connection} />
+      </Drawer>
+      <main id="content" className={classes.main} tabIndex={-1}>
+        <DemoBanner />
+        <Slot name="pre-main" />
+        <Outlet />
+        <Slot name="post-main" />
+      </main>
+      <Slot name="overlay" />
+    </div>
+  );
+}
+
+function SideBar({ connection }: { connection: Connection }) {
+  const texts = useTexts().general;
+  const isLive = connection === "live";
+  return (
+    <div className={classes.column}>
+      <Group className={classes.brand} gap="sm">
+        <img src="/favicon.svg" alt="" width={28} height={28} />
+        <Text fw={680} size="lg">
+          {texts.appName}
+        </Text>
+      </Group>
+      <Slot name="header-left" />
+      <Navigation />
+      <Slot name="sidebar" />
+      <Group className={classes.foot} justify="space-between">
+        <Tooltip label={isLive ? texts.liveHelp : texts.lostHelp}>
+          <Group gap={6} role="status">
+            <span className={classes.lamp} data-live={isLive} aria-hidden />
+            <Text size="sm" c="dimmed">
+              {isLive ? texts.live : texts.lost}
+            </Text>
+          </Group>
+        </Tooltip>
+        <SchemeButton />
+      </Group>
+    </div>
+  );
+}
+
+function SchemeButton() {
+  const texts = useTexts().general;
+  const { setColorScheme } = useMantineColorScheme();
+  const isDark = useComputedColorScheme("light", { getInitialValueInEffect: false }) === "dark";
+  const label = isDark ? texts.light : texts.dark;
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        aria-label={label}
+        onClick={() => setColorScheme(isDark ? "light" : "dark")}
+      >
+        {isDark ? <Sun size={18} /> : <Moon size={18} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function DemoBanner() {
+  const texts = useTexts().general;
+  const { data } = useOverview();
+  return data?.is_demo ? (
+    <div className={classes.demo} role="note">
+      {texts.demo}
+    </div>
+  ) : null;
+}
+
+function useConnection(): Connection {
+  const client = useQueryClient();
+  const [state, setState] = useState<Connection>("live");
+  useEffect(() => followChanges(client, setState), [client]);
+  return state;
+}

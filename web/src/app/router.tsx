@@ -1,0 +1,51 @@
+import type { QueryClient } from "@tanstack/react-query";
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { ErrorPane } from "@/components/ErrorPane";
+import { Overridable } from "@/plugins/Overridable";
+import { PluginPage } from "@/plugins/PluginPage";
+import { Shell } from "./Shell";
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({
+  component: Shell,
+  errorComponent: ({ error, reset }) => <ErrorPane error={error as Error} onRetry={reset} />,
+});
+
+/** The pages of the house. A page is fetched when somebody first goes there; a plugin may stand in for it. */
+const PAGES = [
+  { path: "/", load: () => import("@/pages/overview/OverviewPage") },
+  { path: "/chat", load: () => import("@/pages/chat/ChatPage") },
+  { path: "/chat/$sessionId", load: () => import("@/pages/chat/ChatPage") },
+  { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
+  { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
+  { path: "/analytics", load: () => import("@/pages/analytics/AnalyticsPage") },
+  { path: "/gateway", load: () => import("@/pages/gateway/GatewayPage") },
+  { path: "/hooks", load: () => import("@/pages/hooks/HooksPage") },
+  { path: "/plugins", load: () => import("@/pages/plugins/PluginsPage") },
+  { path: "/settings", load: () => import("@/pages/settings/SettingsPage") },
+] as const;
+
+const pages = PAGES.map(({ path, load }) => {
+  const Page = lazyRouteComponent(load as () => Promise<{ default: () => React.ReactNode }>);
+  return createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch: (search: Record<string, unknown>) => search,
+    component: () => (
+      <Overridable path={path}>
+        <Page />
+      </Overridable>
+    ),
+  });
+});
+
+const pluginRoute = createRoute({ getParentRoute: () => root, path: "$", component: PluginPage });
+
+/** The router of the page. */
+export function makeRouter(client: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren([...pages, pluginRoute]),
+    context: { client },
+    defaultPreload: "intent",
+    scrollRestoration: true,
+  });
+}

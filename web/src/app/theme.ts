@@ -1,0 +1,57 @@
+import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+
+const sea: MantineColorsTuple = [
+  "#e3f6f8",
+  "#c9e9ee",
+  "#98d4dd",
+  "#63becb",
+  "#3aabbc",
+  "#1f9eb1",
+  "#0f8799",
+  "#0c6f7e",
+  "#085a67",
+  "#034650",
+];
+
+// Mantine draws fields, menus and dialogs of the dark scheme with these.
+const dark: MantineColorsTuple = [
+  "#e7eaef",
+  "#c7cdd8",
+  "#a2abb9",
+  "#8a94a4",
+  "#3a4454",
+  "#2c3543",
+  "#1d242f",
+  "#151a22",
+  "#0e1117",
+  "#0b0e13",
+];
+
+/** The look of the page; its colours come from tokens.css, so that plugins can use the same. */
+export const theme = createTheme({
+  primaryColor: "sea",
+  primaryShade: { light: 7, dark: 5 },
+  autoContrast: true,
+  colors: { sea, dark },
+  defaultRadius: "md",
+  fontFamily: "'Inter Variable', system-ui, sans-serif",
+  fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
+  headings: { fontWeight: "650" },
+  respectReducedMotion: true,
+  cursorType: "pointer",
+});
+
+const shared = {
+  "--mantine-color-body": "var(--page)",
+  "--mantine-color-text": "var(--ink)",
+  "--mantine-color-dimmed": "var(--ink-soft)",
+  "--mantine-color-default": "var(--panel)",
+  "--mantine-color-default-border": "var(--line)",
+  "--mantine-color-default-hover": "var(--sunken)",
+  "--mantine-color-anchor": "var(--accent)",
+  "--mantine-color-error": "var(--bad)",
+  "--mantine-color-placeholder": "var(--ink-soft)",
+};
+
+/** Mantine's own variables, told in ours. */
+export const variables: CSSVariablesResolver = () => ({ variables: {}, light: shared, dark: shared });

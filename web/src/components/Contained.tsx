@@ -1,0 +1,23 @@
+import { Component, type ReactNode } from "react";
+import { ErrorPane } from "./ErrorPane";
+
+interface Props {
+  what: string;
+  children: ReactNode;
+}
+
+/** What breaks in here stays in here. */
+export class Contained extends Component<Props, { error: Error | null }> {
+  override state: { error: Error | null } = { error: null };
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error: error instanceof Error ? error : new Error(String(error)) };
+  }
+
+  override render() {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    const told = new Error(`${this.props.what}: ${error.message}`);
+    return <ErrorPane error={told} onRetry={() => this.setState({ error: null })} />;
+  }
+}

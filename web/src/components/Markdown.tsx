@@ -1,0 +1,15 @@
+import { lazy, memo, Suspense } from "react";
+import classes from "./Markdown.module.css";
+
+const Rendered = lazy(() => import("./MarkdownRendered"));
+
+/** Markdown, drawn as inert text: HTML in it stays text, and nothing is fetched for it. */
+export const Markdown = memo(function Markdown({ text }: { text: string }) {
+  return (
+    <div className={classes.text}>
+      <Suspense fallback={<p className={classes.plain}>{text}</p>}>
+        <Rendered text={text} />
+      </Suspense>
+    </div>
+  );
+});

@@ -1,0 +1,53 @@
+import { ChevronRight, CircleAlert, CircleCheck, LoaderCircle, Wrench } from "lucide-react";
+import { useTexts } from "@/i18n";
+import { CodeBlock } from "./CodeBlock";
+import { Diff } from "./Diff";
+import classes from "./ToolRow.module.css";
+import { diffOf, pretty } from "./toolText";
+
+export interface ToolRowProps {
+  name: string;
+  context: string;
+  args: string;
+  /** What it has printed so far. */
+  output?: string;
+  result: string | null;
+  isFailure?: boolean | null;
+  isRunning: boolean;
+  seconds?: number | null;
+}
+
+/** A tool at work: one line, which opens to what it was given and what came back. */
+export function ToolRow(props: ToolRowProps) {
+  const texts = useTexts().chat.tool;
+  const { name, context, args, output, result, isRunning, seconds } = props;
+  const diff = diffOf(name, args);
+  const shown = result ?? output ?? "";
+  return (
+    <details className={classes.tool} data-failure={props.isFailure === true}>
+      <summary className={classes.line}>
+        <ChevronRight size={14} className={classes.mark} aria-hidden />
+        <State isRunning={isRunning} isFailure={props.isFailure} isDone={result !== null} />
+        <span className={classes.name}>{name}</span>
+        <span className={classes.context}>{context}</span>
+        {seconds != null && <span className={classes.time}>{seconds.toFixed(1)} s</span>}
+      </summary>
+      <div className={classes.body}>
+        {diff ? <Diff lines={diff} /> : args && <CodeBlock>{pretty(args)}</CodeBlock>}
+        {shown ? (
+          <CodeBlock>{pretty(shown)}</CodeBlock>
+        ) : (
+          <p className={classes.nothing}>{isRunning ? texts.running : texts.nothing}</p>
+        )}
+      </div>
+    </details>
+  );
+}
+
+function State({ isRunning, isFailure, isDone }: { isRunning: boolean; isFailure?: boolean | null; isDone: boolean }) {
+  const texts = useTexts().chat.tool;
+  if (isRunning) return <LoaderCircle size={15} className={classes.spinning} aria-label={texts.running} />;
+  if (isFailure) return <CircleAlert size={15} className={classes.bad} aria-label={texts.failed} />;
+  if (isDone) return <CircleCheck size={15} className={classes.good} aria-label={texts.done} />;
+  return <Wrench size={15} aria-label={texts.unknown} />;
+}

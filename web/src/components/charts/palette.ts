@@ -1,0 +1,38 @@
+/** The colours of charts: the page's own, read when a chart is drawn. */
+export interface Palette {
+  ink: string;
+  soft: string;
+  line: string;
+  panel: string;
+  accent: string;
+  gold: string;
+  good: string;
+  bad: string;
+  /** From nothing to much. */
+  ramp: string[];
+  /** Things that stand beside each other. */
+  series: string[];
+}
+
+const LIGHT_SERIES = ["#0c6f7e", "#c08a1e", "#6d4fc4", "#3c8f4b", "#c2473d", "#3f6fd1", "#8a6f57", "#b04f94"];
+const DARK_SERIES = ["#4fc0d0", "#efc45e", "#a894f0", "#7fd494", "#ff9a92", "#8ab4ff", "#c9b39b", "#ec9ed2"];
+
+/** The colours as they are now. */
+export function palette(isDark: boolean): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const token = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    ink: token("--ink"),
+    soft: token("--ink-soft"),
+    line: token("--line"),
+    panel: token("--panel"),
+    accent: token("--accent"),
+    gold: token("--gold"),
+    good: token("--good"),
+    bad: token("--bad"),
+    ramp: isDark
+      ? ["#1a2530", "#134150", "#1a6b7c", "#2f9fb0", "#7fe0ea"]
+      : ["#edf1ef", "#bfe2e4", "#74bfc8", "#2b8f9d", "#085a67"],
+    series: isDark ? DARK_SERIES : LIGHT_SERIES,
+  };
+}

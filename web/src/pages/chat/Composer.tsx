@@ -1,0 +1,163 @@
+import { ActionIcon, Button, FileButton, Group, Pill, Text, Textarea, Tooltip } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { ArrowUp, Paperclip, Square } from "lucide-react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type Manner, type useConversation, wordsOf } from "@/chat/useConversation";
+import { useTexts } from "@/i18n";
+import { type Attached, attach } from "./attaching";
+import classes from "./ChatPage.module.css";
+
+interface Props {
+  talk: ReturnType<typeof useConversation>;
+  model: string | undefined;
+}
+
+/** Where things are said: now, to the turn that runs, or after it. */
+export function Composer({ talk, model }: Props) {
+  const texts = useTexts().chat;
+  const [text, setText] = useState("");
+  const [files, setFiles] = useState<Attached[]>([]);
+  const [isDropping, setDropping] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const { isRunning, returned } = talk.state;
+  const { takeReturned } = talk;
+
+  useEffect(() => {
+    if (!returned) return;
+    setText((now) => (now ? `${returned}\n${now}` : returned));
+    takeReturned();
+  }, [returned, takeReturned]);
+
+  const send = async (manner: Manner) => {
+    const words = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
+    if (words.length === 0) return;
+    setText("");
+    setFiles([]);
+    try {
+      await talk.say(words.join("\n"), manner, model);
+    } catch (error) {
+      setText(text);
+      notifications.show({ color: "red", message: wordsOf(error) });
+    }
+    field.current?.focus();
+  };
+
+  const add = async (chosen: File[]) => {
+    for (const file of chosen) {
+      try {
+        const found = await attach(file, talk.begin, talk.call);
+        setFiles((now) => [...now, found]);
+      } catch (error) {
+        notifications.show({ color: "red", message: texts.uploadFailed(file.name, wordsOf(error)) });
+      }
+    }
+  };
+
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setDropping(false);
+    void add([...event.dataTransfer.files]);
+  };
+  const paste = (event: ClipboardEvent) => {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    void add([...event.clipboardData.files]);
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "Escape" && isRunning) void talk.call("session.interrupt");
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    void send("steer");
+  };
+  const takeBack = async (file: Attached) => {
+    setFiles(files.filter((one) => one !== file));
+    if (file.isImage) await talk.call("image.detach");
+  };
+
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: files can also be chosen with the button
+    <div
+      className={classes.composer}
+      data-dropping={isDropping}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={drop}
+    >
+      {files.length > 0 && (
+        <Group gap={6} pb={6}>
+          {files.map((file) => (
+            <Pill
+              key={file.path}
+              withRemoveButton
+              onRemove={() => void takeBack(file)}
+              removeButtonProps={{ "aria-label": texts.detach(file.name) }}
+            >
+              {file.name}
+            </Pill>
+          ))}
+        </Group>
+      )}
+      <Textarea
+        ref={field}
+        aria-label={texts.composer}
+        placeholder={isRunning ? texts.placeholderBusy : texts.placeholder}
+        variant="unstyled"
+        autosize
+        minRows={1}
+        maxRows={12}
+        px="xs"
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onKeyDown={press}
+        onPaste={paste}
+        data-autofocus
+      />
+      <Group justify="space-between">
+        <FileButton onChange={(chosen) => void add(chosen)} multiple>
+          {(props) => (
+            <Tooltip label={texts.attach}>
+              <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
+                <Paperclip size={18} />
+              </ActionIcon>
+            </Tooltip>
+          )}
+        </FileButton>
+        {isDropping && <Text size="sm">{texts.dropHere}</Text>}
+        <Group gap="xs">
+          {isRunning && text.trim() && (
+            <>
+              <Button size="xs" variant="default" onClick={() => void send("queue")}>
+                {texts.queue}
+              </Button>
+              <Button size="xs" onClick={() => void send("steer")}>
+                {texts.steer}
+              </Button>
+            </>
+          )}
+          {isRunning ? (
+            <Button
+              size="xs"
+              color="red"
+              variant="light"
+              leftSection={<Square size={12} />}
+              onClick={() => void talk.call("session.interrupt")}
+            >
+              {texts.stop}
+            </Button>
+          ) : (
+            <ActionIcon
+              aria-label={texts.send}
+              onClick={() => void send("steer")}
+              disabled={!text.trim() && files.length === 0}
+            >
+              <ArrowUp size={18} />
+            </ActionIcon>
+          )}
+        </Group>
+      </Group>
+    </div>
+  );
+}

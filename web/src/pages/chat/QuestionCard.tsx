@@ -1,0 +1,124 @@
+import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type FormEvent, useState } from "react";
+import type { Question } from "@/chat/state";
+import { wordsOf } from "@/chat/useConversation";
+import { CodeBlock } from "@/components/CodeBlock";
+import { useTexts } from "@/i18n";
+import classes from "./ChatPage.module.css";
+
+interface Props {
+  question: Question;
+  onAnswer: (value: string) => Promise<unknown>;
+}
+
+/** The agent asks: may it, which one, or for something secret. */
+export function QuestionCard({ question, onAnswer }: Props) {
+  const texts = useTexts().chat.question;
+  const answer = (value: string) =>
+    onAnswer(value).catch((error: unknown) => notifications.show({ color: "red", message: wordsOf(error) }));
+  const titles = {
+    "approval.request": texts.approve,
+    "clarify.request": texts.clarify,
+    "secret.request": texts.secret,
+  };
+  const title = titles[question.type];
+  return (
+    <section className={classes.question} aria-label={title} role="alertdialog">
+      <Text fw={650}>{title}</Text>
+      {question.type === "approval.request" && <Approval question={question} onAnswer={answer} />}
+      {question.type === "clarify.request" && <Clarify question={question} onAnswer={answer} />}
+      {question.type === "secret.request" && <Secret question={question} onAnswer={answer} />}
+    </section>
+  );
+}
+
+interface Part {
+  question: Question;
+  onAnswer: (value: string) => void;
+}
+
+function Approval({ question, onAnswer }: Part) {
+  const texts = useTexts().chat.question;
+  return (
+    <>
+      <Text size="sm">{question.description}</Text>
+      <CodeBlock>{question.command}</CodeBlock>
+      <Group gap="xs">
+        <Button size="xs" onClick={() => onAnswer("once")}>
+          {texts.once}
+        </Button>
+        <Button size="xs" variant="default" onClick={() => onAnswer("session")}>
+          {texts.session}
+        </Button>
+        {question.allowPermanent && (
+          <Button size="xs" variant="default" onClick={() => onAnswer("always")}>
+            {texts.always}
+          </Button>
+        )}
+        <Button size="xs" color="red" variant="light" onClick={() => onAnswer("deny")}>
+          {texts.deny}
+        </Button>
+      </Group>
+    </>
+  );
+}
+
+function Clarify({ question, onAnswer }: Part) {
+  const texts = useTexts().chat.question;
+  const [text, setText] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onAnswer(text);
+  };
+  return (
+    <>
+      <Text size="sm" mb="xs">
+        {question.question}
+      </Text>
+      <Group gap="xs" mb="xs">
+        {question.choices.map((choice) => (
+          <Button key={choice} size="xs" variant="default" onClick={() => onAnswer(choice)}>
+            {choice}
+          </Button>
+        ))}
+      </Group>
+      <form onSubmit={submit}>
+        <Group gap="xs">
+          <TextInput flex={1} aria-label={texts.answer} value={text} onChange={(e) => setText(e.currentTarget.value)} />
+          <Button type="submit" disabled={!text}>
+            {texts.answer}
+          </Button>
+        </Group>
+      </form>
+    </>
+  );
+}
+
+function Secret({ question, onAnswer }: Part) {
+  const texts = useTexts().chat.question;
+  const [text, setText] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onAnswer(text);
+  };
+  return (
+    <form onSubmit={submit}>
+      <PasswordInput
+        label={question.prompt}
+        description={texts.secretHelp}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        mb="xs"
+      />
+      <Group gap="xs">
+        <Button type="submit" size="xs" disabled={!text}>
+          {texts.answer}
+        </Button>
+        <Button size="xs" variant="default" onClick={() => onAnswer("")}>
+          {texts.deny}
+        </Button>
+      </Group>
+    </form>
+  );
+}

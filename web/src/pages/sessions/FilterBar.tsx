@@ -1,0 +1,144 @@
+import { Button, Checkbox, Pill, Select, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { Search } from "lucide-react";
+import { useEffect, useState } from "react";
+import type { Facet, Facets } from "@/api/types";
+import { useTexts } from "@/i18n";
+import { day, whole } from "@/i18n/format";
+import { chips, type Filters, isNarrowed } from "./filters";
+import classes from "./Sessions.module.css";
+
+const TYPING_MS = 180;
+
+interface Props {
+  filters: Filters;
+  facets: Facets | undefined;
+  onChange: (filters: Filters) => void;
+}
+
+/** What the list is narrowed down to. */
+export function FilterBar({ filters, facets, onChange }: Props) {
+  const texts = useTexts().sessions;
+  return (
+    <search className={classes.bar} aria-label={texts.filters}>
+      <SearchField value={filters.q ?? ""} onChange={(q) => onChange({ ...filters, q })} />
+      <Choice
+        label={texts.source}
+        any={texts.anySource}
+        facets={facets?.sources}
+        value={filters.source}
+        onChange={(source) => onChange({ ...filters, source })}
+      />
+      <Choice
+        label={texts.model}
+        any={texts.anyModel}
+        facets={facets?.models}
+        value={filters.model}
+        onChange={(model) => onChange({ ...filters, model })}
+      />
+      {(facets?.tags.length ?? 0) > 0 && (
+        <Choice
+          label={texts.tag}
+          any={texts.anyTag}
+          facets={facets?.tags}
+          value={filters.tag}
+          onChange={(tag) => onChange({ ...filters, tag })}
+        />
+      )}
+      <DayField label={texts.since} value={filters.since} onChange={(since) => onChange({ ...filters, since })} />
+      <DayField label={texts.until} value={filters.until} onChange={(until) => onChange({ ...filters, until })} />
+      <Checkbox
+        size="xs"
+        label={texts.pinnedOnly}
+        checked={filters.pinned === true}
+        onChange={(event) => onChange({ ...filters, pinned: event.currentTarget.checked || undefined })}
+      />
+      {chips(filters).map(([name, value]) => {
+        const words = texts.chips[name]?.(name === "day" ? day(value) : value) ?? value;
+        return (
+          <Pill
+            key={name}
+            withRemoveButton
+            onRemove={() => onChange({ ...filters, [name]: undefined })}
+            removeButtonProps={{ "aria-label": texts.removeFilter(words), tabIndex: 0 }}
+          >
+            {words}
+          </Pill>
+        );
+      })}
+      {isNarrowed(filters) && (
+        <Button size="xs" variant="subtle" onClick={() => onChange({ state: filters.state })}>
+          {texts.clear}
+        </Button>
+      )}
+    </search>
+  );
+}
+
+function SearchField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  const texts = useTexts().sessions;
+  const [text, setText] = useState(value);
+  const tell = useDebouncedCallback(onChange, TYPING_MS);
+  useEffect(() => setText(value), [value]);
+  return (
+    <TextInput
+      className={classes.search}
+      type="search"
+      aria-label={texts.search}
+      placeholder={texts.searchPlaceholder}
+      leftSection={<Search size={16} />}
+      value={text}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        tell(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  any: string;
+  facets: Facet[] | undefined;
+  value: string | undefined;
+  onChange: (value: string | undefined) => void;
+}
+
+function Choice({ label, any, facets = [], value, onChange }: ChoiceProps) {
+  const data = facets.map((one) => ({ value: one.name, label: `${one.name} (${whole(one.count)})` }));
+  if (value && !facets.some((one) => one.name === value)) data.unshift({ value, label: value });
+  return (
+    <Select
+      aria-label={label}
+      placeholder={any}
+      data={data}
+      value={value ?? null}
+      onChange={(next) => onChange(next ?? undefined)}
+      clearable
+      clearButtonProps={{ "aria-label": any }}
+      searchable={facets.length > 8}
+      w={170}
+    />
+  );
+}
+
+function DayField({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: string | undefined;
+  onChange: (day: string | undefined) => void;
+}) {
+  return (
+    <TextInput
+      type="date"
+      aria-label={label}
+      title={label}
+      w={150}
+      value={value ?? ""}
+      onChange={(event) => onChange(event.currentTarget.value || undefined)}
+    />
+  );
+}

@@ -1,0 +1,41 @@
+import { Button, FileButton } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { fetchJSON } from "@/api/client";
+import { useTexts } from "@/i18n";
+import { refresh } from "./changes";
+
+/** Take in an export file: nothing that is here already is changed. */
+export function ImportButton() {
+  const texts = useTexts().sessions;
+  const client = useQueryClient();
+  const [isBusy, setBusy] = useState(false);
+  const take = async (file: File | null) => {
+    if (!file) return;
+    setBusy(true);
+    try {
+      const headers = { "Content-Type": "application/octet-stream" };
+      const report = await fetchJSON<Record<string, unknown>>("/api/import", { method: "POST", headers, body: file });
+      notifications.show({ message: texts.imported(told(report)) });
+      await refresh(client);
+    } catch (error) {
+      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+    }
+    setBusy(false);
+  };
+  return (
+    <FileButton onChange={(file) => void take(file)}>
+      {(props) => (
+        <Button {...props} size="xs" variant="default" loading={isBusy}>
+          {texts.import}
+        </Button>
+      )}
+    </FileButton>
+  );
+}
+
+function told(report: Record<string, unknown>): string {
+  const numbers = Object.entries(report).filter(([, value]) => typeof value === "number" && value > 0);
+  return numbers.map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`).join(", ") || "nothing new";
+}

@@ -1,0 +1,85 @@
+import { Button, Loader, Text } from "@mantine/core";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { fetchJSON, withQuery } from "@/api/client";
+import type { SearchHit, SearchPage } from "@/api/types";
+import { Empty } from "@/components/Empty";
+import { ErrorPane } from "@/components/ErrorPane";
+import { Moment } from "@/components/Moment";
+import { useTexts } from "@/i18n";
+import { whole } from "@/i18n/format";
+import { asQuery, type Filters } from "./filters";
+import { pieces } from "./marks";
+import classes from "./Sessions.module.css";
+
+const PAGE = 30;
+
+/** Where the words were said; each leads to its message. */
+export function SearchResults({ filters }: { filters: Filters }) {
+  const texts = useTexts().sessions;
+  const { source, since, until } = asQuery(filters);
+  const search = useInfiniteQuery({
+    queryKey: ["sessions", "search", filters],
+    queryFn: ({ pageParam, signal }) =>
+      fetchJSON<SearchPage>(
+        withQuery("/api/search", { q: filters.q, source, since, until, limit: PAGE, offset: pageParam || undefined }),
+        { signal },
+      ),
+    initialPageParam: 0,
+    getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE : undefined),
+    placeholderData: keepPreviousData,
+  });
+  const pages = search.data?.pages ?? [];
+  const hits = pages.flatMap((page) => page.items);
+  const progress = pages.at(-1)?.progress;
+
+  if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
+  if (search.isPending) return <Loader aria-label="Loading" m="auto" />;
+  if (hits.length === 0) return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
+  return (
+    <section className={classes.hits} aria-label={texts.results} tabIndex={0} aria-busy={search.isFetching}>
+      {progress && (
+        <Text size="sm" c="dimmed" mb="xs" role="status">
+          {texts.searching(whole(progress.done), whole(progress.total))}
+        </Text>
+      )}
+      {hits.map((hit) => (
+        <Hit key={hit.message_id} hit={hit} />
+      ))}
+      {search.hasNextPage && (
+        <Button
+          variant="default"
+          fullWidth
+          loading={search.isFetchingNextPage}
+          onClick={() => void search.fetchNextPage()}
+        >
+          {texts.transcript.later}
+        </Button>
+      )}
+    </section>
+  );
+}
+
+function Hit({ hit }: { hit: SearchHit }) {
+  const texts = useTexts();
+  return (
+    <Link
+      to="/sessions/$sessionId"
+      params={{ sessionId: hit.session_id }}
+      search={{ message: hit.message_id } as never}
+      className={classes.hit}
+    >
+      <Text size="sm" fw={600} component="span">
+        {hit.session_title || texts.general.untitled}
+      </Text>{" "}
+      <Text size="xs" c="dimmed" component="span">
+        {texts.sessions.transcript.roles[hit.role] ?? hit.role} · {hit.source} · <Moment at={hit.timestamp} />
+      </Text>
+      <p className={classes.snippet}>
+        {pieces(hit.snippet, hit.marks).map((piece) =>
+          piece.isMarked ? <mark key={piece.at}>{piece.text}</mark> : <span key={piece.at}>{piece.text}</span>,
+        )}
+      </p>
+    </Link>
+  );
+}

@@ -1,0 +1,91 @@
+/** What a list of sessions is narrowed down to; it lives in the address, so that it can be linked to and kept. */
+
+export interface Filters {
+  q?: string;
+  state?: "active" | "archived" | "trash" | "all";
+  source?: string;
+  model?: string;
+  tag?: string;
+  pinned?: boolean;
+  since?: string;
+  until?: string;
+  day?: string;
+  tool?: string;
+  failed_tool?: string;
+  hour?: string;
+  weekday?: string;
+  min_messages?: string;
+  max_messages?: string;
+  min_seconds?: string;
+  max_seconds?: string;
+  folder?: string;
+}
+
+const NAMES = [
+  "q",
+  "state",
+  "source",
+  "model",
+  "tag",
+  "since",
+  "until",
+  "day",
+  "tool",
+  "failed_tool",
+  "hour",
+  "weekday",
+  "min_messages",
+  "max_messages",
+  "min_seconds",
+  "max_seconds",
+  "folder",
+] as const;
+
+const STATES = new Set(["active", "archived", "trash", "all"]);
+const DAY_SECONDS = 86_400;
+
+/** The filters of an address; what makes no sense is left out. */
+export function parsed(search: Record<string, unknown>): Filters {
+  const found: Record<string, unknown> = {};
+  for (const name of NAMES) {
+    const value = search[name];
+    if (typeof value === "string" && value) found[name] = value;
+    if (typeof value === "number") found[name] = String(value);
+  }
+  if (!STATES.has(String(found.state))) delete found.state;
+  if (search.pinned === true || search.pinned === "true") found.pinned = true;
+  return found as Filters;
+}
+
+/** The filters as the server takes them: days become moments, the search is another request. */
+export function asQuery({ q: _q, since, until, ...rest }: Filters): Record<string, unknown> {
+  return { ...rest, since: since && startOf(since), until: until && startOf(until) + DAY_SECONDS };
+}
+
+/** Midnight of a day, here. */
+export function startOf(day: string): number {
+  const [year = 1970, month = 1, date = 1] = day.split("-").map(Number);
+  return new Date(year, month - 1, date).getTime() / 1000;
+}
+
+/** Filters that came with a link and have no field of their own on the page. */
+export function chips(filters: Filters): [keyof Filters, string][] {
+  const shown: (keyof Filters)[] = [
+    "day",
+    "tool",
+    "failed_tool",
+    "hour",
+    "weekday",
+    "min_messages",
+    "max_messages",
+    "min_seconds",
+    "max_seconds",
+    "folder",
+  ];
+  return shown.flatMap((name) => (filters[name] ? [[name, String(filters[name])] as [keyof Filters, string]] : []));
+}
+
+/** Whether anything but the state narrows the list. */
+export function isNarrowed({ state: _state, ...rest }: Filters): boolean {
+  return Object.values(rest).some(Boolean);
+}

@@ -1,0 +1,47 @@
+import { Button, Group } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { useTexts } from "@/i18n";
+import { type Action, changeAll, OPPOSITE } from "./changes";
+
+/** Do something with sessions, say so, and offer to take it back. */
+export function useChanges() {
+  const texts = useTexts();
+  const client = useQueryClient();
+  const change = useCallback(
+    async (ids: readonly string[], action: Action, tag?: string, isUndo = false): Promise<void> => {
+      try {
+        const { done, failed } = await changeAll(client, ids, action, tag);
+        if (done.length > 0) {
+          const id = notifications.show({
+            autoClose: 10_000,
+            message: (
+              <Group justify="space-between" wrap="nowrap">
+                {texts.sessions.done[action]?.(done.length)}
+                {!isUndo && (
+                  <Button
+                    size="compact-sm"
+                    variant="light"
+                    onClick={() => {
+                      notifications.hide(id);
+                      void change(done, OPPOSITE[action], tag, true);
+                    }}
+                  >
+                    {texts.general.undo}
+                  </Button>
+                )}
+              </Group>
+            ),
+          });
+        }
+        const [first] = failed;
+        if (first) notifications.show({ color: "red", message: texts.sessions.failed(failed.length, first.detail) });
+      } catch (error) {
+        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      }
+    },
+    [client, texts],
+  );
+  return change;
+}

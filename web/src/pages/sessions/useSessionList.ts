@@ -1,0 +1,39 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { fetchJSON, withQuery } from "@/api/client";
+import type { Facets, SessionItem, SessionPage } from "@/api/types";
+import { asQuery, type Filters } from "./filters";
+
+const PAGE = 100;
+
+/** A list of sessions that is fetched as far as somebody has scrolled. */
+export function useSessionList(filters: Filters) {
+  const query = useInfiniteQuery({
+    queryKey: ["sessions", "list", filters],
+    queryFn: ({ pageParam, signal }) =>
+      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), limit: PAGE, cursor: pageParam }), {
+        signal,
+      }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+    placeholderData: keepPreviousData,
+    enabled: !filters.q,
+  });
+  const items = useMemo(() => unique(query.data?.pages.flatMap((page) => page.items) ?? []), [query.data]);
+  return { ...query, items, total: query.data?.pages[0]?.total ?? null };
+}
+
+/** A session that moved up while pages were fetched stands in two of them: the first place counts. */
+function unique(items: SessionItem[]): SessionItem[] {
+  const seen = new Set<string>();
+  return items.filter((one) => !seen.has(one.id) && seen.add(one.id));
+}
+
+/** What sessions can be narrowed down by, and how many there are of each. */
+export function useFacets() {
+  return useQuery({
+    queryKey: ["sessions", "facets"],
+    queryFn: () => fetchJSON<Facets>("/api/sessions/facets"),
+    placeholderData: keepPreviousData,
+  });
+}

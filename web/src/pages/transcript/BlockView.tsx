@@ -1,0 +1,93 @@
+import { Badge, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { memo } from "react";
+import type { SessionDetail } from "@/api/types";
+import { contextOf } from "@/chat/state";
+import { Markdown } from "@/components/Markdown";
+import { ToolRow } from "@/components/ToolRow";
+import { useTexts } from "@/i18n";
+import { clock, moment } from "@/i18n/format";
+import type { Block } from "./blocks";
+import classes from "./Transcript.module.css";
+
+interface Props {
+  block: Block;
+  session: SessionDetail;
+  isTarget: boolean;
+}
+
+/** A message and the tools it called. */
+export const BlockView = memo(function BlockView({ block, session, isTarget }: Props) {
+  const texts = useTexts().sessions.transcript;
+  const { message } = block;
+  return (
+    <article className={classes.block} data-role={message.role} data-state={message.state} data-target={isTarget}>
+      <header className={classes.by}>
+        <strong>{texts.roles[message.role] ?? message.role}</strong>
+        <Link
+          to="/sessions/$sessionId"
+          params={{ sessionId: session.id }}
+          search={{ message: message.id } as never}
+          title={`${moment(message.timestamp)} · ${texts.linkToMessage}`}
+        >
+          {clock(message.timestamp)}
+        </Link>
+        {message.model && message.model !== session.model && <span>{message.model}</span>}
+        {message.state !== "active" && (
+          <Badge size="xs" variant="light" color="gray" tt="none">
+            {texts[message.state]}
+          </Badge>
+        )}
+      </header>
+      <Words block={block} />
+      {block.calls.map(({ call, result }) => (
+        <ToolRow
+          key={call.id || call.name}
+          name={call.name}
+          context={contextOf(call.arguments)}
+          args={call.arguments}
+          result={result?.text ?? null}
+          isFailure={result?.is_failure}
+          isRunning={false}
+        />
+      ))}
+    </article>
+  );
+});
+
+function Words({ block: { message } }: { block: Block }) {
+  const texts = useTexts().sessions.transcript;
+  if (message.role === "tool") {
+    return (
+      <ToolRow
+        name={message.tool_name ?? "tool"}
+        context=""
+        args=""
+        result={message.text}
+        isFailure={message.is_failure}
+        isRunning={false}
+      />
+    );
+  }
+  return (
+    <>
+      {message.reasoning && (
+        <details className={classes.thoughts}>
+          <summary>{texts.thinking}</summary>
+          <p>{message.reasoning}</p>
+        </details>
+      )}
+      {message.text &&
+        (message.role === "assistant" ? (
+          <Markdown text={message.text} />
+        ) : (
+          <Text component="p" className={classes.said}>
+            {message.text}
+          </Text>
+        ))}
+      {message.images.map((url) => (
+        <img key={url.slice(-64)} src={url} alt={texts.picture} className={classes.picture} loading="lazy" />
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,62 @@
+import { ActionIcon, Group, TextInput, Tooltip, Title as Words } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { Pencil } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { sendJSON } from "@/api/client";
+import type { SessionDetail } from "@/api/types";
+import { nameOf } from "@/components/naming";
+import { useTexts } from "@/i18n";
+import { refresh } from "../sessions/changes";
+import classes from "./Transcript.module.css";
+
+/** What the conversation is called, and a way to call it something else. */
+export function Title({ session }: { session: SessionDetail }) {
+  const texts = useTexts();
+  const client = useQueryClient();
+  const [text, setText] = useState<string | null>(null);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      await sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { title: text?.trim() || null });
+      setText(null);
+      await refresh(client);
+    } catch (error) {
+      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+    }
+  };
+
+  if (text !== null) {
+    return (
+      <form onSubmit={submit}>
+        <TextInput
+          aria-label={texts.sessions.transcript.renameLabel}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && setText(null)}
+          onBlur={() => setText(null)}
+          ref={(field) => field?.focus()}
+          w="min(32rem, 80vw)"
+        />
+      </form>
+    );
+  }
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <Words order={1} size="h3" className={classes.title}>
+        {nameOf(session, texts.general.untitled)}
+      </Words>
+      <Tooltip label={texts.sessions.transcript.rename}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={texts.sessions.transcript.rename}
+          onClick={() => setText(session.title ?? "")}
+        >
+          <Pencil size={15} />
+        </ActionIcon>
+      </Tooltip>
+    </Group>
+  );
+}

@@ -1,0 +1,76 @@
+import { Button, Group, Loader, Text } from "@mantine/core";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
+import { ArrowLeft, MessageSquare } from "lucide-react";
+import { useEffect } from "react";
+import { sendJSON } from "@/api/client";
+import { useSession } from "@/api/queries";
+import type { SessionDetail } from "@/api/types";
+import { ErrorPane } from "@/components/ErrorPane";
+import { nameOf } from "@/components/naming";
+import { Page } from "@/components/Page";
+import { useTexts } from "@/i18n";
+import { Actions } from "./Actions";
+import { Facts } from "./Facts";
+import { Family } from "./Family";
+import { Messages } from "./Messages";
+import { Title } from "./Title";
+import classes from "./Transcript.module.css";
+
+/** One conversation, to be read. */
+export default function TranscriptPage() {
+  const { sessionId = "" } = useParams({ strict: false }) as { sessionId?: string };
+  const search = useSearch({ strict: false }) as { message?: unknown };
+  const { data, error, refetch } = useSession(sessionId);
+  const message = Number(search.message) || undefined;
+
+  if (error) return <ErrorPane error={error} onRetry={() => void refetch()} />;
+  if (!data) return <Loader aria-label="Loading" m="auto" />;
+  return <Read key={data.id} session={data} message={message} />;
+}
+
+function Read({ session, message }: { session: SessionDetail; message: number | undefined }) {
+  const texts = useTexts();
+  useEffect(() => {
+    if (session.unread) void sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { is_read: true });
+  }, [session.id, session.unread]);
+  return (
+    <Page
+      title={nameOf(session, texts.general.untitled)}
+      heading={<Title session={session} />}
+      lead={
+        <Group gap="xs">
+          <Link to="/sessions" className={classes.back}>
+            <ArrowLeft size={14} aria-hidden /> {texts.sessions.transcript.back}
+          </Link>
+          <Text size="sm" component="span">
+            {session.source} · {texts.general.messages(session.message_count)}
+          </Text>
+        </Group>
+      }
+      actions={
+        <>
+          {!session.trashed_at && (
+            <Button
+              component={Link}
+              to={`/chat/${encodeURIComponent(session.id)}`}
+              size="xs"
+              leftSection={<MessageSquare size={14} />}
+            >
+              {texts.sessions.transcript.resume}
+            </Button>
+          )}
+          <Actions session={session} />
+        </>
+      }
+      isFilling
+    >
+      <div className={classes.columns}>
+        <Messages key={message ?? "end"} session={session} target={message} />
+        <aside className={classes.side}>
+          <Facts session={session} />
+          <Family session={session} />
+        </aside>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,29 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { fetchJSON, withQuery } from "@/api/client";
+import type { MessagePage } from "@/api/types";
+
+const PAGE = 80;
+
+type Place = { before?: number; after?: number; around?: number };
+
+/** The messages of a conversation, in both directions from a message, or from the end. */
+export function useMessages(id: string, target: number | undefined) {
+  const query = useInfiniteQuery({
+    queryKey: ["session", id, "messages", target ?? "end"],
+    queryFn: ({ pageParam, signal }) =>
+      fetchJSON<MessagePage>(
+        withQuery(`/api/sessions/${encodeURIComponent(id)}/messages`, { ...pageParam, limit: PAGE }),
+        { signal },
+      ),
+    initialPageParam: (target ? { around: target } : {}) as Place,
+    getPreviousPageParam: (page): Place | undefined =>
+      page.has_before && page.items[0] ? { before: page.items[0].id } : undefined,
+    getNextPageParam: (page): Place | undefined => {
+      const last = page.items.at(-1);
+      return page.has_after && last ? { after: last.id } : undefined;
+    },
+  });
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  return { ...query, items };
+}

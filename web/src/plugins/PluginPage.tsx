@@ -1,0 +1,62 @@
+import { Center, Loader } from "@mantine/core";
+import { useLocation } from "@tanstack/react-router";
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { useTabs } from "@/api/queries";
+import type { PluginTab } from "@/api/types";
+import { isHere } from "@/app/tabs";
+import { Contained } from "@/components/Contained";
+import { ErrorPane } from "@/components/ErrorPane";
+import { NotFound } from "@/components/NotFound";
+import { loadPlugin } from "./loading";
+import { registry } from "./registry";
+
+const PATIENCE_MS = 2000;
+
+/** The page of whichever plugin has this address. */
+export function PluginPage() {
+  const { pathname } = useLocation();
+  const { data, error, refetch } = useTabs();
+  if (error) return <ErrorPane error={error} onRetry={() => void refetch()} />;
+  if (!data) return <Waiting />;
+  const plugin = data.find((one) => isHere(one.tab.path, pathname));
+  return plugin ? <Loaded key={plugin.name} plugin={plugin} /> : <NotFound />;
+}
+
+/** A plugin's page: its script is fetched, then its component is shown, or the reason why not. */
+export function Loaded({ plugin }: { plugin: PluginTab }) {
+  useSyncExternalStore(registry.subscribe, registry.version);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const Page = registry.page(plugin.name);
+  const isThere = Page !== undefined;
+
+  useEffect(() => {
+    if (isThere) return;
+    setProblem(attempt < 0 ? new Error() : null);
+    let timer: ReturnType<typeof setTimeout>;
+    const complain = () => setProblem(new Error(`${plugin.label} was loaded, but has registered no page.`));
+    loadPlugin(plugin).then(() => {
+      timer = setTimeout(complain, PATIENCE_MS);
+    }, setProblem);
+    return () => clearTimeout(timer);
+  }, [plugin, isThere, attempt]);
+
+  if (plugin.error) return <ErrorPane error={new Error(plugin.error)} />;
+  if (Page) {
+    return (
+      <Contained what={plugin.label}>
+        <Page />
+      </Contained>
+    );
+  }
+  if (problem) return <ErrorPane error={problem} onRetry={() => setAttempt(attempt + 1)} />;
+  return <Waiting />;
+}
+
+function Waiting() {
+  return (
+    <Center p="xl">
+      <Loader aria-label="Loading" />
+    </Center>
+  );
+}

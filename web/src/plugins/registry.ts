@@ -1,0 +1,45 @@
+import type { ComponentType } from "react";
+
+/** What plugins have registered; the page looks at it through `subscribe`. */
+export class Registry {
+  readonly #pages = new Map<string, ComponentType>();
+  readonly #slots = new Map<string, Map<string, ComponentType>>();
+  readonly #listeners = new Set<() => void>();
+  #version = 0;
+
+  /** A plugin's page. */
+  register = (name: string, component: ComponentType): void => {
+    this.#pages.set(name, component);
+    this.#tell();
+  };
+
+  /** Something of a plugin's in a place of the page. */
+  registerSlot = (plugin: string, slot: string, component: ComponentType): void => {
+    const filled = this.#slots.get(slot) ?? new Map<string, ComponentType>();
+    this.#slots.set(slot, filled.set(plugin, component));
+    this.#tell();
+  };
+
+  page(name: string): ComponentType | undefined {
+    return this.#pages.get(name);
+  }
+
+  slot(name: string): [string, ComponentType][] {
+    return [...(this.#slots.get(name) ?? [])];
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  version = (): number => this.#version;
+
+  #tell(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** The registry of this page: plugins' scripts and the page have to meet somewhere. */
+export const registry = new Registry();
