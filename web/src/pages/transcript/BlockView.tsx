@@ -1,13 +1,13 @@
 import { Badge, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
-import type { SessionDetail } from "@/api/types";
+import type { Message, SessionDetail } from "@/api/types";
 import { contextOf } from "@/chat/state";
 import { Markdown } from "@/components/Markdown";
 import { ToolRow } from "@/components/ToolRow";
 import { useTexts } from "@/i18n";
 import { clock, moment } from "@/i18n/format";
-import type { Block } from "./blocks";
+import type { Block, Part } from "./blocks";
 import classes from "./Transcript.module.css";
 
 interface Props {
@@ -19,7 +19,8 @@ interface Props {
 /** A message and the tools it called. */
 export const BlockView = memo(function BlockView({ block, session, isTarget }: Props) {
   const texts = useTexts().sessions.transcript;
-  const { message } = block;
+  const message = block.parts[0]?.message;
+  if (!message) return null;
   return (
     <article className={classes.block} data-role={message.role} data-state={message.state} data-target={isTarget}>
       <header className={classes.by}>
@@ -39,8 +40,18 @@ export const BlockView = memo(function BlockView({ block, session, isTarget }: P
           </Badge>
         )}
       </header>
-      <Words block={block} />
-      {block.calls.map(({ call, result }) => (
+      {block.parts.map((part) => (
+        <PartView key={part.message.id} part={part} />
+      ))}
+    </article>
+  );
+});
+
+function PartView({ part }: { part: Part }) {
+  return (
+    <>
+      <Words message={part.message} />
+      {part.calls.map(({ call, result }) => (
         <ToolRow
           key={call.id || call.name}
           name={call.name}
@@ -51,11 +62,11 @@ export const BlockView = memo(function BlockView({ block, session, isTarget }: P
           isRunning={false}
         />
       ))}
-    </article>
+    </>
   );
-});
+}
 
-function Words({ block: { message } }: { block: Block }) {
+function Words({ message }: { message: Message }) {
   const texts = useTexts().sessions.transcript;
   if (message.role === "tool") {
     return (
