@@ -77,6 +77,7 @@ def _fill(folder: Path, out: Output) -> None:
         out.progress(f"making up a year of conversations: {number} of {total}")
 
     clock = writing.DemoClock()
+    home.put_model(folder)
     with SessionDB(half / "state.db", clock=clock) as db:
         writing.write(db, clock, datetime.now().astimezone(), tell)
     for one in sorted(half.iterdir(), key=lambda path: path.name == "state.db"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from hermes_core import paths
@@ -36,6 +38,14 @@ def make() -> Path:
     paths.private_folder(place)
     (place / MARKER).write_text(TEXT, encoding="utf-8")
     return place
+
+
+def put_model(place: Path) -> None:
+    """Something to talk to: a model whose words are written down."""
+    script = resources.files("hermes_cli.demo").joinpath("answers.yaml").read_text("utf-8")
+    (place / "answers.yaml").write_text(script, encoding="utf-8")
+    settings = {"llm": {"api": "script", "model": str(place / "answers.yaml")}}
+    (place / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
 
 
 def remove() -> Path | None:

@@ -179,3 +179,4 @@ def _put_in_order(db: SessionDB, dice: random.Random) -> None:
         db.set_session_archived(row["id"])
     for row in dice.sample(rows[150:], 6):
         db.delete_session(row["id"])
+    db.settle_unheard()

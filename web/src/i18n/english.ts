@@ -1,8 +1,12 @@
 import { analytics } from "./english/analytics";
 import { chat } from "./english/chat";
+import { gateway } from "./english/gateway";
 import { general } from "./english/general";
+import { hooks } from "./english/hooks";
 import { overview } from "./english/overview";
+import { plugins } from "./english/plugins";
 import { sessions } from "./english/sessions";
+import { settings } from "./english/settings";
 
 /** English: one file for each page, so that a page and its words are changed together. */
-export const english = { general, analytics, chat, overview, sessions };
+export const english = { analytics, chat, gateway, general, hooks, overview, plugins, sessions, settings };

@@ -1,5 +1,162 @@
+import { Alert, Badge, Code, Loader, SimpleGrid, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { fetchJSON } from "@/api/client";
+import type { GatewayView } from "@/api/types";
+import { ErrorPane } from "@/components/ErrorPane";
+import { Moment } from "@/components/Moment";
 import { Page } from "@/components/Page";
+import { Panel } from "@/components/Panel";
+import { Rows } from "@/components/Rows";
+import { Stat } from "@/components/Stat";
+import { useTexts } from "@/i18n";
+import { whole } from "@/i18n/format";
+import { People } from "./People";
 
+const LOOK_MS = 5000;
+const WELL = new Set(["connected", "running", "ok"]);
+
+/** Chat apps: platforms, chats, what waits, what went wrong, and who may talk. */
 export default function GatewayPage() {
-  return <Page title="Gateway">…</Page>;
+  const texts = useTexts().gateway;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["gateway"],
+    queryFn: () => fetchJSON<GatewayView>("/api/gateway"),
+    refetchInterval: LOOK_MS,
+  });
+  return (
+    <Page title={texts.title} lead={texts.lead}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {data && <Everything data={data} />}
+    </Page>
+  );
+}
+
+function Everything({ data }: { data: GatewayView }) {
+  const texts = useTexts().gateway;
+  const { queue } = data;
+  return (
+    <>
+      {!data.is_running && (
+        <Alert title={texts.offTitle} color="gray" variant="light">
+          {texts.off} <Code>{texts.offCommand}</Code>
+        </Alert>
+      )}
+      <SimpleGrid cols={{ base: 2, sm: 5 }}>
+        <Stat
+          name={texts.waiting}
+          value={whole(queue.waiting)}
+          note={
+            queue.oldest_waiting_at && (
+              <>
+                {texts.oldest} <Moment at={queue.oldest_waiting_at} />
+              </>
+            )
+          }
+        />
+        <Stat name={texts.handling} value={whole(queue.handling)} />
+        <Stat name={texts.owed} value={whole(queue.owed)} />
+        <Stat name={texts.ambiguous} value={whole(queue.ambiguous)} />
+        <Stat name={texts.failed} value={whole(queue.failed)} tone={queue.failed > 0 ? "bad" : undefined} />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <Platforms data={data} />
+        <People data={data} />
+      </SimpleGrid>
+      <Chats data={data} />
+      {data.unsent.length > 0 && <Unsent data={data} />}
+      <Errors data={data} />
+    </>
+  );
+}
+
+function Platforms({ data }: { data: GatewayView }) {
+  const texts = useTexts().gateway;
+  const lead = data.pid && data.started_at && (
+    <>
+      {texts.running(data.pid)} {texts.since} <Moment at={data.started_at} />
+    </>
+  );
+  return (
+    <Panel title={texts.platforms} help={lead}>
+      {data.platforms.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {texts.noPlatforms} <Code>{texts.addCommand}</Code>
+        </Text>
+      )}
+      <Table>
+        <Table.Tbody>
+          {data.platforms.map((one) => (
+            <Table.Tr key={one.name}>
+              <Table.Td fw={600}>{one.name}</Table.Td>
+              <Table.Td>
+                <Badge variant="light" tt="none" color={WELL.has(one.state) ? "green" : "gray"}>
+                  {one.state}
+                </Badge>
+              </Table.Td>
+              <Table.Td>{one.account}</Table.Td>
+              <Table.Td c="dimmed">{one.detail}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Panel>
+  );
+}
+
+function Chats({ data }: { data: GatewayView }) {
+  const texts = useTexts().gateway;
+  const head = [texts.chat, texts.platform, texts.conversation, texts.lastActive];
+  return (
+    <Panel title={texts.chats}>
+      <Rows head={head} empty={texts.noChats}>
+        {data.chats.map((one) => (
+          <Table.Tr key={one.key}>
+            <Table.Td>{one.name || one.key}</Table.Td>
+            <Table.Td>{one.platform}</Table.Td>
+            <Table.Td>
+              <Link to="/sessions/$sessionId" params={{ sessionId: one.session_id }}>
+                {one.title || one.session_id}
+              </Link>
+            </Table.Td>
+            <Table.Td>{one.last_active && <Moment at={one.last_active} />}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Rows>
+    </Panel>
+  );
+}
+
+function Unsent({ data }: { data: GatewayView }) {
+  const texts = useTexts().gateway;
+  return (
+    <Panel title={texts.unsent}>
+      <Rows head={[texts.platform, texts.target, texts.state, texts.attempts, texts.error]} empty="">
+        {data.unsent.map((one) => (
+          <Table.Tr key={one.id}>
+            <Table.Td>{one.platform}</Table.Td>
+            <Table.Td>{one.target}</Table.Td>
+            <Table.Td>{one.state}</Table.Td>
+            <Table.Td>{one.attempts}</Table.Td>
+            <Table.Td>{one.error}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Rows>
+    </Panel>
+  );
+}
+
+function Errors({ data }: { data: GatewayView }) {
+  const texts = useTexts().gateway;
+  return (
+    <Panel title={texts.errors}>
+      {data.errors.length === 0 && <Text c="dimmed">{texts.noErrors}</Text>}
+      {data.errors.map((one) => (
+        <Text key={`${one.at} ${one.message}`} size="sm">
+          <Moment at={one.at} /> · {one.logger}: {one.message}
+        </Text>
+      ))}
+    </Panel>
+  );
 }

@@ -1,5 +1,121 @@
+import { Badge, Button, Loader, Table, Text } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { fetchJSON, sendJSON, withQuery } from "@/api/client";
+import type { Boundaries, Boundary, Hooks } from "@/api/types";
+import { Empty } from "@/components/Empty";
+import { ErrorPane } from "@/components/ErrorPane";
+import { Moment } from "@/components/Moment";
 import { Page } from "@/components/Page";
+import { Panel } from "@/components/Panel";
+import { Rows } from "@/components/Rows";
+import { useDo } from "@/components/useDo";
+import { useTexts } from "@/i18n";
 
+const PAGE = 50;
+const COLOURS: Record<string, string> = { done: "green", delivered: "green", failed: "red", waiting: "yellow" };
+
+/** Which boundaries conversations have crossed, and who was told. */
 export default function HooksPage() {
-  return <Page title="Hooks">…</Page>;
+  const texts = useTexts().hooks;
+  return (
+    <Page title={texts.title} lead={texts.lead}>
+      <Log />
+      <HookList />
+    </Page>
+  );
+}
+
+function Log() {
+  const texts = useTexts().hooks;
+  const log = useInfiniteQuery({
+    queryKey: ["boundaries"],
+    queryFn: ({ pageParam }) => fetchJSON<Boundaries>(withQuery("/api/boundaries", { limit: PAGE, before: pageParam })),
+    initialPageParam: undefined as number | undefined,
+    getNextPageParam: (page) => (page.has_more ? page.items.at(-1)?.sequence : undefined),
+  });
+  const items = log.data?.pages.flatMap((page) => page.items) ?? [];
+  const head = [texts.at, texts.kind, texts.reason, texts.session, texts.state, ""];
+  return (
+    <Panel title={texts.log} help={texts.logHelp}>
+      {log.error && <ErrorPane error={log.error} onRetry={() => void log.refetch()} />}
+      {log.isPending && <Loader aria-label="Loading" />}
+      {log.data && items.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
+      {items.length > 0 && (
+        <Rows head={head} empty="">
+          {items.map((one) => (
+            <Row key={one.event_id} boundary={one} />
+          ))}
+        </Rows>
+      )}
+      {log.hasNextPage && (
+        <Button variant="subtle" fullWidth loading={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
+          {texts.more}
+        </Button>
+      )}
+    </Panel>
+  );
+}
+
+function Row({ boundary }: { boundary: Boundary }) {
+  const texts = useTexts();
+  const { run, isBusy } = useDo("boundaries", "hooks");
+  const path = `/api/boundaries/${encodeURIComponent(boundary.event_id)}/replay`;
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Moment at={boundary.at} />
+      </Table.Td>
+      <Table.Td>{boundary.kind}</Table.Td>
+      <Table.Td>{boundary.reason}</Table.Td>
+      <Table.Td>
+        <Link to="/sessions/$sessionId" params={{ sessionId: boundary.session_id }}>
+          {boundary.session_title || boundary.session_id}
+        </Link>
+      </Table.Td>
+      <Table.Td>
+        <Badge variant="light" tt="none" color={COLOURS[boundary.state] ?? "gray"} title={boundary.error ?? undefined}>
+          {boundary.state}
+        </Badge>
+      </Table.Td>
+      <Table.Td>
+        <Button
+          size="compact-xs"
+          variant="default"
+          loading={isBusy}
+          onClick={() =>
+            void run(
+              () => sendJSON("POST", path),
+              () => texts.hooks.replayed,
+            )
+          }
+        >
+          {texts.hooks.replay}
+        </Button>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function HookList() {
+  const texts = useTexts().hooks;
+  const { data, error } = useQuery({ queryKey: ["hooks"], queryFn: () => fetchJSON<Hooks>("/api/hooks") });
+  if (error) return <ErrorPane error={error} />;
+  if (!data) return null;
+  return (
+    <Panel title={texts.list} help={data.pending > 0 && texts.pending(data.pending)}>
+      <Rows head={[texts.name, texts.help, texts.listeners, texts.lastError]} empty="">
+        {data.hooks.map((one) => (
+          <Table.Tr key={one.name}>
+            <Table.Td ff="monospace" fz="sm">
+              {one.name}
+            </Table.Td>
+            <Table.Td>{one.help}</Table.Td>
+            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.nobody}</Text>}</Table.Td>
+            <Table.Td c="var(--bad)">{one.last_error}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Rows>
+    </Panel>
+  );
 }

@@ -1,7 +1,6 @@
-import { Badge, Button, Code, Group, Loader, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
+import { Badge, Button, Code, Group, Loader, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, CircleCheck } from "lucide-react";
-import type { ReactNode } from "react";
 import { useOverview } from "@/api/queries";
 import type { Overview, SessionItem } from "@/api/types";
 import { Empty } from "@/components/Empty";
@@ -9,6 +8,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { Moment } from "@/components/Moment";
 import { nameOf } from "@/components/naming";
 import { Page } from "@/components/Page";
+import { Panel } from "@/components/Panel";
 import { Stat } from "@/components/Stat";
 import { useTexts } from "@/i18n";
 import { bytes, dollars, short, whole } from "@/i18n/format";
@@ -102,21 +102,6 @@ function Everything({ data }: { data: Overview }) {
         </Stack>
       </div>
     </>
-  );
-}
-
-/** A part of the page with its name. */
-export function Panel({ title, more, children }: { title: string; more?: ReactNode; children: ReactNode }) {
-  return (
-    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={title}>
-      <Group justify="space-between" mb="xs" className={classes.more}>
-        <Title order={2} size="h5">
-          {title}
-        </Title>
-        {more}
-      </Group>
-      {children}
-    </Paper>
   );
 }
 

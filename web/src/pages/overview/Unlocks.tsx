@@ -3,10 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON } from "@/api/client";
 import { Moment } from "@/components/Moment";
+import { Panel } from "@/components/Panel";
 import { useTexts } from "@/i18n";
 import { Icon } from "@/plugins/Icon";
 import classes from "./Overview.module.css";
-import { Panel } from "./OverviewPage";
 
 interface Unlock {
   id: string;

@@ -1,5 +1,84 @@
+import { Badge, Group, Loader, Paper, Stack, Switch, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { fetchJSON, sendJSON } from "@/api/client";
+import type { PluginItem } from "@/api/types";
+import { Empty } from "@/components/Empty";
+import { ErrorPane } from "@/components/ErrorPane";
 import { Page } from "@/components/Page";
+import { useDo } from "@/components/useDo";
+import { useTexts } from "@/i18n";
 
+/** What extends Hermes, to be switched on and off. */
 export default function PluginsPage() {
-  return <Page title="Plugins">…</Page>;
+  const texts = useTexts().plugins;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["plugins"],
+    queryFn: () => fetchJSON<{ items: PluginItem[] }>("/api/plugins"),
+  });
+  return (
+    <Page title={texts.title} lead={texts.lead}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {data?.items.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
+      <Stack>
+        {data?.items.map((one) => (
+          <Plugin key={one.key} plugin={one} />
+        ))}
+      </Stack>
+    </Page>
+  );
+}
+
+function Plugin({ plugin }: { plugin: PluginItem }) {
+  const texts = useTexts().plugins;
+  const { run, isBusy } = useDo("plugins", "tabs", "hooks");
+  const key = plugin.key.split("/").map(encodeURIComponent).join("/");
+  const change = (isOn: boolean) =>
+    void run(
+      () => sendJSON("POST", `/api/plugins/${key}/${isOn ? "enable" : "disable"}`),
+      () => texts.restart,
+    );
+  return (
+    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={plugin.name}>
+      <Group justify="space-between" align="flex-start" wrap="nowrap">
+        <div>
+          <Group gap="xs">
+            <Title order={2} size="h5">
+              {plugin.name}
+            </Title>
+            <Text size="sm" c="dimmed">
+              {plugin.version}
+            </Text>
+            {plugin.source === "bundled" && (
+              <Badge size="sm" variant="light" tt="none">
+                {texts.bundled}
+              </Badge>
+            )}
+            {plugin.has_dashboard && (
+              <Badge size="sm" variant="light" tt="none">
+                {texts.dashboard}
+              </Badge>
+            )}
+          </Group>
+          <Text size="sm">{plugin.description}</Text>
+          {plugin.hooks.length > 0 && (
+            <Text size="xs" c="dimmed">
+              {texts.hooksLabel} {plugin.hooks.join(", ")}
+            </Text>
+          )}
+          {plugin.error && (
+            <Text size="sm" c="var(--bad)">
+              {texts.error} {plugin.error}
+            </Text>
+          )}
+        </div>
+        <Switch
+          aria-label={texts.switchOn(plugin.name)}
+          checked={plugin.is_enabled}
+          disabled={isBusy}
+          onChange={(event) => change(event.currentTarget.checked)}
+        />
+      </Group>
+    </Paper>
+  );
 }

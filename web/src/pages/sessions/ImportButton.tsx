@@ -16,7 +16,7 @@ export function ImportButton() {
     setBusy(true);
     try {
       const headers = { "Content-Type": "application/octet-stream" };
-      const report = await fetchJSON<Record<string, unknown>>("/api/import", { method: "POST", headers, body: file });
+      const { report } = await fetchJSON<Imported>("/api/import", { method: "POST", headers, body: file });
       notifications.show({ message: texts.imported(told(report)) });
       await refresh(client);
     } catch (error) {
@@ -33,6 +33,10 @@ export function ImportButton() {
       )}
     </FileButton>
   );
+}
+
+interface Imported {
+  report: Record<string, unknown>;
 }
 
 function told(report: Record<string, unknown>): string {

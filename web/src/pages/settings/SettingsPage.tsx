@@ -1,5 +1,59 @@
+import { Loader, Stack, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Search } from "lucide-react";
+import { useState } from "react";
+import { fetchJSON } from "@/api/client";
+import type { SettingItem, SettingList } from "@/api/types";
+import { Empty } from "@/components/Empty";
+import { ErrorPane } from "@/components/ErrorPane";
 import { Page } from "@/components/Page";
+import { Panel } from "@/components/Panel";
+import { useTexts } from "@/i18n";
+import { SettingField } from "./SettingField";
 
+/** Every setting there is, from the table the program itself reads. */
 export default function SettingsPage() {
-  return <Page title="Settings">…</Page>;
+  const texts = useTexts().settings;
+  const [words, setWords] = useState("");
+  const { data, error, refetch } = useQuery({
+    queryKey: ["settings"],
+    queryFn: () => fetchJSON<SettingList>("/api/settings"),
+  });
+  const sections = sectioned(data?.items ?? [], words);
+  return (
+    <Page title={texts.title} lead={data && texts.lead(data.path)}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      <TextInput
+        type="search"
+        aria-label={texts.search}
+        placeholder={texts.search}
+        leftSection={<Search size={16} />}
+        value={words}
+        onChange={(event) => setWords(event.currentTarget.value)}
+        maw={420}
+      />
+      {data && sections.length === 0 && <Empty title={texts.nothingTitle} text={texts.nothing} />}
+      {sections.map(([section, items]) => (
+        <Panel key={section} title={section}>
+          <Stack gap="lg" maw="44rem">
+            {items.map((item) => (
+              <SettingField key={item.name} item={item} />
+            ))}
+          </Stack>
+        </Panel>
+      ))}
+    </Page>
+  );
+}
+
+/** Settings by section, as far as they fit what is looked for. */
+export function sectioned(items: SettingItem[], words: string): [string, SettingItem[]][] {
+  const wanted = words.trim().toLowerCase();
+  const found = new Map<string, SettingItem[]>();
+  for (const item of items) {
+    if (wanted && !`${item.name} ${item.help}`.toLowerCase().includes(wanted)) continue;
+    found.set(item.section, [...(found.get(item.section) ?? []), item]);
+  }
+  return [...found];
 }

@@ -1,0 +1,28 @@
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
+
+/** Do something that changes things: say that it is done, or in words why not, and look at *keys* again. */
+export function useDo(...keys: string[]) {
+  const client = useQueryClient();
+  const [isBusy, setBusy] = useState(false);
+  const watched = keys.join(" ");
+  const run = useCallback(
+    async <T>(work: () => Promise<T>, done?: (result: T) => string): Promise<boolean> => {
+      setBusy(true);
+      try {
+        const result = await work();
+        if (done) notifications.show({ message: done(result) });
+        await Promise.all(watched.split(" ").map((key) => client.invalidateQueries({ queryKey: [key] })));
+        return true;
+      } catch (error) {
+        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+        return false;
+      } finally {
+        setBusy(false);
+      }
+    },
+    [client, watched],
+  );
+  return { run, isBusy };
+}

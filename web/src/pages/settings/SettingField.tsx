@@ -1,0 +1,138 @@
+import { Button, Group, NumberInput, PasswordInput, Select, Switch, Text, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useEffect, useState } from "react";
+import { sendJSON } from "@/api/client";
+import type { SettingItem } from "@/api/types";
+import { useDo } from "@/components/useDo";
+import { useTexts } from "@/i18n";
+
+type Value = string | number | boolean | string[];
+
+/** One setting: what it decides, what it is, and a way to change it. */
+export function SettingField({ item }: { item: SettingItem }) {
+  const texts = useTexts();
+  const { run, isBusy } = useDo("settings");
+  const [draft, setDraft] = useState<Value>(shown(item));
+  useEffect(() => setDraft(shown(item)), [item]);
+  const path = `/api/settings/${encodeURIComponent(item.name)}`;
+  const isFixed = item.origin === "environment";
+  const isChanged = JSON.stringify(draft) !== JSON.stringify(shown(item));
+
+  const save = (value: Value) =>
+    run(
+      () => sendJSON("PUT", path, { value }),
+      () => texts.settings.saved(item.name),
+    );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void save(draft);
+  };
+
+  return (
+    <form onSubmit={submit}>
+      <Field
+        item={item}
+        draft={draft}
+        isDisabled={isFixed || isBusy}
+        onChange={(value) => {
+          setDraft(value);
+          if (item.kind === "bool" || item.kind === "choice") void save(value);
+        }}
+      />
+      <Group gap="xs" mt={4}>
+        <Text size="xs" c="dimmed">
+          {isFixed ? texts.settings.fromEnvironment(item.variable) : texts.settings.origins[item.origin]}
+        </Text>
+        {isChanged && !isFixed && item.kind !== "bool" && item.kind !== "choice" && (
+          <Button type="submit" size="compact-xs" loading={isBusy}>
+            {texts.general.save}
+          </Button>
+        )}
+        {item.origin === "file" && (
+          <Button
+            size="compact-xs"
+            variant="subtle"
+            onClick={() =>
+              void run(
+                () => sendJSON("DELETE", path),
+                () => texts.settings.saved(item.name),
+              )
+            }
+          >
+            {texts.settings.reset}
+          </Button>
+        )}
+      </Group>
+    </form>
+  );
+}
+
+interface FieldProps {
+  item: SettingItem;
+  draft: Value;
+  isDisabled: boolean;
+  onChange: (value: Value) => void;
+}
+
+function Field({ item, draft, isDisabled, onChange }: FieldProps) {
+  const texts = useTexts().settings;
+  const about = { label: item.name, description: item.help, disabled: isDisabled };
+  if (item.is_secret) {
+    const note = item.is_set ? texts.secretSet : texts.secretUnset;
+    return (
+      <PasswordInput
+        {...about}
+        placeholder={note}
+        autoComplete="off"
+        value={String(draft)}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    );
+  }
+  if (item.kind === "bool") {
+    return <Switch {...about} checked={draft === true} onChange={(event) => onChange(event.currentTarget.checked)} />;
+  }
+  if (item.kind === "choice") {
+    return (
+      <Select
+        {...about}
+        data={item.choices}
+        value={String(draft)}
+        allowDeselect={false}
+        onChange={(value) => value !== null && onChange(value)}
+      />
+    );
+  }
+  if (item.kind === "int" || item.kind === "float") {
+    return (
+      <NumberInput
+        {...about}
+        value={draft as number}
+        min={item.minimum ?? undefined}
+        max={item.maximum ?? undefined}
+        clampBehavior="none"
+        allowDecimal={item.kind === "float"}
+        onChange={(value) => onChange(value)}
+      />
+    );
+  }
+  if (item.kind === "list") {
+    return (
+      <Textarea
+        {...about}
+        placeholder={texts.list}
+        autosize
+        minRows={2}
+        value={(draft as string[]).join("\n")}
+        onChange={(event) => onChange(event.currentTarget.value.split("\n"))}
+      />
+    );
+  }
+  return <TextInput {...about} value={String(draft)} onChange={(event) => onChange(event.currentTarget.value)} />;
+}
+
+/** What stands in the field before anybody types: a secret is never shown. */
+function shown(item: SettingItem): Value {
+  if (item.is_secret) return "";
+  const value = item.value ?? item.default;
+  return item.kind === "list" ? ((value ?? []) as string[]) : ((value ?? "") as Value);
+}

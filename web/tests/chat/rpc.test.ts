@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Rpc, type RpcEvent } from "@/chat/rpc";
+
+/** A socket of which the test is the other end. */
+class Socket {
+  static readonly OPEN = 1;
+  static all: Socket[] = [];
+  readyState = 0;
+  sent: string[] = [];
+  onopen: () => void = () => {};
+  onclose: () => void = () => {};
+  onmessage: (message: { data: string }) => void = () => {};
+
+  constructor(readonly url: string) {
+    Socket.all.push(this);
+  }
+
+  open(): void {
+    this.readyState = Socket.OPEN;
+    this.onopen();
+  }
+
+  send(text: string): void {
+    this.sent.push(text);
+  }
+
+  close(): void {
+    this.readyState = 3;
+    this.onclose();
+  }
+
+  say(frame: object): void {
+    this.onmessage({ data: JSON.stringify(frame) });
+  }
+}
+
+const socket = (index = 0) => Socket.all[index] as Socket;
+
+describe("a connection", () => {
+  const events: RpcEvent[] = [];
+  const states: string[] = [];
+  let rpc: Rpc;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    Socket.all = [];
+    events.length = states.length = 0;
+    vi.stubGlobal("WebSocket", Socket);
+    rpc = new Rpc(
+      "ws://here/api/ws",
+      (one) => events.push(one),
+      (one) => states.push(one),
+    );
+  });
+
+  afterEach(() => {
+    rpc.close();
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  it("sends what was asked before it stood, and hands over the answer", async () => {
+    const answer = rpc.call<{ ok: boolean }>("session.list");
+    expect(socket().sent).toEqual([]);
+    socket().open();
+    const { id } = JSON.parse(socket().sent[0] ?? "{}") as { id: number };
+    socket().say({ id, result: { ok: true } });
+    await expect(answer).resolves.toEqual({ ok: true });
+  });
+
+  it("rejects with the words of an error", async () => {
+    socket().open();
+    const answer = rpc.call("prompt.submit");
+    socket().say({ id: 1, error: { code: 4009, message: "a turn is running" } });
+    await expect(answer).rejects.toMatchObject({ code: 4009, message: "a turn is running" });
+  });
+
+  it("comes back by itself, later each time, and lets nobody wait for a lost answer", async () => {
+    socket().open();
+    const answer = rpc.call("session.list");
+    socket().close();
+    await expect(answer).rejects.toThrow("lost");
+    await vi.advanceTimersByTimeAsync(300);
+    expect(Socket.all).toHaveLength(2);
+    socket(1).close();
+    await vi.advanceTimersByTimeAsync(300);
+    expect(Socket.all).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(Socket.all).toHaveLength(3);
+    expect(states).toEqual(["connecting", "open", "lost", "connecting", "lost", "connecting"]);
+  });
+
+  it("passes events on", () => {
+    socket().open();
+    socket().say({ method: "event", params: { type: "message.delta", session_id: "x", payload: { text: "a" } } });
+    expect(events).toEqual([{ type: "message.delta", session_id: "x", payload: { text: "a" } }]);
+  });
+});

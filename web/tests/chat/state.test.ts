@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import type { RpcEvent } from "@/chat/rpc";
+import { type Conversation, contextOf, EMPTY, happened, type Opened, opened, waited } from "@/chat/state";
+
+const event = (type: string, payload: Record<string, unknown> = {}): RpcEvent => ({
+  type,
+  session_id: "live",
+  payload,
+});
+
+function following(events: RpcEvent[], from: Conversation = EMPTY): Conversation {
+  return events.reduce(happened, from);
+}
+
+function stored(messages: object[], rest: Partial<Opened> = {}): Opened {
+  return {
+    session_id: "live",
+    stored_session_id: "stored",
+    messages: messages as Opened["messages"],
+    info: {} as Opened["info"],
+    running: false,
+    unread: "",
+    inflight: null,
+    ...rest,
+  };
+}
+
+describe("an answer", () => {
+  it("grows piece by piece", () => {
+    const state = following([
+      event("message.start", { text: "hello" }),
+      event("message.delta", { text: "Hel" }),
+      event("message.delta", { text: "lo." }),
+    ]);
+    expect(state.isRunning).toBe(true);
+    expect(state.items).toMatchObject([
+      { kind: "user", text: "hello" },
+      { kind: "answer", text: "Hello.", isStreaming: true },
+    ]);
+  });
+
+  it("is told apart from what follows a tool", () => {
+    const state = following([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "First." }),
+      event("tool.start", { tool_id: "t", name: "terminal", context: "ls", args_text: "{}" }),
+      event("tool.output", { tool_id: "t", text: "a" }),
+      event("tool.complete", { tool_id: "t", result: "a b", duration_s: 0.5 }),
+      event("message.delta", { text: "Second." }),
+      event("message.complete", { status: "complete", unread: "" }),
+    ]);
+    expect(state.items.map((one) => one.kind)).toEqual(["user", "answer", "tool", "answer"]);
+    expect(state.items[2]).toMatchObject({ output: "a", result: "a b", seconds: 0.5 });
+    expect(state.isRunning).toBe(false);
+    expect(state.items.every((one) => one.kind !== "answer" || !one.isStreaming)).toBe(true);
+  });
+
+  it("that was stopped says so and stays", () => {
+    const state = following([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "Half" }),
+      event("message.complete", { status: "interrupted", unread: "" }),
+    ]);
+    expect(state.items.map((one) => one.kind)).toEqual(["user", "answer", "note"]);
+  });
+
+  it("that failed tells why", () => {
+    const state = following([
+      event("message.start", { text: "go" }),
+      event("message.complete", { status: "error", error: "No key." }),
+    ]);
+    expect(state.items.at(-1)).toMatchObject({ kind: "note", tone: "bad", text: "No key." });
+  });
+});
+
+describe("what is typed meanwhile", () => {
+  const running = following([event("message.start", { text: "go" })]);
+
+  it("waits until it is read", () => {
+    const state = waited(running, "and hurry");
+    expect(state.items.at(-1)).toMatchObject({ isWaiting: true });
+    expect(happened(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isWaiting: false });
+  });
+
+  it("is said once when its turn comes", () => {
+    const state = following([event("message.start", { text: "and then?" })], waited(running, "and then?"));
+    expect(state.items.filter((one) => one.kind === "user" && one.text === "and then?")).toHaveLength(1);
+  });
+
+  it("goes back to the composer when nobody has read it", () => {
+    const state = happened(
+      waited(running, "late"),
+      event("message.complete", { status: "interrupted", unread: "late" }),
+    );
+    expect(state.returned).toBe("late");
+    expect(state.items.some((one) => one.kind === "user" && one.isWaiting)).toBe(false);
+  });
+});
+
+describe("questions", () => {
+  it("are asked and closed", () => {
+    const asked = happened(
+      EMPTY,
+      event("approval.request", { command: "rm x", request_id: "q", allow_permanent: true }),
+    );
+    expect(asked.questions).toMatchObject([{ command: "rm x", requestId: "q", allowPermanent: true }]);
+    expect(happened(asked, event("question.closed", { request_id: "q" })).questions).toEqual([]);
+  });
+});
+
+describe("a conversation that is opened", () => {
+  it("joins results to their calls, whatever their order", () => {
+    const call = (id: string) => ({ id, function: { name: "terminal", arguments: '{"command":"ls"}' } });
+    const state = opened(
+      stored([
+        { id: 1, role: "user", content: "go" },
+        { id: 2, role: "assistant", content: "", tool_calls: [call("a"), call("b")] },
+        { id: 3, role: "tool", content: "B", tool_call_id: "b" },
+        { id: 4, role: "tool", content: "A", tool_call_id: "a" },
+      ]),
+    );
+    expect(state.items).toMatchObject([
+      { kind: "user" },
+      { kind: "tool", toolId: "a", result: "A", context: "ls" },
+      { kind: "tool", toolId: "b", result: "B" },
+    ]);
+  });
+
+  it("shows what a running turn has said so far, and goes on with it", () => {
+    const inflight = { asked: "", text: "Half of", tools: [], questions: [], waiting: [] };
+    const state = opened(stored([{ id: 1, role: "user", content: "go" }], { running: true, inflight }));
+    const next = happened(state, event("message.delta", { text: " it." }));
+    expect(next.items.at(-1)).toMatchObject({ kind: "answer", text: "Half of it." });
+  });
+
+  it("does not show a running tool twice", () => {
+    const tools = [{ tool_id: "a", name: "terminal", context: "", args_text: "" }];
+    const inflight = { asked: "", text: "", tools, questions: [], waiting: [] };
+    const rows = [{ id: 1, role: "assistant", content: "", tool_calls: [{ id: "a", function: { name: "terminal" } }] }];
+    expect(opened(stored(rows, { running: true, inflight })).items).toHaveLength(1);
+  });
+
+  it("counts pictures instead of showing their bytes", () => {
+    const content = [{ type: "text", text: "look" }, { type: "image" }];
+    expect(opened(stored([{ id: 1, role: "user", content }])).items[0]).toMatchObject({ text: "look", pictures: 1 });
+  });
+
+  it("gives every item a key of its own", () => {
+    const rows = Array.from({ length: 50 }, (_, id) => ({ id, role: "user", content: "x" }));
+    expect(new Set(opened(stored(rows)).items.map((one) => one.key)).size).toBe(50);
+  });
+});
+
+describe("the line beside a tool", () => {
+  it("is the first thing it was told", () => {
+    expect(contextOf('{"timeout": 5, "command": "ls -l\\nmore"}')).toBe("ls -l");
+    expect(contextOf("not json")).toBe("");
+    expect(contextOf("null")).toBe("");
+  });
+});

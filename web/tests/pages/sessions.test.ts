@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { asQuery, chips, isNarrowed, parsed, startOf } from "@/pages/sessions/filters";
+import { pieces } from "@/pages/sessions/marks";
+
+describe("filters", () => {
+  it("are read from an address, and nonsense is left out", () => {
+    const search = { q: "oslo", state: "nowhere", hour: 9, pinned: "true", stranger: "x", model: "" };
+    expect(parsed(search)).toEqual({ q: "oslo", hour: "9", pinned: true });
+  });
+
+  it("turn days into moments, the last day included", () => {
+    const query = asQuery({ since: "2026-11-01", until: "2026-11-02", q: "x", tool: "terminal" });
+    expect(query).toEqual({ since: startOf("2026-11-01"), until: startOf("2026-11-02") + 86_400, tool: "terminal" });
+  });
+
+  it("that have no field are shown as chips", () => {
+    expect(chips({ day: "2026-11-01", source: "cli", weekday: "0" })).toEqual([
+      ["day", "2026-11-01"],
+      ["weekday", "0"],
+    ]);
+  });
+
+  it("other than the state narrow a list", () => {
+    expect(isNarrowed({ state: "trash" })).toBe(false);
+    expect(isNarrowed({ state: "trash", tag: "work" })).toBe(true);
+  });
+});
+
+describe("marks", () => {
+  it("cut a text where something was found", () => {
+    expect(pieces("one two", [[4, 7]])).toEqual([
+      { at: 0, text: "one ", isMarked: false },
+      { at: 4, text: "two", isMarked: true },
+    ]);
+  });
+
+  it("count characters, not code units", () => {
+    expect(pieces("🙂🙂 ja", [[3, 5]]).map((one) => one.text)).toEqual(["🙂🙂 ", "ja"]);
+  });
+
+  it("that overlap or come out of order lose nothing", () => {
+    const found = pieces("abcdef", [
+      [3, 5],
+      [0, 2],
+      [1, 4],
+    ]);
+    expect(found.map((one) => one.text).join("")).toBe("abcdef");
+  });
+});
