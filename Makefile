@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup system models synapse lint test bench faults lock clean
+.PHONY: help setup page system models synapse lint test bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -20,8 +20,11 @@ setup:  ## make or refresh .venv with everything needed to work here
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on PATH" >&2; exit 1; }
 	@$(PYTHON) tools/set_up.py dev
 
+page: setup  ## build the dashboard's page
+	@$(BIN)/python tools/set_up_page.py
+
 # Fault tests inject I/O errors with libfiu's `fiu-run`, tests of screens look at a window of
-# tmux; without them they skip and say so.
+# tmux, tests of the page one of chromium; without them they skip and say so.
 system:
 	@command -v fiu-run >/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -40,6 +43,15 @@ system:
 		command -v tmux >/dev/null || \
 			echo "note: no tmux: tests on a real terminal will be skipped"; }
 
+	@command -v chromium >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing chromium (a real browser for tests)"; \
+			{ apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
+				>/dev/null 2>&1; \
+		fi; \
+		command -v chromium >/dev/null || \
+			echo "note: no chromium: tests in a browser will be skipped"; }
+
 # The built-in model, for the tests that talk to it; fetched once, and never a reason to fail.
 models: setup
 	@HERMES_HOME=.models $(BIN)/python -m hermes_cli models get smollm2 >/dev/null || \
@@ -50,13 +62,15 @@ synapse: setup
 	@$(BIN)/python tools/set_up_synapse.py || \
 		echo "note: Synapse could not be installed: tests of Matrix will be skipped"
 
-lint: setup  ## style, format, types, layers
+lint: page  ## style, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/set_up_page.py check
 
 test: lint system models synapse  ## lint, then every test with a coverage report
+	$(BIN)/python tools/set_up_page.py test
 	$(BIN)/coverage erase
 	$(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
 	$(BIN)/coverage combine --quiet
@@ -73,6 +87,7 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/installer.in -o requirements/installer.lock
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.lock
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
+	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
 	for name in telegram matrix discord slack; do \
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/libraries/$$name.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
@@ -80,6 +95,6 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .models .synapse .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -rf .venv .models .synapse web/node_modules web/dist plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """Build the dashboard's page: `web/dist`, and the part of the bundled plugin that a browser runs.
 
     python3 tools/set_up_page.py           build it, unless it is there
-    python3 tools/set_up_page.py packages  only fetch what building and testing it needs
+    python3 tools/set_up_page.py check     types and style of its sources
+    python3 tools/set_up_page.py test      the tests of its logic
 
 Node.js and npm are taken from PATH where they are new enough; otherwise Node.js is fetched
 into `.venv` from the package index that everything else comes from, pinned like everything
@@ -48,10 +49,13 @@ def build() -> None:
     set_up.say("the page is built")
 
 
-def packages() -> None:
-    """Fetch what building and testing needs; do nothing when it is there."""
+def run_script(name: str) -> int:
+    """Run a script of package.json and show what it says."""
     with set_up.alone():
-        fetch_packages(find_npm())
+        npm = find_npm()
+        fetch_packages(npm)
+    command = [*npm, "--prefix", str(WEB), "run", "--silent", name]
+    return subprocess.run(command, check=False, env=environment(npm)).returncode
 
 
 def fetch_packages(npm: list[str]) -> None:
@@ -121,21 +125,27 @@ def version_of(node: str) -> tuple[int, int]:
 
 
 def run_npm(npm: list[str], task: str, *words: str) -> None:
-    """Run npm in `web`, with the Node.js it belongs to first on PATH."""
-    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
-    set_up.ENVIRONMENT["PATH"] = path
+    """Run npm in `web`; its output is shown only when it fails."""
+    set_up.ENVIRONMENT.update(environment(npm))
     set_up.run(task, [*npm, "--prefix", str(WEB), *words])
 
 
+def environment(npm: list[str]) -> dict[str, str]:
+    """The environment with the Node.js that npm belongs to first on PATH."""
+    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path}
+
+
 def main() -> int:
-    """Build, or fetch only."""
-    kinds = {"build": build, "packages": packages}
+    """Build, check or test."""
     kind = sys.argv[1] if len(sys.argv) == 2 else "build"
-    if kind not in kinds:
-        set_up.say("usage: set_up_page.py [packages]")
+    if kind not in {"build", "check", "test"}:
+        set_up.say("usage: set_up_page.py [check|test]")
         return 2
     try:
-        kinds[kind]()
+        if kind != "build":
+            return run_script(kind)
+        build()
     except set_up.SetUpError as error:
         set_up.say(f"the page: {error}")
         return 1

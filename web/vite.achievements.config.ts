@@ -9,6 +9,7 @@ const folder = fileURLToPath(new URL("../plugins/hermes-achievements/dashboard",
  * It is built as anybody's plugin would be: what it needs of the page it takes from the window.
  */
 export default defineConfig({
+  publicDir: false,
   resolve: {
     alias: [
       { find: /^react$/, replacement: `${folder}/src/host/react.ts` },
