@@ -51,6 +51,7 @@ COMMANDS = (
     Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
     Command("achievements", "hermes_cli.commands.achievements", "what your history has earned"),
     Command("recap", "hermes_cli.commands.recap", "look back on a year, a month or a week"),
+    Command("dashboard", "hermes_cli.commands.dashboard", "all of it on a web page"),
     Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
     Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
     Command("backup", "hermes_cli.commands.backup", "write history and settings to one file"),
@@ -62,6 +63,7 @@ COMMANDS = (
     Command("pairing", "hermes_cli.commands.pairing", "who may talk to the agent in chats"),
     Command("mcp", "hermes_cli.commands.mcp", "let other agents read conversations, over MCP"),
     Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
+    Command("demo", "hermes_cli.commands.demo", "look at it all with a history that is made up"),
     Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
 )
 

@@ -425,6 +425,45 @@ SETTINGS: tuple[Setting, ...] = (
         "Whether a line in the terminal tells you of new achievements.",
     ),
     Setting(
+        "dashboard.port",
+        "int",
+        9229,
+        "The port of the dashboard; 0 takes a free one.",
+        minimum=0,
+        maximum=65535,
+    ),
+    Setting(
+        "dashboard.host",
+        "str",
+        "127.0.0.1",
+        "The address the dashboard listens on; any but this machine's own needs a password.",
+    ),
+    Setting(
+        "dashboard.hosts",
+        "list",
+        (),
+        "Further names under which the dashboard is opened: NAME, NAME:PORT, or https://NAME "
+        "where a proxy is in front of it.",
+    ),
+    Setting(
+        "dashboard.tls_cert",
+        "str",
+        "",
+        "The file with the certificate for https; empty means http.",
+    ),
+    Setting(
+        "dashboard.tls_key",
+        "str",
+        "",
+        "The file with the key of that certificate.",
+    ),
+    Setting(
+        "dashboard.hidden_plugins",
+        "list",
+        (),
+        "Plugins whose tabs the dashboard does not show.",
+    ),
+    Setting(
         "plugins.enabled",
         "list",
         (),

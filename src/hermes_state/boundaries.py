@@ -58,10 +58,15 @@ AGAIN = """
         settled_at = NULL
     WHERE event_id = ?
 """
-LIST = "SELECT * FROM hermes_boundary ORDER BY sequence DESC LIMIT ?"
-LIST_OF_SESSION = """
-    SELECT * FROM hermes_boundary WHERE session_id = ? ORDER BY sequence DESC LIMIT ?
+LIST = """
+    SELECT * FROM hermes_boundary WHERE sequence < ? ORDER BY sequence DESC LIMIT ?
 """
+LIST_OF_SESSION = """
+    SELECT * FROM hermes_boundary
+    WHERE session_id = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?
+"""
+PENDING = "SELECT count(*) FROM hermes_boundary WHERE state IN ('waiting', 'delivering')"
+BEYOND: Final = 2**63 - 1
 
 
 def announce(
@@ -139,9 +144,15 @@ class BoundaryPart(StorePart):
         return self.engine.write(replay)
 
     def list_boundaries(
-        self, session_id: str | None = None, limit: int = 50
+        self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
     ) -> list[dict[str, Any]]:
-        """Boundary events, newest first."""
+        """Boundary events, newest first; `before` is the sequence of the last one known."""
+        below = BEYOND if before is None else before
         if session_id is None:
-            return self.engine.read(lambda reader: reader.dicts(LIST, (limit,)))
-        return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, (session_id, limit)))
+            return self.engine.read(lambda reader: reader.dicts(LIST, (below, limit)))
+        values = (session_id, below, limit)
+        return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
+
+    def pending_boundaries(self) -> int:
+        """How many events are yet to be delivered."""
+        return int(self.engine.read(lambda reader: reader.value(PENDING)))

@@ -26,6 +26,11 @@ GET = """
     FROM hermes_lease l LEFT JOIN hermes_process p ON p.process_id = l.process_id
     WHERE l.session_id = ?
 """
+RUNNING = """
+    SELECT l.token, l.process_id, l.holder, l.expires_at, l.expires_monotonic, p.host, p.boot_id,
+           l.session_id
+    FROM hermes_lease l JOIN hermes_process p ON p.process_id = l.process_id
+"""
 TAKE = """
     INSERT INTO hermes_lease
         (session_id, token, process_id, holder, acquired_at, expires_at, expires_monotonic)
@@ -80,6 +85,14 @@ def _is_held(reader: Reader, row: tuple[object, ...], us: ProcessIdentity, clock
     return is_current and process_id not in processes.dead_processes(reader, us, clock)
 
 
+def running(reader: Reader, us: ProcessIdentity, clock: Clock) -> set[str]:
+    """The sessions of which a turn is running, in whatever process."""
+    if not reader.columns.has_own_tables:
+        return set()
+    rows = reader.rows(RUNNING)
+    return {str(row[-1]) for row in rows if _is_held(reader, row[:-1], us, clock)}
+
+
 def release_process(tx: Tx, process_id: str) -> None:
     """A process died: its leases are free."""
     tx.execute(RELEASE_PROCESS, (process_id,))
@@ -122,6 +135,10 @@ class LeasePart(StorePart):
             return _is_held(reader, row, self.identity, self.clock)
 
         return self.engine.read(look)
+
+    def running_turns(self) -> set[str]:
+        """The sessions of which a turn is running, here or in another process."""
+        return self.engine.read(lambda reader: running(reader, self.identity, self.clock))
 
     def release_turn(self, lease: Lease) -> None:
         """The turn is over; harmless if it was taken over."""

@@ -10,6 +10,7 @@ from hermes_state.part import StorePart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_state.search.finding import Patience
     from hermes_state.search.searching import Searcher
 
 
@@ -32,13 +33,15 @@ class SearchPart(StorePart):
         until: float | None = None,
         with_tools: bool = False,
         inside_words: bool = False,
+        patience: Patience | None = None,
     ) -> list[dict[str, Any]]:
         """Messages that answer *query*, with a snippet and the places of the hits in it.
 
         Words, "phrases", beginn*, one OR two, -not. `sort` is newest, oldest or rank;
         without it, newest. `inside_words` finds pieces of words. Tool calls and their
         results are looked at `with_tools`. Undone messages are left out unless asked
-        for, those of trashed sessions always.
+        for, those of trashed sessions always. `patience` bounds the time in which
+        messages are read that the index does not cover.
         """
         from hermes_state.search.finding import Wish  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
@@ -57,6 +60,7 @@ class SearchPart(StorePart):
             with_tools=with_tools or "tool" in (role_filter or ()),
             include_inactive=include_inactive,
             oldest_first=sort == "oldest",
+            patience=patience,
         )
         if wish.query.is_empty:
             return []

@@ -227,6 +227,16 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE INDEX IF NOT EXISTS hermes_change_sequence ON hermes_change(sequence)",
+    # Words a person put on a conversation, under the id of its first row.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_tag (
+        session_id TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        tag TEXT NOT NULL,
+        PRIMARY KEY (session_id, folded)
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_tag_folded ON hermes_tag(folded, session_id)",
     # Which conversation a place is having.
     """
     CREATE TABLE IF NOT EXISTS hermes_route (

@@ -137,11 +137,12 @@ def list_computed(reader: Reader, wish: Wish, ids: Iterable[str]) -> Iterator[di
             row["preview"] = index.first_words(reader, session_id) or ""
             row["unread"] = 0
             row["root_id"], row["kind"] = place.root_id, place.kind
-            if _fits(row, wish, place):
+            if fits(row, wish, place):
                 yield row
 
 
-def _fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
+def fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
+    """As `Wish.conditions`, for a row that is at hand."""
     is_listed = place.is_listed if wish.project_tips else place.kind in lineage.LISTABLE
     return (
         not wish.trashed_only

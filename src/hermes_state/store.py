@@ -26,12 +26,17 @@ from hermes_state.portable.part import PortablePart
 from hermes_state.pruning import PrunePart
 from hermes_state.resolving import ResolvePart
 from hermes_state.routes import RoutePart
+from hermes_state.session_facets import FacetPart
+from hermes_state.session_numbers import NumbersPart
+from hermes_state.session_pages import PagePart
 from hermes_state.sessions import SessionPart
 from hermes_state.small_parts import CompressionLockPart, HandoffPart, MetaPart
 from hermes_state.statistics import StatisticsPart
 from hermes_state.store_settings import StoreSettings
 from hermes_state.sweep import sweep
+from hermes_state.tags import TagPart
 from hermes_state.titles import TitlePart
+from hermes_state.transcript_pages import TranscriptPart
 from hermes_state.usage import UsagePart
 
 if TYPE_CHECKING:
@@ -48,6 +53,11 @@ class SessionDB(
     SessionPart,
     ExportPart,
     PortablePart,
+    PagePart,
+    FacetPart,
+    NumbersPart,
+    TranscriptPart,
+    TagPart,
     TitlePart,
     ResolvePart,
     SearchPart,

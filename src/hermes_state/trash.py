@@ -49,6 +49,7 @@ CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ?"
 ORPHAN = "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?"
 FORGET_SESSION = (
     "DELETE FROM hermes_session_extra WHERE session_id = ?",
+    "DELETE FROM hermes_tag WHERE session_id = ?",
     "DELETE FROM hermes_owner WHERE session_id = ?",
     "DELETE FROM hermes_lease WHERE session_id = ?",
     "DELETE FROM hermes_draft WHERE session_id = ?",

@@ -8,15 +8,13 @@ from hermes_cli import plugins
 from hermes_cli.commands import history
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
-from hermes_core.config_file import ConfigFile
-from hermes_core.errors import UsageError
-from hermes_core.setting_values import did_you_mean
+from hermes_cli.plugins import switching
 
 if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
-    from hermes_cli.plugins.manager import Plugin, PluginManager
+    from hermes_cli.plugins.manager import Plugin
 
 EXAMPLES = """\
 examples:
@@ -106,13 +104,12 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
 
 def enable(arguments: argparse.Namespace, out: Output) -> int:
     """Put a plugin on the list, and say whether it loads."""
-    _known(plugins.active(), arguments.name)
-    if history.exists() and not plugins.active().all_callbacks():
+    switching.known(arguments.name)
+    if history.exists():
         with history.writing() as db:
-            db.settle_unheard()  # the first to listen hears what happens from now on
-    _move(arguments.name, into="plugins.enabled", out_of="plugins.disabled")
-    plugins.active.cache_clear()
-    plugin = plugins.active().plugins[arguments.name]
+            plugin = switching.enable(arguments.name, db)
+    else:
+        plugin = switching.enable(arguments.name, None)
     if arguments.json:
         out.json(as_dict(plugin))
     elif plugin.status == "loaded":
@@ -124,11 +121,9 @@ def enable(arguments: argparse.Namespace, out: Output) -> int:
 
 def disable(arguments: argparse.Namespace, out: Output) -> int:
     """Put a plugin on the other list."""
-    _known(plugins.active(), arguments.name)
-    _move(arguments.name, into="plugins.disabled", out_of="plugins.enabled")
-    plugins.active.cache_clear()
+    plugin = switching.disable(arguments.name)
     if arguments.json:
-        out.json(as_dict(plugins.active().plugins[arguments.name]))
+        out.json(as_dict(plugin))
     else:
         out.text(f"{arguments.name} is disabled")
     return 0
@@ -136,7 +131,7 @@ def disable(arguments: argparse.Namespace, out: Output) -> int:
 
 def info(arguments: argparse.Namespace, out: Output) -> int:
     """One plugin."""
-    plugin = _known(plugins.active(), arguments.name)
+    plugin = switching.known(arguments.name)
     facts = as_dict(plugin)
     if arguments.json:
         out.json(facts)
@@ -148,21 +143,3 @@ def info(arguments: argparse.Namespace, out: Output) -> int:
 
 def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _known(manager: PluginManager, name: str) -> Plugin:
-    if name not in manager.plugins:
-        hint = did_you_mean(name, manager.plugins)
-        raise UsageError(f"there is no plugin '{name}'.{hint} See `hermes plugins list`.")
-    return manager.plugins[name]
-
-
-def _move(name: str, *, into: str, out_of: str) -> None:
-    config = ConfigFile.of_home()
-    settings = config.settings()
-    present = settings.get_list(into)
-    if name not in present:
-        config.set(into, ", ".join([*present, name]))
-    rest = [one for one in settings.get_list(out_of) if one != name]
-    if len(rest) != len(settings.get_list(out_of)):
-        config.set(out_of, ", ".join(rest)) if rest else config.unset(out_of)

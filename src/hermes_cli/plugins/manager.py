@@ -108,6 +108,11 @@ class PluginManager:
             number = sum(one.plugin == plugin.key for one in known) + 1
             known.append(Callback(plugin.key, hook, function, number))
 
+    @property
+    def enabled(self) -> frozenset[str]:
+        """The keys that the user put on the list, whether they load or not."""
+        return frozenset(self._enabled - self._disabled)
+
     def callbacks(self, hook: str) -> list[Callback]:
         """Who is called for a hook, in the order of registration."""
         return self._callbacks.get(hook, [])

@@ -51,6 +51,11 @@ BOOKS: Final = """
     SELECT s.session_id, b.facts FROM session s JOIN book b ON b.number = s.number
     WHERE s.session_id = ?
 """
+# Sizes are known without reading what they are the sizes of.
+BOOK_MARKS: Final = """
+    SELECT s.session_id, length(b.facts), length(s.contribution), s.generation, s.first_at
+    FROM session s JOIN book b ON b.number = s.number
+"""
 CONTRIBUTIONS: Final = "SELECT session_id, first_at, contribution FROM session"
 ON_DAY: Final = """
     SELECT s.session_id FROM day d JOIN session s ON s.number = d.number WHERE d.day = ?
@@ -96,6 +101,11 @@ class LedgerFile:
             return [row for row in found if row is not None]
 
         return dict(self._file.must(look_up))
+
+    def book_marks(self) -> dict[str, tuple[float, ...]]:
+        """Every session with numbers that change when its book does."""
+        rows = self._file.must(lambda c: c.execute(BOOK_MARKS).fetchall())
+        return {row[0]: row[1:] for row in rows}
 
     def contributions(
         self, session_ids: Sequence[str] | None = None

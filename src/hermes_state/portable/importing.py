@@ -6,7 +6,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state import index, lineage
+from hermes_state import index, lineage, tags
 from hermes_state.appending import KNOWN_UID, PUT_UID, identity_in
 from hermes_state.history_edits import PUT_COPY, PUT_UNDO_ROW
 from hermes_state.portable import kept
@@ -61,7 +61,10 @@ class Newcomer:
         purged = self._tx.value(WAS_PURGED, (self._id,))
         self._session()
         for name, value in self._record.get("extra", {}).items():
-            self._tx.execute(PUT, (self._id, name, stored(value)))
+            if name == tags.FACT:
+                tags.take_in(self._tx, self._id, stored(value))
+            else:
+                self._tx.execute(PUT, (self._id, name, stored(value)))
         self._usage()
         rows = [self._message(*item) for item in enumerate(self._record["messages"])]
         self._undo(rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_state import tags
 from hermes_state.portable.shape import plain, stored
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Extras:
         self.usage: list[dict[str, Any]] = []
         for name, value in rows:
             self._take(name, value)
+        if found := tags.tags_of(reader, [session_id]).get(session_id):
+            self.facts[tags.FACT] = json.dumps(found)
 
     def _take(self, name: str, value: str) -> None:
         if not name.startswith(PREFIX):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.search.expression import TooManyWordsError, expression, narrowed
@@ -30,6 +31,19 @@ NOT_IN_TRASH: Final = (
 )
 
 
+class Patience:
+    """How long messages may be read that the index does not cover; then the rest is left."""
+
+    def __init__(self, seconds: float) -> None:
+        self.has_ended = False  # whether something was left
+        self._until = time.monotonic() + seconds
+
+    def is_left(self) -> bool:
+        """Whether there is time to read on."""
+        self.has_ended = self.has_ended or time.monotonic() >= self._until
+        return not self.has_ended
+
+
 class Wish(NamedTuple):
     """What is looked for, and where."""
 
@@ -45,6 +59,7 @@ class Wish(NamedTuple):
     with_tools: bool = False
     include_inactive: bool = False
     oldest_first: bool = False
+    patience: Patience | None = None
 
     def allows(self, candidate: Candidate) -> bool:
         """Whether a message may be an answer, whatever it says."""
@@ -131,7 +146,7 @@ def scan(
         for one in chunk:
             if wish.allows(one) and one.says(wish.query, with_tools=wish.with_tools):
                 yield one
-        if len(chunk) < CHUNK_ROWS:
+        if len(chunk) < CHUNK_ROWS or (wish.patience and not wish.patience.is_left()):
             return
         position = chunk[-1].row.id
 

@@ -1,0 +1,111 @@
+"""A look back on a year, a month or a week, out of what the last scan has read.
+
+Nothing is scanned here: whoever wants what is new lets a scan run first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_achievements import periods
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.recap import recap
+from hermes_achievements.recap_words import figures, highlights, summary
+from hermes_achievements.scanner import Scanner
+from hermes_achievements.values import SENT
+from hermes_core.errors import UsageError
+from hermes_core.zones import find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hermes_achievements.periods import Period
+    from hermes_achievements.recap import Recap
+    from hermes_achievements.service import Source
+    from hermes_achievements.tally import Tally
+
+    Timeline = Sequence[Mapping[str, Any]]
+
+BREATH_SECONDS: Final = 0.002  # between slices, so that others get their turn
+KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
+
+
+class LookBack(NamedTuple):
+    """A period looked back on, and the years and months that have something in them."""
+
+    period: Period
+    recap: Recap
+    years: tuple[Period, ...]
+    months: tuple[Period, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Everything for JSON, with the sentences and figures that people read."""
+        return {
+            "period": self.period._asdict(),
+            **self.choices(),
+            "is_empty": self.recap.is_empty,
+            "summary": summary(self.recap),
+            "figures": [{"name": name, "said": said} for name, said in figures(self.recap)],
+            "highlights": highlights(self.recap),
+            **self.recap.plain(),
+        }
+
+    def choices(self) -> dict[str, list[dict[str, str]]]:
+        """What can be looked back on, the latest first."""
+        return {
+            name: [{"id": one.id, "name": one.name} for one in reversed(found)]
+            for name, found in (("years", self.years), ("months", self.months))
+        }
+
+
+def asked(text: str) -> Period | None:
+    """The period that *text* names; None when it names none."""
+    if not text.strip():
+        return None
+    for kind in KINDS:
+        if periods.FORMS[kind].fullmatch(text.strip()):
+            return periods.parse(kind, text)
+    forms = ", ".join(f"{periods.EXAMPLES[kind]} for a {kind}" for kind in KINDS)
+    raise UsageError(f"period is {text!r}; accepted: {forms}")
+
+
+def look_back(
+    source: Source,
+    period: Period | None,
+    timeline: Timeline = (),
+    now: Callable[[], float] = time.time,
+) -> LookBack | None:
+    """Look back on *period*, or on the latest year; None where nothing was read yet."""
+    calendar = Calendar(find_zone(source.zone))
+    with contextlib.closing(source.open_ledger()) as ledger:
+        known = Scanner(source.open_history, ledger, source.zone).current()
+        days = days_with_something(known[0]) if known is not None else []
+        if known is None or not days:
+            return None
+        today = calendar.day(now())
+        chosen = period or periods.latest(periods.YEAR, days, today)
+        chosen = chosen.until(max(today, days[-1]))
+        with contextlib.closing(source.open_history()) as history:
+            found = recap(
+                ledger, known[0], calendar, chosen.first, chosen.last, _breathe,
+                timeline=timeline, titles=history.titles,
+            )  # fmt: skip
+    return LookBack(chosen, found, _all(periods.YEAR, days), _all(periods.MONTH, days))
+
+
+def days_with_something(tally: Tally) -> list[str]:
+    """The days on which anything happened, in order."""
+    return sorted(
+        day for day, counts in tally.days.items() if counts.get(SENT) or counts.get("tool_calls")
+    )
+
+
+def _all(kind: str, days: list[str]) -> tuple[Period, ...]:
+    """The periods of a kind in which these days lie."""
+    return tuple(dict.fromkeys(periods.around(kind, day) for day in days))
+
+
+def _breathe(_done: int, _total: int) -> None:
+    time.sleep(BREATH_SECONDS)

@@ -1,0 +1,106 @@
+"""The application: all resources behind one gate. Importing it starts nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fastapi import FastAPI, Request, Response
+from starlette.middleware.gzip import GZipMiddleware
+
+from hermes_cli import __version__
+from hermes_dashboard import errors
+from hermes_dashboard.farewell import Farewell
+from hermes_dashboard.gate import GUARDED, Gate
+from hermes_dashboard.meters import CONTENT_TYPE, Metered, Meters
+from hermes_dashboard.plugin_apis import PREFIX, PluginApis
+from hermes_dashboard.resources import (
+    analytics,
+    auth,
+    changes,
+    chat,
+    files,
+    gateway,
+    health,
+    hooks,
+    live,
+    models,
+    overview,
+    plugin_tabs,
+    plugins,
+    search,
+    sessions,
+    settings,
+    transcripts,
+    uploads,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from hermes_dashboard.access import Access
+    from hermes_dashboard.page import Page
+    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.plugin_apis import Find
+
+# Those that stand on the parts alone; the first that fits a path answers.
+RESOURCES: Final = (
+    overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
+    plugins, health, uploads, models,
+)  # fmt: skip
+SMALLEST_PACKED: Final = 1024
+EFFORT: Final = 5
+
+
+class Dashboard(FastAPI):
+    """An application whose gate is in front of everything, errors included."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(
+            title="Hermes dashboard",
+            version=__version__,
+            docs_url=None,
+            redoc_url=None,
+            default_response_class=errors.PlainJson,
+        )
+        self.access = access
+        self.meters = Meters()
+        self.farewell = Farewell()
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The usual stack, behind the gate."""
+        inner = errors.Caught(super().build_middleware_stack())
+        return Gate(Metered(inner, self.meters), self.access)
+
+
+def create_app(parts: Parts, access: Access, page: Page, *, tabs: Find) -> Dashboard:
+    """The dashboard of *parts*, for those whom *access* lets in."""
+    app = Dashboard(access)
+    errors.install(app)
+    app.add_middleware(GZipMiddleware, minimum_size=SMALLEST_PACKED, compresslevel=EFFORT)
+    apis = PluginApis(tabs)
+    app.include_router(auth.router(access))
+    app.include_router(live.router(parts, app.farewell, app.meters))
+    app.include_router(chat.router(app.farewell, app.meters))
+    app.include_router(plugin_tabs.router(apis))
+    for resource in RESOURCES:
+        app.include_router(resource.router(parts))
+    _add_metrics(app)
+    app.mount(PREFIX, apis)  # after our own routes below the same path
+    _add_page(app, page)
+    return app
+
+
+def _add_metrics(app: Dashboard) -> None:
+    @app.get("/metrics", tags=["health"], response_class=Response)
+    def metrics() -> Response:
+        """What was counted, as Prometheus reads it."""
+        return Response(app.meters.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _add_page(app: Dashboard, page: Page) -> None:
+    @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    def everything_else(path: str, request: Request) -> Response:
+        """The page; it reads the path itself."""
+        if f"/{path}".startswith(GUARDED):
+            return errors.PlainJson({"detail": "There is nothing here."}, 404)
+        return page.response(path, request.scope)

@@ -1,0 +1,87 @@
+"""What is counted while the dashboard serves, for `/metrics`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+UNKNOWN: Final = "unknown"
+
+
+class Meters:
+    """The counters of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "hermes_dashboard_requests",
+            "Requests, by route and status.",
+            ["method", "route", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "hermes_dashboard_request_seconds",
+            "How long answers took, by route.",
+            ["route"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.listeners = Gauge(
+            "hermes_dashboard_live_listeners",
+            "Pages that listen for changes.",
+            registry=self.registry,
+        )
+        self.sockets = Gauge(
+            "hermes_dashboard_open_sockets",
+            "WebSockets that are open.",
+            registry=self.registry,
+        )
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads them."""
+        return generate_latest(self.registry)
+
+
+class Metered:
+    """Counts requests on their way through."""
+
+    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+        self._app = app
+        self._meters = meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 500
+        began = time.monotonic()
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        finally:
+            route = route_of(scope)
+            self._meters.requests.labels(scope["method"], route, status).inc()
+            if route != LIVE:
+                self._meters.seconds.labels(route).observe(time.monotonic() - began)
+
+
+LIVE: Final = "/api/live"  # lasts as long as somebody looks at the page
+
+
+def route_of(scope: Scope) -> str:
+    """The route's pattern: a label that has few values, whatever is asked for."""
+    path = getattr(scope.get("route"), "path", None)
+    return str(path) if path else UNKNOWN

@@ -1,0 +1,1 @@
+"""What the dashboard's answers and questions look like."""

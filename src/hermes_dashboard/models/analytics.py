@@ -1,0 +1,200 @@
+"""What a history amounts to, as the dashboard draws it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from hermes_dashboard.models.sessions import Progress, SessionItem  # noqa: TC001 - pydantic
+from hermes_dashboard.models.words import Words  # noqa: TC001 - pydantic reads it
+
+
+class Totals(BaseModel):
+    """Sums over some days."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    tool_failures: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cost_usd: float
+    active_days: int
+    active_seconds: int
+
+
+class DayOfAnalytics(BaseModel):
+    """One day."""
+
+    day: str
+    sessions: int
+    messages: int
+    tool_calls: int
+    tool_failures: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class ModelDay(BaseModel):
+    """A model on one day."""
+
+    tokens: int
+    cost_usd: float
+
+
+class ModelUse(BaseModel):
+    """What was asked of a model."""
+
+    model: Words
+    sessions: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    days: dict[str, ModelDay]
+
+
+class SourceUse(BaseModel):
+    """What came from one place."""
+
+    source: Words
+    sessions: int
+    messages: int
+    tokens: int
+    cost_usd: float
+
+
+class ToolUse(BaseModel):
+    """How often a tool was used, and how often it failed."""
+
+    tool: Words
+    calls: int
+    failures: int
+    sessions: int
+
+
+class Length(BaseModel):
+    """Conversations by how many messages they have."""
+
+    label: str
+    min: int
+    max: int | None
+    sessions: int
+
+
+class Duration(BaseModel):
+    """Conversations by how long somebody was at it."""
+
+    label: str
+    min_seconds: int
+    max_seconds: int | None
+    sessions: int
+
+
+class Analytics(BaseModel):
+    """Some days of a history."""
+
+    since: str
+    until: str
+    zone: str
+    is_complete: bool
+    progress: Progress | None
+    totals: Totals
+    before: Totals
+    days: list[DayOfAnalytics]
+    hours: list[list[int]]
+    models: list[ModelUse]
+    sources: list[SourceUse]
+    tools: list[ToolUse]
+    lengths: list[Length]
+    durations: list[Duration]
+
+
+class CalendarDay(BaseModel):
+    """A day on a calendar; days without anything are left out."""
+
+    day: str
+    messages: int
+    tool_calls: int
+    sessions: int
+
+
+class CalendarView(BaseModel):
+    """A year, or the last 53 weeks."""
+
+    first: str
+    last: str
+    days: list[CalendarDay]
+
+
+class Today(BaseModel):
+    """What was done today."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    tokens: int
+    cost_usd: float
+
+
+class Streak(BaseModel):
+    """Active days in a row; one missed day in any seven is forgiven."""
+
+    days: int
+    longest: int
+    last_day: str | None
+    is_today_done: bool
+
+
+class WeekDay(BaseModel):
+    """A day of the last two weeks."""
+
+    day: str
+    messages: int
+
+
+class HistorySize(BaseModel):
+    """How much there is."""
+
+    sessions: int
+    messages: int
+    first_started_at: float | None
+    database_bytes: int
+
+
+class PlatformState(BaseModel):
+    """A platform, and how it is doing."""
+
+    name: Words
+    state: Words
+
+
+class GatewayGlance(BaseModel):
+    """The gateway in short."""
+
+    is_running: bool
+    platforms: list[PlatformState]
+    waiting: int
+
+
+class HealthGlance(BaseModel):
+    """What deserves attention, in sentences."""
+
+    status: str
+    notes: list[Words]
+
+
+class Overview(BaseModel):
+    """Everything at a glance."""
+
+    today: Today
+    streak: Streak
+    recent: list[SessionItem]
+    running: list[SessionItem]
+    week: list[WeekDay]
+    history: HistorySize
+    gateway: GatewayGlance
+    health: HealthGlance
+    version: str
+    home: Words
+    is_demo: bool

@@ -1,0 +1,35 @@
+"""Files that come and go."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from hermes_dashboard.models.words import Named, Words  # noqa: TC001 - pydantic reads them
+
+
+class ExportOrder(BaseModel):
+    """Which conversations an export shall hold; all of them without `ids`."""
+
+    ids: Annotated[list[Named], Field(max_length=1000)] | None = None
+    format: Literal["jsonl"] = "jsonl"
+
+
+class ImportReport(BaseModel):
+    """What became of each session of a file."""
+
+    imported: int
+    messages: int
+    unchanged: int
+    skipped: list[Words]
+    renamed: dict[str, Words]
+    retitled: dict[str, Words]
+    is_redacted: bool
+    is_dry_run: bool
+
+
+class Imported(BaseModel):
+    """What became of an import."""
+
+    report: ImportReport

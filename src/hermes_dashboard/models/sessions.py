@@ -1,0 +1,250 @@
+"""Conversations as the dashboard tells of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from hermes_dashboard.models.words import (
+    MessageId,  # noqa: TC001 - pydantic reads it
+    Named,  # noqa: TC001
+    Words,  # noqa: TC001
+)
+
+Tag = Annotated[str, StringConstraints(max_length=80)]
+
+
+class SessionItem(BaseModel):
+    """A conversation in a list; one that was continued is shown as its last row."""
+
+    id: Words
+    title: Words | None
+    preview: Words
+    source: Words
+    model: Words | None
+    started_at: float
+    last_active: float
+    ended_at: float | None
+    end_reason: Words | None
+    message_count: int
+    tool_call_count: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    cwd: Words | None
+    pinned: bool
+    archived: bool
+    unread: bool
+    tags: list[Words]
+    kind: str
+    parent_id: Words | None
+    is_open: bool
+    is_running: bool
+    trashed_at: float | None
+
+
+class SessionDetail(SessionItem):
+    """A conversation with everything that is known about it besides its messages."""
+
+    root_id: Words
+    system_prompt: Words | None
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_call_count: int
+    session_key: Words | None
+    git_branch: Words | None
+    resume_command: Words
+    rows: list[Words]
+
+
+class SessionPage(BaseModel):
+    """A page of a list, and the cursor of the next one."""
+
+    items: list[SessionItem]
+    next: str | None
+    total: int | None
+
+
+class Counted(BaseModel):
+    """A name, and how many conversations have it."""
+
+    name: Words
+    count: int
+
+
+class StateCounts(BaseModel):
+    """How many conversations are where."""
+
+    active: int
+    archived: int
+    trash: int
+
+
+class Facets(BaseModel):
+    """What conversations can be chosen by."""
+
+    sources: list[Counted]
+    models: list[Counted]
+    tags: list[Counted]
+    counts: StateCounts
+
+
+class Relative(BaseModel):
+    """One session of a family."""
+
+    id: Words
+    title: Words | None
+    preview: Words
+    kind: str
+    parent_id: Words | None
+    started_at: float
+    last_active: float
+    message_count: int
+    is_current: bool
+    trashed_at: float | None
+
+
+class Family(BaseModel):
+    """Everything that came from the same first session, parents first."""
+
+    nodes: list[Relative]
+
+
+class ToolCall(BaseModel):
+    """What a tool was asked; the arguments are JSON as text."""
+
+    id: Words
+    name: Words
+    arguments: Words
+
+
+class Message(BaseModel):
+    """One message of a conversation."""
+
+    id: int
+    session_id: Words
+    role: Words
+    text: Words
+    reasoning: Words | None
+    tool_calls: list[ToolCall]
+    tool_call_id: Words | None
+    tool_name: Words | None
+    is_failure: bool | None
+    timestamp: float
+    finish_reason: Words | None
+    token_count: int | None
+    state: Literal["active", "undone", "compacted"]
+    images: list[Words]
+    model: Words | None
+
+
+class MessagePage(BaseModel):
+    """Messages in order, and whether there are more on either side."""
+
+    items: list[Message]
+    has_before: bool
+    has_after: bool
+
+
+class SessionChange(BaseModel):
+    """What shall be different; what is left out stays."""
+
+    title: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: Annotated[list[Tag], Field(max_length=50)] | None = None
+    is_read: Literal[True] | None = None
+
+    def is_given(self, name: str) -> bool:
+        """Whether the caller said anything about it."""
+        return name in self.model_fields_set
+
+
+class BulkChange(BaseModel):
+    """One change of many conversations."""
+
+    ids: Annotated[list[Named], Field(max_length=1000)]
+    action: Literal["pin", "unpin", "archive", "unarchive", "trash", "restore", "tag", "untag"]
+    tag: Tag | None = None
+
+
+class NotDone(BaseModel):
+    """A conversation that was not changed, and why."""
+
+    id: Words
+    detail: Words
+
+
+class BulkReport(BaseModel):
+    """What became of many changes."""
+
+    done: list[Words]
+    failed: list[NotDone]
+
+
+class Trashed(BaseModel):
+    """What went into the trash."""
+
+    trashed: list[Words]
+
+
+class Purged(BaseModel):
+    """How many sessions were removed for good."""
+
+    purged: int
+
+
+class Hit(BaseModel):
+    """A message that answers a search; `marks` are places in the snippet, in characters."""
+
+    session_id: Words
+    session_title: Words | None
+    source: Words
+    message_id: MessageId
+    role: Words
+    timestamp: float
+    snippet: Words
+    marks: list[tuple[int, int]]
+
+
+class Progress(BaseModel):
+    """How far something has come."""
+
+    done: int
+    total: int
+
+
+class Hits(BaseModel):
+    """A page of hits; `progress` while the index is still being filled."""
+
+    items: list[Hit]
+    has_more: bool
+    is_partial: bool
+    progress: Progress | None
+
+
+def item_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the store as a `SessionItem`."""
+    cost = row.get("actual_cost_usd")
+    return {
+        **row,
+        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
+        "parent_id": row.get("parent_session_id"),
+        "is_open": row["ended_at"] is None,
+        **{name: row.get(name) or 0 for name in NUMBERS},
+        **{name: bool(row.get(name)) for name in ("pinned", "archived", "unread")},
+    }
+
+
+NUMBERS = (
+    "message_count",
+    "tool_call_count",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "api_call_count",
+)

@@ -1,0 +1,1 @@
+"""What the page asks for, one file for each thing."""

@@ -1,0 +1,131 @@
+"""Changing conversations: names, pins, tags, the archive and the trash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, HTTPException, Response
+
+from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
+from hermes_dashboard.models.sessions import (
+    BulkChange,
+    BulkReport,
+    Purged,
+    SessionChange,
+    SessionItem,
+    Trashed,
+)
+from hermes_dashboard.models.words import Named, problems
+from hermes_dashboard.resources.sessions import item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_dashboard.parts import Parts
+    from hermes_state import SessionDB
+
+CHANGING = problems(400, 404, 409, 503)
+
+
+def router(parts: Parts) -> APIRouter:
+    """The addresses that change conversations."""
+    routes = APIRouter(prefix="/api", tags=["sessions"])
+    db = parts.db
+
+    @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
+    def change_many(asked: BulkChange) -> dict[str, Any]:
+        """Do the same to many conversations; one that cannot be changed stops no other."""
+        return changed_all(db, asked)
+
+    @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGING)
+    def change_session(session_id: Named, asked: SessionChange) -> dict[str, Any]:
+        """Rename, pin, archive or tag a conversation, or note that it was read."""
+        found = kept(db, session_id)
+        change(db, found, asked)
+        return item(db, found)
+
+    @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGING)
+    def trash_session(session_id: Named) -> dict[str, Any]:
+        """Move a conversation into the trash, with what was delegated from it."""
+        found = kept(db, session_id)
+        db.delete_session(found)
+        return {"trashed": db.family_in_trash(found)}
+
+    @routes.post("/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGING)
+    def restore_session(session_id: Named) -> dict[str, Any]:
+        """Take a conversation back out of the trash."""
+        db.restore_session(session_id)
+        return item(db, session_id)
+
+    @routes.delete(
+        "/trash/{session_id}", status_code=204, response_class=Response, responses=CHANGING
+    )
+    def purge_session(session_id: Named) -> None:
+        """Remove a conversation for good; only one that lies in the trash."""
+        if not db.family_in_trash(session_id):
+            raise SessionNotFoundError(f"session {session_id} is not in the trash")
+        db.purge_session(session_id)
+
+    @routes.delete("/trash", response_model=Purged, responses=problems(503))
+    def empty_trash() -> dict[str, int]:
+        """Remove everything in the trash for good."""
+        return {"purged": db.purge_trash(older_than_days=0)}
+
+    return routes
+
+
+def kept(db: SessionDB, name: str) -> str:
+    """The conversation meant, which must not lie in the trash."""
+    found = db.resolve(name)
+    if db.family_in_trash(found):
+        raise HTTPException(409, "this conversation lies in the trash; restore it first")
+    return found
+
+
+def change(db: SessionDB, session_id: str, asked: SessionChange) -> None:
+    """Everything that was asked for; what can be refused comes first."""
+    if asked.is_given("title"):
+        db.set_session_title(session_id, asked.title)
+    if asked.tags is not None:
+        db.set_session_tags(session_id, asked.tags)
+    if asked.pinned is not None:
+        db.set_session_pinned(session_id, asked.pinned)
+    if asked.archived is not None:
+        db.set_session_archived(session_id, asked.archived)
+    if asked.is_read:
+        db.mark_session_read(session_id)
+
+
+def changed_all(db: SessionDB, asked: BulkChange) -> dict[str, Any]:
+    """Do one thing to many conversations, one after the other."""
+    act = _action(db, asked)
+    done: list[str] = []
+    failed: list[dict[str, str]] = []
+    for one in dict.fromkeys(asked.ids):
+        try:
+            if asked.action != "restore" and db.family_in_trash(one):
+                raise UsageError("it lies in the trash; restore it first")
+            if act(one) is False:
+                raise SessionNotFoundError(f"there is no session {one}")
+        except HermesError as error:
+            failed.append({"id": one, "detail": str(error)})
+        else:
+            done.append(one)
+    return {"done": done, "failed": failed}
+
+
+def _action(db: SessionDB, asked: BulkChange) -> Callable[[str], object]:
+    tag = asked.tag or ""
+    if asked.action in ("tag", "untag") and not tag.strip():
+        raise UsageError("`tag` says which one")
+    actions: dict[str, Callable[[str], object]] = {
+        "pin": db.set_session_pinned,
+        "unpin": lambda one: db.set_session_pinned(one, False),
+        "archive": db.set_session_archived,
+        "unarchive": lambda one: db.set_session_archived(one, False),
+        "trash": db.delete_session,
+        "restore": db.restore_session,
+        "tag": lambda one: db.change_session_tag(one, tag),
+        "untag": lambda one: db.change_session_tag(one, tag, False),
+    }
+    return actions[asked.action]

@@ -1,0 +1,75 @@
+"""Hooks, who listens to them, and the log of session boundaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, HTTPException, Query
+
+from hermes_cli import plugins
+from hermes_cli.plugins.delivery import Delivery
+from hermes_core.hooks import HOOKS
+from hermes_dashboard.models.surroundings import Boundaries, Hooks, Replayed
+from hermes_dashboard.models.words import LARGEST, Named, problems
+
+if TYPE_CHECKING:
+    from hermes_core.hooks import HookSpec
+    from hermes_dashboard.parts import Parts
+    from hermes_state import SessionDB
+
+
+def router(parts: Parts) -> APIRouter:
+    """The addresses of hooks and boundaries."""
+    routes = APIRouter(prefix="/api", tags=["hooks"])
+    db = parts.db
+
+    @routes.get("/hooks", response_model=Hooks, responses=problems(503))
+    def list_hooks() -> dict[str, Any]:
+        """Every hook, and which plugins registered for it."""
+        return {"hooks": [_hook(one) for one in HOOKS], "pending": db.pending_boundaries()}
+
+    @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
+    def list_boundaries(
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        session_id: Named | None = None,
+        before: Annotated[int, Query(ge=0, le=LARGEST)] | None = None,
+    ) -> dict[str, Any]:
+        """Session boundaries, the newest first, and whether plugins have heard of them."""
+        one = None if session_id is None else _meant(db, session_id)
+        rows = db.list_boundaries(one, limit + 1, before=before)
+        titles = {row["session_id"]: db.get_session_title(row["session_id"]) for row in rows}
+        shown = [
+            {**row, "at": row["occurred_at"], "session_title": titles[row["session_id"]]}
+            for row in rows[:limit]
+        ]
+        return {"items": shown, "has_more": len(rows) > limit}
+
+    @routes.post(
+        "/boundaries/{event_id}/replay",
+        status_code=202,
+        response_model=Replayed,
+        responses=problems(404, 503),
+    )
+    def replay(event_id: Named, later: BackgroundTasks) -> dict[str, str]:
+        """Tell plugins of a boundary again, with the same event id."""
+        if not db.replay_boundary(event_id):
+            raise HTTPException(404, f"there is no event {event_id}")
+        later.add_task(Delivery(db, plugins.active()).deliver_due)
+        return {"event_id": event_id}
+
+    return routes
+
+
+def _meant(db: SessionDB, name: str) -> str:
+    """A session that is there, or one that is gone and has left its boundaries."""
+    return name if db.list_boundaries(name, 1) else db.resolve(name)
+
+
+def _hook(hook: HookSpec) -> dict[str, Any]:
+    callbacks = plugins.active().callbacks(hook.name)
+    return {
+        "name": hook.name,
+        "help": hook.moment,
+        "listeners": [one.plugin for one in callbacks],
+        "last_error": next((one.last_error for one in callbacks if one.last_error), None),
+    }

@@ -1,0 +1,42 @@
+"""Which models could answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from hermes_dashboard.parts import Parts
+
+
+class Model(BaseModel):
+    """A model, under the name that chooses it."""
+
+    name: str
+    provider: str
+    is_current: bool = False
+    is_here: bool = True
+    detail: str = ""
+
+
+class Models(BaseModel):
+    """Those that are known, and the one that answers."""
+
+    current: str | None
+    items: list[Model]
+
+
+def router(parts: Parts) -> APIRouter:
+    """The list."""
+    routes = APIRouter(tags=["chat"])
+
+    @routes.get("/api/models")
+    def models() -> Models:
+        """The chosen one, those of servers on this machine, and the built-in one."""
+        items = [Model.model_validate(one) for one in parts.models()]
+        current = next((one.name for one in items if one.is_current), None)
+        return Models(current=current, items=items)
+
+    return routes

@@ -1,0 +1,102 @@
+"""Tabs of plugins: the list that the page reads, and their files."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel
+from starlette.responses import FileResponse
+
+from hermes_dashboard.inside import inside
+
+if TYPE_CHECKING:
+    from hermes_dashboard.plugin_apis import PluginApis
+    from hermes_dashboard.plugin_tabs import Tab
+
+SUFFIXES: Final = frozenset(
+    {
+        ".js", ".mjs", ".css", ".json", ".html", ".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp",
+        ".ico", ".woff2", ".woff", ".ttf", ".otf", ".map",
+    }
+)  # fmt: skip
+TYPES: Final = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".map": "application/json",
+    ".woff2": "font/woff2",
+    ".woff": "font/woff",
+}
+
+
+class Place(BaseModel):
+    """Where a tab stands."""
+
+    path: str
+    position: str
+    override: str | None
+    hidden: bool
+
+
+class PluginTab(BaseModel):
+    """A tab, for the page."""
+
+    name: str
+    label: str
+    description: str
+    icon: str
+    version: str
+    tab: Place
+    slots: list[str]
+    entry: str
+    css: str | None
+    has_api: bool
+    source: Literal["bundled", "user"]
+    error: str | None
+
+
+def router(apis: PluginApis) -> APIRouter:
+    """The list and the files."""
+    routes = APIRouter(tags=["plugins"])
+
+    @routes.get("/api/dashboard/plugins")
+    def listed() -> list[PluginTab]:
+        """Every tab; one that cannot be used says why."""
+        return [_told(tab, apis.error_of(tab)) for tab in apis.tabs().values()]
+
+    @routes.get("/dashboard-plugins/{name}/{path:path}", response_class=FileResponse)
+    def file(name: str, path: str) -> FileResponse:
+        """A file of a plugin's dashboard folder."""
+        tab = apis.tabs().get(name)
+        suffix = PurePosixPath(path).suffix.lower()
+        found = inside(tab.folder, path) if tab and suffix in SUFFIXES else None
+        if found is None or found.suffix.lower() not in SUFFIXES:
+            raise HTTPException(404, "There is no such file in an enabled plugin.")
+        kind = TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+        return FileResponse(found, media_type=kind, headers={"Cache-Control": "no-store"})
+
+    return routes
+
+
+def _told(tab: Tab, error: str | None) -> PluginTab:
+    return PluginTab(
+        name=tab.name,
+        label=tab.label,
+        description=tab.description,
+        icon=tab.icon,
+        version=tab.version,
+        tab=Place(
+            path=tab.path or f"/{tab.name}",
+            position=tab.position,
+            override=tab.override,
+            hidden=tab.is_hidden,
+        ),
+        slots=list(tab.slots),
+        entry=tab.entry,
+        css=tab.css,
+        has_api=tab.api is not None,
+        source=tab.origin,
+        error=error,
+    )

@@ -1,0 +1,74 @@
+"""Plugins: which there are, which are on, and switching them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import APIRouter, HTTPException, Path
+
+from hermes_cli import plugins
+from hermes_cli.plugins import switching
+from hermes_dashboard.models.surroundings import PluginItem, PluginList
+from hermes_dashboard.models.words import problems
+
+if TYPE_CHECKING:
+    from hermes_cli.plugins.manager import Plugin
+    from hermes_dashboard.parts import Parts
+
+Name = Annotated[str, Path(min_length=1, max_length=150)]
+SWITCHING: Final = problems(400, 404)
+
+
+def router(parts: Parts) -> APIRouter:
+    """The addresses of plugins."""
+    routes = APIRouter(prefix="/api/plugins", tags=["plugins"])
+
+    @routes.get("", response_model=PluginList)
+    def list_plugins() -> dict[str, Any]:
+        """Every plugin that is there, and what became of it."""
+        return {"items": [shown(one) for one in plugins.active().plugins.values()]}
+
+    @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCHING)
+    def enable(key: Name) -> dict[str, Any]:
+        """Load a plugin from now on; `error` says why it does not load."""
+        return shown(switching.enable(_known(key), parts.db))
+
+    @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCHING)
+    def enable_inner(group: Name, name: Name) -> dict[str, Any]:
+        """The same for a plugin in a folder of plugins."""
+        return shown(switching.enable(_known(f"{group}/{name}"), parts.db))
+
+    @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCHING)
+    def disable(key: Name) -> dict[str, Any]:
+        """Load a plugin no more."""
+        return shown(switching.disable(_known(key)))
+
+    @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCHING)
+    def disable_inner(group: Name, name: Name) -> dict[str, Any]:
+        """The same for a plugin in a folder of plugins."""
+        return shown(switching.disable(_known(f"{group}/{name}")))
+
+    return routes
+
+
+def _known(key: str) -> str:
+    if key not in plugins.active().plugins:
+        raise HTTPException(404, f"there is no plugin {key}")
+    return key
+
+
+def shown(plugin: Plugin) -> dict[str, Any]:
+    """A plugin as the page shows it."""
+    manifest, folder = plugin.found.manifest, plugin.found.folder
+    return {
+        "key": plugin.key,
+        "name": manifest.name,
+        "version": manifest.version,
+        "description": manifest.description,
+        "source": plugin.found.origin,
+        "is_enabled": plugin.key in plugins.active().enabled,
+        "is_loaded": plugin.status == "loaded",
+        "error": plugin.detail if plugin.status == "failed" else None,
+        "hooks": sorted({name for name, _ in plugin.registered.hooks}),
+        "has_dashboard": folder is not None and (folder / "dashboard/manifest.json").is_file(),
+    }

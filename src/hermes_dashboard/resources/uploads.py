@@ -1,0 +1,114 @@
+"""Files that somebody gives the agent through the page."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from hermes_core.paths import FILE_MODE, private_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from hermes_dashboard.parts import Parts
+
+FOLDER: Final = "uploads"
+LARGEST_MB: Final = 25
+LARGEST_BYTES: Final = LARGEST_MB * 1024 * 1024
+LONGEST_NAME: Final = 100
+UNKNOWN: Final = "application/octet-stream"
+TOO_LARGE: Final = f"A file has at most {LARGEST_MB} MB."
+ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    400: {"description": "the connection was lost in the middle"},
+    413: {"description": "the file is too large"},
+}
+BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+class Upload(BaseModel):
+    """A file that was kept."""
+
+    path: str
+    name: str
+    size: int
+    media_type: str
+    is_image: bool
+
+
+def router(parts: Parts) -> APIRouter:
+    """The one route."""
+    routes = APIRouter(tags=["chat"])
+
+    @routes.post("/api/uploads", responses=ANSWERS, openapi_extra=BODY)
+    async def upload(
+        request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
+    ) -> Upload:
+        """Keep the bytes of a file; the path is what the agent is told."""
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > LARGEST_BYTES:
+            raise HTTPException(413, TOO_LARGE)
+        path = await run_in_threadpool(_new_path, parts.home, name)
+        try:
+            size = await _received(request, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        kind = mimetypes.guess_type(path.name)[0] or UNKNOWN
+        return Upload(
+            path=str(path),
+            name=safe_name(name),
+            size=size,
+            media_type=kind,
+            is_image=kind.startswith("image/"),
+        )
+
+    return routes
+
+
+async def _received(request: Request, path: Path) -> int:
+    """Write the body as it comes; how long it is."""
+    size = 0
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(handle, "wb") as file:
+        try:
+            async for piece in request.stream():
+                size += len(piece)
+                if size > LARGEST_BYTES:
+                    raise HTTPException(413, TOO_LARGE)
+                await run_in_threadpool(_write, file, piece)
+        except ClientDisconnect as error:
+            raise HTTPException(400, "The upload broke off.") from error
+    return size
+
+
+def _write(file: BinaryIO, piece: bytes) -> None:
+    file.write(piece)
+
+
+def _new_path(home: Path, name: str) -> Path:
+    day = time.strftime("%Y-%m-%d")
+    folder = private_folder(home / FOLDER / day)
+    return folder / f"{secrets.token_hex(4)}-{safe_name(name)}"
+
+
+def safe_name(written: str) -> str:
+    """A file's name without anything that could lead elsewhere or upset a shell."""
+    base = re.split(r"[/\\]", written)[-1]
+    plain = re.sub(r"[^\w.()+@=, -]", "_", base).strip(". ")
+    stem, suffix = os.path.splitext(plain)  # noqa: PTH122 - of a name, not of a path
+    return (stem[: LONGEST_NAME - len(suffix[:20])] + suffix[:20]) or "file"

@@ -1,0 +1,53 @@
+"""What a book says about the days of its session."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from hermes_achievements.activity import Activity, ToolUse, activity_of
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.facts import read_book
+from hermes_achievements.history import Kind, MessageRow, SessionRow
+
+NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200
+DAY = 86400.0
+CALENDAR = Calendar(ZoneInfo("UTC"))
+CALL = (
+    b'[{"id": "c1", "function": {"name": "terminal", "arguments": "{\\"command\\": \\"make\\"}"}}]'
+)
+
+
+def book_of(kind: str = Kind.CONVERSATION) -> Activity:
+    rows = [
+        MessageRow(1, "user", NOON, b"do it", 5),
+        MessageRow(2, "assistant", NOON + 60, None, 0, CALL),
+        MessageRow(3, "tool", NOON + 90, b'{"exit_code": 2}', 0, None, "terminal", "c1"),
+        MessageRow(4, "assistant", NOON + 100, b"no luck"),
+        MessageRow(5, "user", NOON + DAY, b"again", 5),
+    ]
+    session = SessionRow("one", kind, "cli", "m", NOON)
+    return activity_of(read_book(session, rows, ()), CALENDAR)
+
+
+def test_messages_tools_and_hours_are_told_by_day() -> None:
+    first, second = book_of().days
+    assert (first.messages, first.sent, first.active_seconds) == (3, 1, 100)
+    assert first.hours == ((12, 3),)
+    assert first.tools == (ToolUse("terminal", 1, 1),)
+    assert (second.messages, second.sent, second.active_seconds, second.tools) == (1, 1, 0, ())
+
+
+def test_what_an_agent_says_to_its_helper_is_not_sent_by_a_person() -> None:
+    activity = book_of(Kind.SUBAGENT)
+    assert [day.sent for day in activity.days] == [0, 0]
+    assert not activity.is_conversation
+
+
+def test_activity_travels() -> None:
+    activity = book_of()
+    assert Activity.unpack(activity.pack()) == activity
+
+
+def test_a_session_without_messages_has_no_days() -> None:
+    session = SessionRow("one", Kind.CONVERSATION, "cli", "m", NOON)
+    assert activity_of(read_book(session, [], ()), CALENDAR).days == ()

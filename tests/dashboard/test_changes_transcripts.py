@@ -1,0 +1,254 @@
+"""Changing conversations and reading them, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_core import media
+from hermes_dashboard.resources import changes, files, sessions, transcripts
+from hermes_state import SessionDB
+from support.data_resources import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import httpx2 as httpx
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def db() -> Iterator[SessionDB]:
+    with SessionDB() as db:
+        yield db
+
+
+@pytest.fixture
+def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
+    with serving(db, hermes_home, changes, sessions, transcripts, files) as client:
+        yield client
+
+
+def talk(db: SessionDB, name: str, *said: str, **facts: Any) -> str:
+    db.create_session(name, "cli", is_owned=False, **facts)
+    for number, text in enumerate(said or ("hello",)):
+        db.append_message(name, "assistant" if number % 2 else "user", text)
+    return name
+
+
+def read(client: httpx.Client, name: str, **asked: Any) -> dict[str, Any]:
+    answer = client.get(f"/api/sessions/{name}/messages", params=asked)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def texts(page: dict[str, Any]) -> list[str]:
+    return [one["text"] for one in page["items"]]
+
+
+def test_a_conversation_is_renamed_tagged_and_read(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one")
+    asked = {
+        "title": " Oslo  trip ",
+        "tags": ["Travel", "travel", " winter  2026 "],
+        "is_read": True,
+    }
+    item = client.patch("/api/sessions/one", json=asked).json()
+    assert item["title"] == "Oslo trip"
+    assert item["tags"] == ["Travel", "winter 2026"]
+    assert item["unread"] is False
+    assert client.patch("/api/sessions/one", json={"title": None}).json()["title"] is None
+    assert client.patch("/api/sessions/one", json={}).json()["tags"] == ["Travel", "winter 2026"]
+
+
+def test_what_cannot_be_done_is_refused_in_words(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one")
+    talk(db, "two")
+    db.set_session_title("two", "Oslo")
+    taken = client.patch("/api/sessions/one", json={"title": "Oslo"})
+    assert (taken.status_code, "Oslo" in taken.json()["detail"]) == (409, True)
+    assert client.patch("/api/sessions/one", json={"tags": ["  "]}).status_code == 400
+    assert client.patch("/api/sessions/one", json={"tags": ["x" * 41]}).status_code == 400
+    assert client.patch("/api/sessions/nobody", json={}).status_code == 404
+    client.delete("/api/sessions/one")
+    assert client.patch("/api/sessions/one", json={"pinned": True}).status_code == 409
+    assert client.delete("/api/sessions/one").status_code == 409
+
+
+def test_the_trash_gives_back_or_forgets(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", "secret words")
+    db.set_session_title("one", "Oslo")
+    db.set_session_tags("one", ["travel"])
+    assert client.delete("/api/trash/one").status_code == 404
+    client.delete("/api/sessions/one")
+    shown = client.get("/api/sessions/one").json()
+    assert shown["title"] == "Oslo"
+    assert shown["trashed_at"] > 0
+    assert client.post("/api/sessions/one/restore").json()["tags"] == ["travel"]
+    assert client.post("/api/sessions/one/restore").status_code == 404
+    client.delete("/api/sessions/one")
+    assert client.delete("/api/trash/one").status_code == 204
+    assert client.get("/api/sessions/one").status_code == 404
+    assert db.tag_counts() == {}
+
+
+def test_emptying_the_trash_leaves_the_rest(db: SessionDB, client: httpx.Client) -> None:
+    for name in ("one", "two", "three"):
+        talk(db, name)
+    client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "trash"})
+    assert client.delete("/api/trash").json() == {"purged": 2}
+    assert db.get_session("three") is not None
+
+
+def test_bulk_changes_say_what_was_not_done(db: SessionDB, client: httpx.Client) -> None:
+    for name in ("one", "two"):
+        talk(db, name)
+    report = client.post(
+        "/api/sessions/bulk", json={"ids": ["one", "nobody", "two"], "action": "tag", "tag": "x"}
+    ).json()
+    assert report["done"] == ["one", "two"]
+    assert [one["id"] for one in report["failed"]] == ["nobody"]
+    assert db.tag_counts() == {"x": 2}
+    for action, key, value in (
+        ("untag", "tags", []),
+        ("pin", "pinned", True),
+        ("unpin", "pinned", False),
+        ("archive", "archived", True),
+        ("unarchive", "archived", False),
+    ):
+        asked = {"ids": ["one"], "action": action, "tag": "X"}
+        assert client.post("/api/sessions/bulk", json=asked).json()["done"] == ["one"]
+        assert client.get("/api/sessions/one").json()[key] == value
+    client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "trash"})
+    again = client.post("/api/sessions/bulk", json={"ids": ["one"], "action": "pin"}).json()
+    assert "trash" in again["failed"][0]["detail"]
+    restored = client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "restore"})
+    assert restored.json() == {"done": ["one", "two"], "failed": []}
+    assert client.post("/api/sessions/bulk", json={"ids": [], "action": "tag"}).status_code == 400
+
+
+def test_pages_of_messages_meet_and_continuations_read_as_one(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    talk(db, "first", *(f"a{n}" for n in range(10)))
+    db.end_session("first", "compression")
+    talk(db, "second", *(f"b{n}" for n in range(5)), parent_session_id="first")
+    everything = [f"a{n}" for n in range(10)] + [f"b{n}" for n in range(5)]
+    page = read(client, "second", limit=4)
+    assert (texts(page), page["has_before"], page["has_after"]) == (everything[-4:], True, False)
+    seen = texts(page)
+    while page["has_before"]:
+        page = read(client, "first", limit=4, before=page["items"][0]["id"])
+        seen = texts(page) + seen
+        assert page["has_after"]
+    assert seen == everything
+    after = read(client, "first", limit=3, after=page["items"][-1]["id"])
+    assert texts(after) == everything[len(page["items"]) :][:3]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"), [(0, "0 1 2 3 4"), (7, "5 6 7 8 9"), (14, "10 11 12 13 14")]
+)
+def test_a_page_around_a_message(
+    db: SessionDB, client: httpx.Client, place: int, expected: str
+) -> None:
+    talk(db, "one", *(str(n) for n in range(15)))
+    ids = [one["id"] for one in db.get_messages("one")]
+    page = read(client, "one", limit=5, around=ids[place])
+    assert texts(page) == expected.split()
+    assert (page["has_before"], page["has_after"]) == (place > 2, place < 12)
+    assert client.get("/api/sessions/one/messages?around=999999").status_code == 404
+
+
+def test_huge_messages_make_pages_short(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", *(f"{n}" + "x" * 1_500_000 for n in range(5)))
+    last = read(client, "one")
+    assert [text[0] for text in texts(last)] == ["3", "4"]
+    assert last["has_before"]
+    middle = [one["id"] for one in db.get_messages("one")][2]
+    around = read(client, "one", around=middle)
+    assert "2" in [text[0] for text in texts(around)]
+    assert around["has_before"]
+    db.append_message("one", "user", "y" * 6_000_000)
+    assert [text[0] for text in texts(read(client, "one"))] == ["y"]
+
+
+def test_undone_and_compacted_messages_are_marked(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", "a", "b", "c", "d")
+    db.archive_and_compact("one", [{"role": "user", "content": "summary"}])
+    db.append_message("one", "user", "e")
+    db.undo("one")
+    states = {one["text"]: one["state"] for one in read(client, "one")["items"]}
+    assert states == {
+        **dict.fromkeys("abcd", "compacted"),
+        "summary": "active",
+        "e": "undone",
+    }
+    assert "e" not in texts(read(client, "one", inactive=False))
+    assert "a" in texts(read(client, "one", inactive=False))
+
+
+def test_tools_pictures_and_failures_show(
+    db: SessionDB, client: httpx.Client, hermes_home: Path
+) -> None:
+    kept = media.of_home().keep(PNG, "cat.png")
+    parts = [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": media.of_home().reference(kept.path)}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "image_url", "image_url": {"url": "https://elsewhere.example/track.png"}},
+    ]
+    db.create_session("one", "cli", is_owned=False)
+    db.append_message("one", "user", parts)
+    call = {"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "false"}'}}
+    db.append_message("one", "assistant", None, tool_calls=[call], reasoning="hm")
+    db.append_message("one", "tool", '{"exit_code": 1}', tool_name="terminal", tool_call_id="c1")
+    db.append_message("one", "tool", '{"exit_code": 0}', tool_name="terminal", tool_call_id="c2")
+    said, asked, failed, fine = read(client, "one")["items"]
+    address = f"/api/media/{kept.path.name}"
+    assert said["text"] == "look\n[image]"
+    assert said["images"] == [address, "data:image/png;base64,AAAA"]
+    assert (asked["reasoning"], asked["is_failure"]) == ("hm", None)
+    assert asked["tool_calls"] == [
+        {"id": "c1", "name": "terminal", "arguments": '{"command": "false"}'}
+    ]
+    assert (failed["is_failure"], fine["is_failure"]) == (True, False)
+    picture = client.get(address)
+    assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
+    assert client.get("/api/media/" + "0" * 64 + ".png").status_code == 404
+    for wrong in ("..%2f..%2fconfig.yaml", "x", "0" * 63):
+        assert client.get(f"/api/media/{wrong}").status_code in (404, 422)
+
+
+def test_what_a_browser_might_run_is_only_given_out(client: httpx.Client) -> None:
+    kept = media.of_home().keep(b"<svg onload='alert(1)'/>", "x.svg")
+    answer = client.get(f"/api/media/{kept.path.name}")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith("attachment")
+
+
+def test_exports_can_be_imported_again(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", "hello", "half \ud83d")
+    talk(db, "two", "there")
+    for form, words in (("markdown", b"hello"), ("html", b"<html"), ("json", b'"hello"')):
+        answer = client.get("/api/sessions/one/export", params={"format": form})
+        assert answer.status_code == 200
+        assert words in answer.content
+        assert answer.headers["content-disposition"].startswith("attachment")
+    file = client.get("/api/sessions/one/export", params={"format": "jsonl"}).content
+    both = client.post("/api/export", json={"ids": ["two", "one"]}).content
+    everything = client.post("/api/export", json={}).content
+    assert b'"two"' not in file
+    for exported in (both, everything):
+        assert b"there" in exported
+    db.delete_session("one")
+    db.purge_session("one")
+    dry = client.post("/api/import", params={"dry_run": True}, content=file).json()["report"]
+    assert (dry["imported"], dry["is_dry_run"], db.get_session("one")) == (1, True, None)
+    assert client.post("/api/import", content=everything).json()["report"]["imported"] == 1
+    assert db.get_messages("one")[1]["content"] == "half \ud83d"
+    assert client.post("/api/import", content=b"nonsense").status_code == 400

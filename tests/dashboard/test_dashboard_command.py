@@ -1,0 +1,311 @@
+"""`hermes dashboard` as people start it: real processes, real ports, a real end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2 as httpx
+import pexpect
+import pytest
+
+from hermes_core.config_file import ConfigFile
+from hermes_dashboard import place
+from hermes_dashboard.passwords import PasswordFile
+from support.command_line import command
+from support.dashboards import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hermes_dashboard.place import Place
+    from support.command_line import Hermes
+
+ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are kept from, or let in by
+PASSWORD = "correct horse battery"
+
+
+class Started:
+    """A dashboard as a process of its own."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.home = home
+        self.process = subprocess.Popen(
+            command("dashboard", "--no-open", "--port", "0", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def place(self) -> Place:
+        wait_until(lambda: place.found(self.home) or self.process.poll() is not None)
+        found = place.found(self.home)
+        assert found is not None
+        return found
+
+    def first_line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def started(home: Path, *arguments: str) -> Iterator[Started]:
+    running = Started(home, *arguments)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+        if not running.process.stdout.closed:  # type: ignore[union-attr]
+            running.process.communicate(timeout=30)
+
+
+def let_in(link: str) -> httpx.Client:
+    url, _, token = link.partition("/#token=")
+    client = httpx.Client(base_url=url, trust_env=False, headers={"Origin": url})
+    answer = client.post("/api/auth/launch", json={"token": token})
+    assert answer.status_code == 204, answer.text
+    return client
+
+
+def test_the_link_it_prints_opens_it(hermes_home: Path) -> None:
+    with started(hermes_home) as running:
+        link = running.first_line()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}", link)
+        with closing(let_in(link)) as client:
+            assert client.get("/api/models").status_code == 200
+            assert "Hermes" in client.get("/").text
+        code, out, err = running.end()
+        assert code == 0
+        assert out == ""
+        assert "Traceback" not in err
+    token = link.partition("#token=")[2]
+    for one in hermes_home.rglob("*"):
+        assert not one.is_file() or token.encode() not in one.read_bytes(), one
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_although_pages_listen(hermes_home: Path, number: int) -> None:
+    with started(hermes_home) as running, closing(let_in(running.first_line())) as client:
+        request = client.build_request("GET", "/api/live")
+        stream = client.send(request, stream=True)
+        lines = stream.iter_lines()
+        assert next(lines) == "event: hello"
+        code, _, err = running.end(number)
+        assert code == 0
+        assert "Traceback" not in err
+        stream.close()
+    assert not (hermes_home / "run" / "dashboard.json").exists()
+    assert place.found(hermes_home) is None
+
+
+def test_where_it_is_can_be_read_by_its_owner_alone(hermes_home: Path) -> None:
+    with started(hermes_home) as running:
+        found = running.place
+        path = hermes_home / "run" / "dashboard.json"
+        assert path.stat().st_mode & 0o777 == 0o600
+        headers = {"Authorization": f"Bearer {found.token}"}
+        answer = httpx.get(f"{found.url}/metrics", headers=headers, trust_env=False)
+        assert answer.status_code == 200
+
+
+def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes: Hermes) -> None:
+    with started(hermes_home) as running:
+        first = running.first_line()
+        again = hermes("dashboard", "--no-open")
+        assert again.code == 0
+        assert "runs already" in again.err
+        link = hermes("dashboard", "--link")
+        assert link.err == ""
+        told: dict[str, Any] = json.loads(hermes("dashboard", "--link", "--json").out)
+        assert told["pid"] == running.process.pid
+        links = {first, again.out.strip(), link.out.strip(), told["link"]}
+        assert len(links) == 4
+        for one in links:
+            let_in(one).close()
+
+
+def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: Hermes) -> None:
+    assert "No dashboard runs" in hermes("dashboard", "--status").out
+    assert json.loads(hermes("dashboard", "--status", "--json").out) == {"running": False}
+    assert "No dashboard runs" in hermes("dashboard", "--stop").out
+    nothing = hermes("dashboard", "--link")
+    assert nothing.code == 2
+    assert "hermes dashboard" in nothing.err
+    with started(hermes_home, "--json") as running:
+        told = json.loads(running.first_line())
+        status = json.loads(hermes("dashboard", "--status", "--json").out)
+        assert status["running"]
+        assert status["url"] == told["url"]
+        assert "token" not in hermes("dashboard", "--status").out
+        assert "ended" in hermes("dashboard", "--stop").out
+        running.process.wait(timeout=30)
+        assert running.process.returncode == 0
+
+
+def test_one_that_was_killed_is_followed_by_another(hermes_home: Path) -> None:
+    with started(hermes_home) as running:
+        running.first_line()
+        running.end(signal.SIGKILL)
+    assert place.found(hermes_home) is None
+    with started(hermes_home) as running:
+        let_in(running.first_line()).close()
+
+
+def test_a_port_that_is_taken_is_told(hermes: Hermes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = hermes("dashboard", "--no-open", "--port", str(port))
+    assert done.code == 2
+    assert f"127.0.0.1:{port} cannot be listened on" in done.err
+    assert "--port" in done.err
+    assert hermes("dashboard", "--no-open", "--port", "70000").code == 2
+
+
+def test_other_machines_are_not_let_in_without_a_password(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    for host in (ANYWHERE, "::", "192.0.2.7", "machine.example"):
+        done = hermes("dashboard", "--no-open", "--host", host)
+        assert done.code == 2
+        assert "`hermes dashboard password`" in done.err
+    ConfigFile.of_home().set("dashboard.host", ANYWHERE)
+    assert hermes("dashboard", "--no-open").code == 2
+    assert hermes("dashboard", "--insecure").code == 2
+
+
+def test_with_a_password_it_listens_and_warns(hermes_home: Path) -> None:
+    PasswordFile(hermes_home).set(PASSWORD)
+    with started(hermes_home, "--host", ANYWHERE) as running:
+        link = running.first_line()
+        assert link.startswith("http://localhost:")
+        assert "token" not in link
+        port = link.rstrip("/").rpartition(":")[2]
+        url = f"http://127.0.0.1:{port}"
+        own = {"Origin": url}
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            assert client.get("/api/models").json()["login"] == "password"
+            wish = {"password": PASSWORD}
+            assert client.post("/api/auth/login", json=wish, headers=own).status_code == 204
+            assert client.get("/api/models").status_code == 200
+        code, _, err = running.end()
+        assert code == 0
+        assert "without TLS" in err
+        assert "dashboard.hosts" in err
+
+
+def test_it_speaks_tls(hermes_home: Path, tmp_path: Path, hermes: Hermes) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl is not here")
+    config = ConfigFile.of_home()
+    config.set("dashboard.tls_cert", str(certificate))
+    half = hermes("dashboard", "--no-open", "--port", "0")
+    assert half.code == 2
+    assert "set both" in half.err
+    config.set("dashboard.tls_key", str(key))
+    with started(hermes_home) as running:
+        assert running.first_line().startswith("https://127.0.0.1:")
+        link = hermes("dashboard", "--link").out.strip()
+        url, _, token = link.partition("/#token=")
+        with httpx.Client(base_url=url, verify=False, trust_env=False) as client:
+            answer = client.post("/api/auth/launch", json={"token": token})
+            assert answer.status_code == 204
+            assert "secure" in answer.headers["set-cookie"].lower()
+            assert client.get("/api/models").status_code == 200
+        assert running.end()[0] == 0
+
+
+def test_a_certificate_that_is_not_there_is_told(hermes: Hermes) -> None:
+    config = ConfigFile.of_home()
+    config.set("dashboard.tls_cert", "/nowhere/cert.pem")
+    config.set("dashboard.tls_key", "/nowhere/key.pem")
+    done = hermes("dashboard", "--no-open", "--port", "0")
+    assert done.code == 2
+    assert "/nowhere/cert.pem" in done.err
+
+
+# The password
+
+
+def test_the_password_comes_from_a_pipe(hermes_home: Path) -> None:
+    done = subprocess.run(
+        command("dashboard", "password"), input=f"{PASSWORD}\n", capture_output=True, text=True,
+        check=True, timeout=60,
+    )  # fmt: skip
+    assert PASSWORD not in done.stdout + done.stderr
+    assert PasswordFile(hermes_home).fits(PASSWORD)
+
+
+def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> None:
+    name, *arguments = command("dashboard", "password")
+    for second, code in (("something else", 2), (PASSWORD, 0)):
+        typing = pexpect.spawn(name, arguments, encoding="utf-8", timeout=30)
+        typing.expect("New password: ")
+        typing.sendline(PASSWORD)
+        typing.expect("Once more: ")
+        typing.sendline(second)
+        typing.expect(pexpect.EOF)
+        assert PASSWORD not in typing.before
+        typing.close()
+        assert typing.exitstatus == code
+        assert PasswordFile(hermes_home).is_set == (code == 0)
+
+
+def test_the_password_can_be_removed(hermes_home: Path, hermes: Hermes) -> None:
+    PasswordFile(hermes_home).set(PASSWORD)
+    assert "no password any more" in hermes("dashboard", "password", "--remove").out
+    assert not PasswordFile(hermes_home).is_set
+    assert "was no password" in hermes("dashboard", "password", "--remove").out
+
+
+def test_a_short_password_is_refused() -> None:
+    done = subprocess.run(
+        command("dashboard", "password"), input="short\n", capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "8 to 1024" in done.stderr
+
+
+def test_no_browser_is_opened_where_there_is_no_display(hermes_home: Path, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    plain = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
+    for display in ({}, {"DISPLAY": ":0"}):
+        environment = {**plain, "BROWSER": str(browser), **display}
+        process = subprocess.Popen(
+            command("dashboard", "--port", "0"),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+        )  # fmt: skip
+        with process:
+            assert process.stdout is not None
+            link = process.stdout.readline().strip()
+            if display:
+                wait_until(lambda: opened.exists() and opened.read_text().strip())
+                assert opened.read_text().strip() == link
+            else:
+                httpx.get(link, trust_env=False)
+                assert not opened.exists()
+            process.terminate()

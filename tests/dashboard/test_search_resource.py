@@ -1,0 +1,80 @@
+"""Searching over HTTP."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_dashboard.resources import search
+from hermes_state import SessionDB
+from support.data_resources import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import httpx2 as httpx
+
+
+@pytest.fixture
+def db() -> Iterator[SessionDB]:
+    with SessionDB() as db:
+        for name, source in (("one", "cli"), ("two", "telegram")):
+            db.create_session(name, source, is_owned=False)
+            for number in range(5):
+                db.append_message(name, "user", f"the fjord 🏔 number {number}", timestamp=100.0)
+                db.append_message(name, "assistant", "cold water")
+        db.set_session_title("one", "Oslo")
+        yield db
+
+
+@pytest.fixture
+def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
+    with serving(db, hermes_home, search) as client:
+        yield client
+
+
+def test_hits_have_snippets_with_marks_and_come_in_pages(client: httpx.Client) -> None:
+    first = client.get("/api/search", params={"q": "fjord", "limit": 7}).json()
+    rest = client.get("/api/search", params={"q": "fjord", "limit": 7, "offset": 7}).json()
+    assert (len(first["items"]), first["has_more"]) == (7, True)
+    assert (len(rest["items"]), rest["has_more"]) == (3, False)
+    hit = rest["items"][-1]
+    assert (hit["session_id"], hit["session_title"], hit["source"]) == ("one", "Oslo", "cli")
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["fjord"]
+    assert len({one["message_id"] for one in first["items"] + rest["items"]}) == 10
+    assert first["is_partial"] is False
+
+
+def test_filters_narrow_a_search(client: httpx.Client) -> None:
+    def found(**asked: object) -> int:
+        return len(
+            client.get("/api/search", params={"q": "fjord OR water", **asked}).json()["items"]
+        )  # type: ignore[dict-item]
+
+    assert found() == 20
+    assert found(source="telegram") == 10
+    assert found(role="assistant") == 10
+    assert found(until=200.0) == 10
+    assert found(since=200.0, source="cli") == 5
+
+
+@pytest.mark.parametrize("query", ["", "-", '"', "OR", "*", "\x00", "a" * 500, "(("])
+def test_no_query_is_an_error(client: httpx.Client, query: str) -> None:
+    assert client.get("/api/search", params={"q": query}).status_code == 200
+
+
+def test_a_query_that_only_excludes_is_refused_in_words(client: httpx.Client) -> None:
+    answer = client.get("/api/search", params={"q": "-x"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"]
+
+
+def test_the_index_is_filled_behind_a_search(db: SessionDB, client: httpx.Client) -> None:
+    client.get("/api/search", params={"q": "fjord"})
+    deadline = time.monotonic() + 30
+    while client.get("/api/search", params={"q": "fjord"}).json()["progress"] is not None:
+        assert time.monotonic() < deadline
+    assert db.search_progress() is None

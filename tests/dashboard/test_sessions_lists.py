@@ -1,0 +1,190 @@
+"""Lists of conversations over HTTP: pages, filters, facets, one of them, its family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_dashboard.resources import changes, sessions, transcripts
+from hermes_state import SessionDB
+from support.data_resources import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import httpx2 as httpx
+
+DAY = 86400.0
+BEGIN = 1_780_000_000.0
+
+
+@pytest.fixture
+def db() -> Iterator[SessionDB]:
+    with SessionDB() as db:
+        yield db
+
+
+@pytest.fixture
+def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
+    with serving(db, hermes_home, changes, sessions, transcripts) as client:
+        yield client
+
+
+def talk(db: SessionDB, name: str, at: float = BEGIN, **facts: Any) -> str:
+    """A conversation of two messages."""
+    db.create_session(name, facts.pop("source", "cli"), started_at=at, is_owned=False, **facts)
+    db.append_message(name, "user", f"hello from {name}", timestamp=at + 1)
+    db.append_message(name, "assistant", "hello", timestamp=at + 2)
+    return name
+
+
+def names(client: httpx.Client, **asked: Any) -> list[str]:
+    answer = client.get("/api/sessions", params=asked)
+    assert answer.status_code == 200, answer.text
+    return [one["id"] for one in answer.json()["items"]]
+
+
+def test_pages_follow_each_other_without_gaps_while_new_conversations_come(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    for number in range(25):
+        talk(db, f"s{number:02}", BEGIN + number // 3)  # three of each moment
+    seen: list[str] = []
+    asked: dict[str, Any] = {"limit": 4}
+    while True:
+        page = client.get("/api/sessions", params=asked).json()
+        assert page["total"] == (25 if not seen else None)
+        seen += [one["id"] for one in page["items"]]
+        if page["next"] is None:
+            break
+        talk(db, f"new{len(seen)}", BEGIN + DAY)
+        asked["cursor"] = page["next"]
+    assert seen == sorted((f"s{n:02}" for n in range(25)), key=lambda s: (int(s[1:]) // 3, s))[::-1]
+
+
+@pytest.mark.parametrize(
+    "cursor", ["?", "bm8", "W10", "WzEsMl0", "W251bGwsIngiXQ", "ä", "WzFlOTk5LCAieCJd"]
+)
+def test_a_cursor_that_is_none_of_ours_is_refused(client: httpx.Client, cursor: str) -> None:
+    answer = client.get("/api/sessions", params={"cursor": cursor})
+    assert answer.status_code == 400
+    assert "cursor" in answer.json()["detail"]
+
+
+def test_filters_choose(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", BEGIN, source="cli", model="gpt-5", cwd="/work/hermes")
+    talk(db, "two", BEGIN + DAY, source="telegram", model="claude-sonnet")
+    talk(db, "three", BEGIN + 2 * DAY, source="tui", model="gpt-5-mini", cwd="/work/hermes/src")
+    db.append_message("three", "user", "more", timestamp=BEGIN + 2 * DAY + 3)
+    assert names(client) == ["three", "two", "one"]
+    assert names(client, source=["cli", "tui"]) == ["three", "one"]
+    assert names(client, model="GPT") == ["three", "one"]
+    assert names(client, folder="/work/hermes/") == ["three", "one"]
+    assert names(client, since=BEGIN + DAY, until=BEGIN + 2 * DAY) == ["two"]
+    assert names(client, min_messages=3) == ["three"]
+    assert names(client, max_messages=2) == ["two", "one"]
+    assert names(client, ids="one,two,unknown") == ["two", "one"]
+    assert names(client, state="archived") == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"limit": 0}, {"limit": 501}, {"state": "x"}, {"hour": 24}, {"weekday": 7}, {"since": "nan"}],
+)
+def test_unknown_values_are_refused(client: httpx.Client, asked: dict[str, Any]) -> None:
+    assert client.get("/api/sessions", params=asked).status_code == 422
+
+
+def test_pins_the_archive_and_the_trash_are_states(db: SessionDB, client: httpx.Client) -> None:
+    for number, name in enumerate(("one", "two", "three")):
+        talk(db, name, BEGIN + number)
+    assert client.patch("/api/sessions/one", json={"pinned": True}).json()["pinned"] is True
+    assert client.patch("/api/sessions/two", json={"archived": True}).json()["archived"] is True
+    assert client.delete("/api/sessions/three").json() == {"trashed": ["three"]}
+    assert names(client) == ["one"]
+    assert names(client, pinned=True) == ["one"]
+    assert names(client, state="archived") == ["two"]
+    assert names(client, state="trash") == ["three"]
+    assert names(client, state="all") == ["three", "two", "one"]
+    counts = client.get("/api/sessions/facets").json()["counts"]
+    assert counts == {"active": 1, "archived": 1, "trash": 1}
+
+
+def test_a_continued_conversation_is_listed_once_in_the_trash_too(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    talk(db, "first", BEGIN)
+    db.end_session("first", "compression")
+    talk(db, "second", BEGIN + 10, parent_session_id="first")
+    db.create_session("helper", "subagent", parent_session_id="second", is_owned=False)
+    assert names(client) == ["second"]
+    assert sorted(names(client, children=True)) == ["first", "helper", "second"]
+    item = client.get("/api/sessions", params={"ids": "first"}).json()["items"][0]
+    assert (item["id"], item["started_at"]) == ("second", BEGIN)
+    detail = client.get("/api/sessions/second").json()
+    assert (detail["root_id"], detail["rows"]) == ("first", ["first", "second"])
+    nodes = client.get("/api/sessions/first/tree").json()["nodes"]
+    kinds = [(node["id"], node["kind"], node["is_current"]) for node in nodes]
+    assert kinds == [
+        ("first", "root", True),
+        ("second", "continuation", False),
+        ("helper", "delegate", False),
+    ]
+    trashed = client.delete("/api/sessions/second").json()["trashed"]
+    assert sorted(trashed) == ["first", "helper", "second"]
+    assert names(client, state="trash") == ["second"]
+
+
+def test_a_session_is_found_by_prefix_and_title(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "20260101_aaaa", BEGIN)
+    talk(db, "20260101_aabb", BEGIN)
+    db.set_session_title("20260101_aabb", "Oslo")
+    db.update_system_prompt("20260101_aabb", "be kind")
+    assert client.get("/api/sessions/20260101_aaa").json()["id"] == "20260101_aaaa"
+    detail = client.get("/api/sessions/Oslo").json()
+    assert detail["id"] == "20260101_aabb"
+    assert detail["system_prompt"] == "be kind"
+    assert detail["resume_command"] == "hermes chat --resume 20260101_aabb"
+    assert client.get("/api/sessions/20260101").status_code == 409
+    assert client.get("/api/sessions/nobody").status_code == 404
+
+
+def test_a_running_turn_shows(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", BEGIN)
+    lease = db.acquire_turn("one")
+    assert client.get("/api/sessions/one").json()["is_running"] is True
+    db.release_turn(lease)
+    assert client.get("/api/sessions/one").json()["is_running"] is False
+
+
+def test_sessions_of_another_program_appear_though_nobody_has_indexed_them(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    talk(db, "ours", BEGIN)
+    db.engine.write(
+        lambda tx: tx.many(
+            "INSERT INTO sessions (id, source, started_at, message_count) VALUES (?, 'cli', ?, 0)",
+            [(f"theirs{number:03}", BEGIN + 10 + number) for number in range(200)],
+        )
+    )
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        asked = {"limit": 30} | ({"cursor": cursor} if cursor else {})
+        page = client.get("/api/sessions", params=asked).json()
+        seen += [one["id"] for one in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    theirs = [f"theirs{number:03}" for number in range(200)]
+    assert seen == [*reversed(theirs), "ours"]
+
+
+def test_half_a_character_in_a_history_stops_no_list(db: SessionDB, client: httpx.Client) -> None:
+    talk(db, "one", BEGIN)
+    db.append_message("one", "user", "half \ud83d", timestamp=BEGIN + 3)
+    assert names(client) == ["one"]
+    shown = client.get("/api/sessions/one/messages").json()["items"][-1]
+    assert shown["text"] == "half \\ud83d"

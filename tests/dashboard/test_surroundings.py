@@ -1,0 +1,229 @@
+"""The gateway, hooks, settings, plugins and health over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_cli import plugins as plugin_room
+from hermes_core.config_file import ConfigFile
+from hermes_core.settings import SETTINGS
+from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
+from hermes_state import SessionDB
+from support.data_resources import QuietGateway, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import httpx2 as httpx
+
+
+@pytest.fixture
+def db() -> Iterator[SessionDB]:
+    with SessionDB() as db:
+        yield db
+
+
+@pytest.fixture
+def chats() -> QuietGateway:
+    return QuietGateway()
+
+
+@pytest.fixture
+def client(db: SessionDB, hermes_home: Path, chats: QuietGateway) -> Iterator[httpx.Client]:
+    plugin_room.active.cache_clear()
+    with serving(db, hermes_home, gateway, hooks, settings, plugins, health, gateway=chats) as one:
+        yield one
+    plugin_room.active.cache_clear()
+
+
+# The gateway
+
+
+def test_the_gateway_tells_what_waits_and_who_may_talk(
+    db: SessionDB, client: httpx.Client, chats: QuietGateway
+) -> None:
+    db.create_session("talk", "telegram", is_owned=False)
+    db.set_session_title("talk", "Chat with Ada")
+    chats.told = {
+        "is_running": True,
+        "pid": 7,
+        "platforms": [
+            {
+                "name": "telegram",
+                "state": "connected",
+                "detail": "",
+                "since": "1970-01-01T00:00:09+00:00",
+            }
+        ],
+    }
+    chats.places = [
+        {"key": "k", "platform": "telegram", "name": "Ada", "kind": "dm", "session_id": "talk",
+         "last_active": 5.0}
+    ]  # fmt: skip
+    chats.wrong = [{"at": 1.0, "level": "error", "logger": "x", "message": "boom"}]
+    db.receive(
+        platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
+    )
+    key = db.owe_reply("r", platform="telegram", target={"chat_id": "1"}, payload={"text": "x"})
+    db.claim_reply()
+    db.postpone_reply(key, "gone", is_hopeless=True)
+    db.allow_user("telegram", "42", "Ada")
+    shown = client.get("/api/gateway").json()
+    assert (shown["is_running"], shown["pid"], shown["version"]) == (True, 7, None)
+    assert shown["platforms"][0]["since"] == 9.0
+    assert shown["chats"][0]["title"] == "Chat with Ada"
+    assert shown["queue"]["waiting"] == 1
+    assert shown["queue"]["failed"] == 1
+    assert shown["unsent"][0]["error"] == "gone"
+    assert shown["allowed"][0]["user_id"] == "42"
+    assert shown["errors"][0]["message"] == "boom"
+
+
+def test_a_code_lets_somebody_in_and_guessing_locks(db: SessionDB, client: httpx.Client) -> None:
+    code = db.ask_to_pair("telegram", "42", "Ada")
+    assert client.get("/api/gateway").json()["asking"][0]["user_name"] == "Ada"
+    wrong = client.post("/api/gateway/pairings", json={"platform": "telegram", "code": "NO"})
+    assert wrong.status_code == 404
+    right = client.post("/api/gateway/pairings", json={"platform": "Telegram", "code": code})
+    assert right.json() == {"user_id": "42", "user_name": "Ada"}
+    assert client.delete("/api/gateway/users/telegram/42").status_code == 204
+    assert client.delete("/api/gateway/users/telegram/42").status_code == 404
+    codes = [
+        client.post(
+            "/api/gateway/pairings", json={"platform": "telegram", "code": "NO"}
+        ).status_code
+        for _ in range(6)
+    ]
+    assert codes[-1] == 429
+
+
+# Hooks
+
+
+def test_the_boundary_log_comes_in_pages_and_is_replayed(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    for number in range(5):
+        db.create_session(f"s{number}", "cli", is_owned=False)
+        db.end_session(f"s{number}", "done")
+    listed = client.get("/api/hooks").json()
+    assert listed["pending"] == 5
+    assert "on_session_boundary" in [one["name"] for one in listed["hooks"]]
+    first = client.get("/api/boundaries", params={"limit": 3}).json()
+    assert first["has_more"]
+    last = first["items"][-1]
+    rest = client.get("/api/boundaries", params={"before": last["sequence"]}).json()
+    assert [one["session_id"] for one in rest["items"]] == ["s1", "s0"]
+    one = client.get("/api/boundaries", params={"session_id": "s3"}).json()["items"]
+    assert [row["session_id"] for row in one] == ["s3"]
+    again = client.post(f"/api/boundaries/{last['event_id']}/replay")
+    assert (again.status_code, again.json()) == (202, {"event_id": last["event_id"]})
+    assert client.post("/api/boundaries/nothing/replay").status_code == 404
+    assert client.get("/api/boundaries", params={"session_id": "nobody"}).status_code == 404
+
+
+# Settings
+
+
+def item(client: httpx.Client, name: str) -> dict[str, Any]:
+    items = client.get("/api/settings").json()["items"]
+    found: dict[str, Any] = next(one for one in items if one["name"] == name)
+    return found
+
+
+def test_every_setting_is_listed_and_can_be_changed(
+    client: httpx.Client, hermes_home: Path
+) -> None:
+    (hermes_home / "config.yaml").write_text("# mine\nstore:\n  trash_days: 7  # a week\n")
+    listed = client.get("/api/settings").json()
+    assert [one["name"] for one in listed["items"]] == [one.name for one in SETTINGS]
+    assert listed["path"] == str(hermes_home / "config.yaml")
+    before = item(client, "store.trash_days")
+    assert (before["value"], before["default"], before["origin"]) == (7, 30, "file")
+    changed = client.put("/api/settings/store.trash_days", json={"value": 9}).json()
+    assert (changed["value"], changed["is_set"]) == (9, True)
+    assert "# mine" in (hermes_home / "config.yaml").read_text()
+    assert client.put("/api/settings/search.tool_output", json={"value": True}).json()["value"]
+    assert client.put("/api/settings/plugins.enabled", json={"value": ["a", "b"]}).json()[
+        "value"
+    ] == ["a", "b"]
+    back = client.delete("/api/settings/store.trash_days").json()
+    assert (back["value"], back["origin"]) == (30, "default")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("store.trash_days", -1, 400),
+        ("store.trash_days", "many", 400),
+        ("store.trash_days", ["1"], 400),
+        ("display.color", "pink", 400),
+        ("plugins.enabled", ["a,b"], 400),
+        ("no.such", 1, 404),
+        ("store", 1, 404),
+        ("store.trash_days", None, 422),
+        ("store.trash_days", {}, 422),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    client: httpx.Client, hermes_home: Path, name: str, value: object, status: int
+) -> None:
+    answer = client.put(f"/api/settings/{name}", json={"value": value})
+    assert answer.status_code == status
+    assert not (hermes_home / "config.yaml").exists()
+
+
+def test_secrets_are_written_and_never_shown(client: httpx.Client) -> None:
+    name = next(one.name for one in SETTINGS if one.secret)
+    answer = client.put(f"/api/settings/{name}", json={"value": "s3cr3t-word"})
+    assert (answer.json()["value"], answer.json()["is_set"]) == (None, True)
+    assert "s3cr3t-word" not in client.get("/api/settings").text
+    assert ConfigFile.of_home().secret(name) == "s3cr3t-word"
+    assert client.delete(f"/api/settings/{name}").json()["is_set"] is False
+
+
+def test_a_mistake_in_one_setting_hides_no_other(client: httpx.Client, hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("store:\n  trash_days: many\n")
+    wrong = item(client, "store.trash_days")
+    assert (wrong["value"], "trash_days" in wrong["problem"]) == (30, True)
+    checks = {one["name"]: one["status"] for one in client.get("/api/health").json()["checks"]}
+    assert checks["settings"] == "warn"
+
+
+# Plugins and health
+
+
+def test_plugins_are_switched(client: httpx.Client, hermes_home: Path) -> None:
+    for name, code in (("mine", "def register(ctx): pass"), ("folder/inner", "1/0")):
+        folder = hermes_home / "plugins" / name
+        folder.mkdir(parents=True)
+        (folder / "plugin.yaml").write_text(f"name: {name.rpartition('/')[2]}\nversion: '1'\n")
+        (folder / "__init__.py").write_text(code)
+    plugin_room.active.cache_clear()
+    listed = {one["key"]: one for one in client.get("/api/plugins").json()["items"]}
+    assert listed["mine"]["is_enabled"] is False
+    assert listed["mine"]["has_dashboard"] is False
+    on = client.post("/api/plugins/mine/enable").json()
+    assert (on["is_enabled"], on["is_loaded"], on["error"]) == (True, True, None)
+    broken = client.post("/api/plugins/folder/inner/enable").json()
+    assert (broken["is_enabled"], broken["is_loaded"]) == (True, False)
+    assert "ZeroDivisionError" in broken["error"]
+    off = client.post("/api/plugins/folder/inner/disable").json()
+    assert off["is_enabled"] is False
+    assert client.post("/api/plugins/nothing/enable").status_code == 404
+    assert client.post("/api/plugins/no/thing/disable").status_code == 404
+
+
+def test_health_says_what_deserves_attention(db: SessionDB, client: httpx.Client) -> None:
+    well = client.get("/api/health").json()
+    assert well["status"] == "ok", well
+    assert {one["name"] for one in well["checks"]} >= {"history", "journal", "index", "gateway"}
+    db.receive(
+        platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
+    )
+    ill = client.get("/api/health").json()
+    assert ill["status"] == "attention"
+    assert "gateway start" in next(o["detail"] for o in ill["checks"] if o["name"] == "gateway")

@@ -1,0 +1,69 @@
+"""Files for the agent: kept privately, under names that lead nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_dashboard.resources.uploads import LARGEST_BYTES, safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx2 as httpx
+
+
+def test_a_file_is_kept_for_its_owner_alone(client: httpx.Client, hermes_home: Path) -> None:
+    answer = client.post("/api/uploads", params={"name": "face.png"}, content=b"\x89PNG")
+    found = answer.json()
+    path = Path(found.pop("path"))
+    assert found == {"name": "face.png", "size": 4, "media_type": "image/png", "is_image": True}
+    assert path.is_relative_to(hermes_home / "uploads")
+    assert path.read_bytes() == b"\x89PNG"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_files_of_one_name_are_two(client: httpx.Client) -> None:
+    places = {
+        client.post("/api/uploads", params={"name": "a.txt"}, content=b"x").json()["path"]
+        for _ in range(3)
+    }
+    assert len(places) == 3
+
+
+def test_a_file_that_is_too_large_is_refused_and_not_kept(
+    client: httpx.Client, hermes_home: Path
+) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(LARGEST_BYTES // 1_000_000 + 1):
+            yield b"x" * 1_000_000
+
+    answer = client.post("/api/uploads", params={"name": "a"}, content=pieces())
+    assert answer.status_code == 413
+    assert "25 MB" in answer.json()["detail"]
+    assert not [one for one in (hermes_home / "uploads").rglob("*") if one.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("written", "safe"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Windows\\x.exe", "x.exe"),
+        ("..", "file"),
+        ("", "file"),
+        (".bashrc", "bashrc"),
+        ("a\0b\n\x1b[31mc.txt", "a_b___31mc.txt"),
+        ("$(rm -rf ~);`x`.png", "_(rm -rf _)__x_.png"),
+        ("Grüße aus Köln.pdf", "Grüße aus Köln.pdf"),
+        ("x" * 300 + ".png", "x" * 96 + ".png"),
+    ],
+)
+def test_names_lead_nowhere(written: str, safe: str) -> None:
+    assert safe_name(written) == safe
+
+
+def test_an_upload_without_a_name_is_told_so(client: httpx.Client) -> None:
+    assert client.post("/api/uploads", content=b"x").status_code == 422

@@ -1,0 +1,79 @@
+"""Tags: of conversations, the same in any case, and gone with what they were put on."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import SessionNotFoundError, UsageError
+from hermes_state import SessionDB
+from hermes_state.session_pages import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def db() -> Iterator[SessionDB]:
+    with SessionDB() as db:
+        for name in ("one", "two"):
+            db.create_session(name, "cli", is_owned=False)
+            db.append_message(name, "user", name)
+        yield db
+
+
+def test_tags_are_trimmed_and_the_same_in_any_case(db: SessionDB) -> None:
+    assert db.set_session_tags("one", [" Work ", "work", "two  words"]) == ["Work", "two words"]
+    assert db.set_session_tags("two", ["WORK"]) == ["Work"]  # spelled as it was first
+    assert db.tag_counts() == {"Work": 2, "two words": 1}
+    assert db.session_tags(["one", "two"]) == {"one": ["two words", "Work"], "two": ["Work"]}
+    assert db.change_session_tag("one", "wOrK", False) == ["two words"]
+    assert sorted(db.change_session_tag("one", "new")) == ["new", "two words"]
+    assert db.tag_counts() == {"Work": 1, "new": 1, "two words": 1}
+
+
+@pytest.mark.parametrize("tag", ["", "  ", "x" * 41, "a\x00b", "\ud83d"])
+def test_what_is_no_tag_is_refused(db: SessionDB, tag: str) -> None:
+    with pytest.raises(UsageError):
+        db.set_session_tags("one", ["fine", tag])
+    assert db.tag_counts() == {}
+
+
+def test_an_unknown_session_has_no_tags(db: SessionDB) -> None:
+    with pytest.raises(SessionNotFoundError):
+        db.set_session_tags("nobody", ["x"])
+    assert db.session_tags(["nobody"]) == {"nobody": []}
+
+
+def test_a_conversation_keeps_its_tags_when_it_is_continued(db: SessionDB) -> None:
+    db.set_session_tags("one", ["work"])
+    db.end_session("one", "compression")
+    db.create_session("next", "cli", parent_session_id="one", is_owned=False)
+    assert db.session_tags(["next"]) == {"next": ["work"]}
+    db.change_session_tag("next", "more")
+    assert db.session_tags(["one"]) == {"one": ["more", "work"]}
+    found = db.session_page(Choice(tags=("WORK", "more"))).rows
+    assert [row["id"] for row in found] == ["next"]
+    assert db.session_page(Choice(tags=("work", "other"))).rows == []
+
+
+def test_purging_takes_tags_away(db: SessionDB) -> None:
+    db.set_session_tags("one", ["work"])
+    db.delete_session("one")
+    assert db.tag_counts() == {}
+    db.restore_session("one")
+    assert db.tag_counts() == {"work": 1}
+    db.purge_session("one")
+    assert db.session_tags(["one"]) == {"one": []}
+
+
+def test_tags_travel_with_exports(db: SessionDB, tmp_path: Path) -> None:
+    db.set_session_tags("one", ["work", "Übung"])
+    exported = b"".join(db.iter_export_file(["one", "two"]))
+    with SessionDB(tmp_path / "other.db") as other:
+        other.import_file(io.BytesIO(exported))
+        assert other.session_tags(["one", "two"]) == {"one": ["work", "Übung"], "two": []}
+        assert b"".join(other.iter_export_file(["one", "two"])) == exported
