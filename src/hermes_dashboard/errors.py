@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse
 
 from hermes_core.errors import (
@@ -82,9 +84,16 @@ def install(app: FastAPI, crashed: Callable[[Exception], str] = lambda _: CRASHE
         return PlainJson({"detail": crashed(error)}, 500)
 
     app.add_exception_handler(HermesError, _answer)
+    app.add_exception_handler(RequestValidationError, _complain)
     app.add_exception_handler(Exception, crash)
 
 
 async def _answer(_request: Request, error: Exception) -> PlainJson:
     status = status_of(error) if isinstance(error, HermesError) else 500
     return PlainJson({"detail": str(error)}, status)
+
+
+async def _complain(_request: Request, error: Exception) -> PlainJson:
+    """As FastAPI does, with any text that may have been given."""
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    return PlainJson({"detail": jsonable_encoder(found)}, 422)

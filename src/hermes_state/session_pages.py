@@ -48,6 +48,7 @@ HAS_TAGS = """
                   WHERE folded IN (SELECT value FROM json_each(?))
                   GROUP BY session_id HAVING count(*) = ?)
 """
+LASTED = "(i.last_activity - s.started_at)"
 IS_PINNED = "s.pinned <> 0"
 IS_PINNED_BESIDE = """
     s.id IN (SELECT session_id FROM hermes_session_extra
@@ -69,7 +70,7 @@ class Choice(NamedTuple):
 
     `state` is active, archived, trash or all. `ids` name conversations by any of their
     rows; with `children`, rows that are not listed by themselves come too, and `ids` name
-    rows.
+    rows. How long one lasted is at least `min_seconds` and less than `max_seconds`.
     """
 
     state: str = ACTIVE
@@ -82,6 +83,8 @@ class Choice(NamedTuple):
     until: float | None = None
     min_messages: int | None = None
     max_messages: int | None = None
+    min_seconds: float | None = None
+    max_seconds: float | None = None
     ids: frozenset[str] | None = None
     children: bool = False
 
@@ -126,6 +129,8 @@ class Choice(NamedTuple):
              (folder, beginning_with(f"{folder}/"))),
             (self.min_messages is not None, "s.message_count >= ?", (self.min_messages,)),
             (self.max_messages is not None, "s.message_count <= ?", (self.max_messages,)),
+            (self.min_seconds is not None, f"{LASTED} >= ?", (self.min_seconds,)),
+            (self.max_seconds is not None, f"{LASTED} < ?", (self.max_seconds,)),
         ]  # fmt: skip
         asked += self._by_set(reader)
         wanted = [(sql, values) for is_asked, sql, values in asked if is_asked]
@@ -146,9 +151,12 @@ class Choice(NamedTuple):
     def takes(self, row: Row, tags: Sequence[str]) -> bool:
         """What the SQL looks at beyond `wish`, for a row that the index does not know."""
         most = self.max_messages
+        lasted = row["last_active"] - row["started_at"]
         return (
             (self.is_pinned is None or bool(row.get("pinned")) == self.is_pinned)
             and (most is None or (row["message_count"] or 0) <= most)
+            and (self.min_seconds is None or lasted >= self.min_seconds)
+            and (self.max_seconds is None or lasted < self.max_seconds)
             and {one.casefold() for one in self.tags} <= {one.casefold() for one in tags}
             and (self.ids is None or row["id"] in self.ids or row["root_id"] in self.ids)
         )

@@ -188,3 +188,14 @@ def test_half_a_character_in_a_history_stops_no_list(db: SessionDB, client: http
     assert names(client) == ["one"]
     shown = client.get("/api/sessions/one/messages").json()["items"][-1]
     assert shown["text"] == "half \\ud83d"
+
+
+def test_a_list_can_be_narrowed_to_how_long_a_conversation_lasted(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    talk(db, "short")
+    talk(db, "long")
+    db.append_message("long", "user", "still there?", timestamp=BEGIN + 600)
+    assert names(client, min_seconds=60) == ["long"]
+    assert names(client, max_seconds=60) == ["short"]
+    assert names(client, min_seconds=600, max_seconds=600) == []

@@ -48,6 +48,8 @@ class SessionQuery(BaseModel):
     )
     min_messages: Amount | None = None
     max_messages: Amount | None = None
+    min_seconds: Amount | None = Field(None, description="It lasted so long at least.")
+    max_seconds: Amount | None = Field(None, description="It lasted less than that.")
     ids: Annotated[str, StringConstraints(max_length=200_000)] | None = Field(
         None, description="Ids, with commas between them: at most 500."
     )
@@ -72,6 +74,8 @@ class SessionQuery(BaseModel):
             until=self.until,
             min_messages=self.min_messages,
             max_messages=self.max_messages,
+            min_seconds=self.min_seconds,
+            max_seconds=self.max_seconds,
             ids=self._ids(active),
             children=self.children,
         )

@@ -22,7 +22,10 @@ TOO_OFTEN: Final = "That was wrong too often. Wait a minute."
 ONLY_PROGRAMS: Final = "Links are made for programs that know the token in run/dashboard.json."
 NOBODY: Final = "?"
 
-UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {401: {"description": "not let in"}}
+UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {
+    400: {"description": "this is no JSON"},
+    401: {"description": "not let in"},
+}
 LIMITED: Final[dict[int | str, dict[str, Any]]] = {
     **UNAUTHORIZED,
     429: {"description": "wrong too often; Retry-After says how long to wait"},

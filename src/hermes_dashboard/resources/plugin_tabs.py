@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from starlette.responses import FileResponse
 
 from hermes_dashboard.inside import inside
+from hermes_dashboard.models.words import problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.plugin_apis import PluginApis
@@ -66,7 +67,11 @@ def router(apis: PluginApis) -> APIRouter:
         """Every tab; one that cannot be used says why."""
         return [_told(tab, apis.error_of(tab)) for tab in apis.tabs().values()]
 
-    @routes.get("/dashboard-plugins/{name}/{path:path}", response_class=FileResponse)
+    @routes.get(
+        "/dashboard-plugins/{name}/{path:path}",
+        response_class=FileResponse,
+        responses=problems(404),
+    )
     def file(name: str, path: str) -> FileResponse:
         """A file of a plugin's dashboard folder."""
         tab = apis.tabs().get(name)

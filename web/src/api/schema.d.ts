@@ -3203,6 +3203,10 @@ export interface operations {
                 weekday?: number | null;
                 min_messages?: number | null;
                 max_messages?: number | null;
+                /** @description It lasted so long at least. */
+                min_seconds?: number | null;
+                /** @description It lasted less than that. */
+                max_seconds?: number | null;
                 /** @description Ids, with commas between them: at most 500. */
                 ids?: string | null;
                 /** @description Also delegated work and continued rows. */

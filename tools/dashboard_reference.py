@@ -1,0 +1,114 @@
+"""Write what the dashboard's server says of itself: for programs, for people, for the page.
+
+.venv/bin/python tools/dashboard_reference.py
+
+docs/reference/dashboard.openapi.json, the table of docs/reference/dashboard-api.md, and from
+the former web/src/api/schema.d.ts (with `npm run types`, where the packages of the page are).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hermes_state import driver
+
+driver.install()
+
+from hermes_dashboard.access import Access  # noqa: E402 - after our SQLite is in place
+from hermes_dashboard.app import create_app  # noqa: E402 - as above
+from hermes_dashboard.doors import doors  # noqa: E402 - as above
+from hermes_dashboard.page import Page  # noqa: E402 - as above
+from hermes_dashboard.parts import Parts  # noqa: E402 - as above
+from hermes_state import SessionDB  # noqa: E402 - as above
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+METHODS = ("get", "post", "put", "patch", "delete")
+GROUPS = {
+    "/api/auth": "Getting in",
+    "/api/sessions": "Conversations",
+    "/api/search": "Conversations",
+    "/api/trash": "Conversations",
+    "/api/export": "Conversations",
+    "/api/import": "Conversations",
+    "/api/media": "Conversations",
+    "/api/analytics": "Numbers",
+    "/api/overview": "Numbers",
+    "/api/models": "Chat",
+    "/api/uploads": "Chat",
+}
+
+
+REST = "Everything else"
+ORDER = ("Getting in", "Conversations", "Numbers", "Chat", REST)
+
+
+class _NoGateway:
+    """The description needs no gateway."""
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def errors(self, limit: int) -> list[dict[str, Any]]:
+        return []
+
+    def chats(self, limit: int) -> list[dict[str, Any]]:
+        return []
+
+
+def description() -> dict[str, Any]:
+    """The OpenAPI document, as the server gives it."""
+    with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
+        home = Path(folder)
+        parts = Parts(db, home, _NoGateway(), list)
+        access = Access(home, doors("127.0.0.1", 9229))
+        found: dict[str, Any] = create_app(parts, access, Page(home), tabs=list).openapi()
+    found["info"]["version"] = "1"  # a release of Hermes does not change it
+    return found
+
+
+def document(found: dict[str, Any]) -> str:
+    """The same as a file."""
+    return json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def tables(found: dict[str, Any]) -> str:
+    """Every address with the sentence that says what it does, by group."""
+    rows: dict[str, list[str]] = {}
+    for path, methods in found["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                said = methods[method].get("description") or methods[method].get("summary", "")
+                sentence = " ".join(said.split("\n\n")[0].split())
+                rows.setdefault(_group(path), []).append(
+                    f"| `{method.upper()} {path}` | {sentence} |"
+                )
+    head = "| address | |\n| --- | --- |\n"
+    parts = [f"### {one}\n\n{head}" + "\n".join(rows[one]) for one in ORDER if one in rows]
+    return "\n\n".join(parts)
+
+
+def _group(path: str) -> str:
+    return next((name for start, name in GROUPS.items() if path.startswith(start)), REST)
+
+
+def page(text: str, found: dict[str, Any]) -> str:
+    """The page *text* with its tables as they are now."""
+    made = f"<!-- addresses -->\n\n{tables(found)}\n\n<!-- end -->"
+    return re.sub(r"<!-- addresses -->.*<!-- end -->", lambda _: made, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Write all of it."""
+    found = description()
+    (REFERENCE / "dashboard.openapi.json").write_text(document(found), encoding="utf-8")
+    path = REFERENCE / "dashboard-api.md"
+    path.write_text(page(path.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
