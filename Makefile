@@ -82,6 +82,9 @@ bench: setup  ## benchmarks, each as a ratio to a baseline of the same run
 faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
 
+pictures: page system  ## take the pictures of the dashboard for the documentation
+	$(BIN)/python tools/dashboard_pictures.py
+
 lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/runtime.in -o requirements/runtime.lock
 	$(COMPILE) --upgrade requirements/installer.in -o requirements/installer.lock
