@@ -76,7 +76,7 @@ test: lint system models synapse  ## lint, then every test with a coverage repor
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench: setup  ## benchmarks, each as a ratio to a baseline of the same run
+bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 	$(BIN)/python benchmarks/run.py
 
 faults: setup system  ## the long campaigns: kills, power cuts, I/O errors

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import appends
 import chats
+import dashboard
 import lists
 import opening
 import scans
@@ -37,6 +38,7 @@ BENCHMARKS: Final = {
     "startup": startup,
     "talks": talks,
     "chats": chats,
+    "dashboard": dashboard,
     "memory": sessions_in_memory,
     "screens": screens,
     "opening": opening,

@@ -1,0 +1,182 @@
+"""The dashboard: answers while a scan runs and another process writes; the page's weight."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+from playwright.sync_api import sync_playwright
+
+from figures import Figure, median, percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surroundings import Surroundings
+
+CHROMIUM: Final = "/usr/bin/chromium"
+HERMES: Final = [sys.executable, "-P", "-m", "hermes_cli"]
+WRITER: Final = Path(__file__).parent / "write_steadily.py"
+PLUGIN: Final = "/api/plugins/hermes-achievements"
+CLIENTS: Final = 8
+REQUESTS: Final = 400
+PAINTS: Final = 5
+HEAVIEST_KB: Final = 300
+PATHS: Final = {
+    "achievements": f"{PLUGIN}/achievements",
+    "sessions": "/api/sessions?limit=100",
+    "search": "/api/search?q=error&limit=30",
+}
+
+
+def measure(around: Surroundings) -> list[Figure]:
+    """Every figure of this benchmark."""
+    with around.copy("seeds") as path:
+        home = path.parent
+        with _served(home) as (link, address, token):
+            load = _load(around, home, address, token)
+            page = _page(around, link) if Path(CHROMIUM).exists() else []
+    return [*load, *page]
+
+
+@contextlib.contextmanager
+def _served(home: Path) -> Iterator[tuple[str, str, str]]:
+    """A dashboard of its own process: its link, its address, the token for programs."""
+    environment = {**os.environ, "HERMES_HOME": str(home)}
+    with subprocess.Popen(
+        [*HERMES, "dashboard", "--no-open", "--json", "--port", "0"],
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as server:
+        assert server.stdout is not None
+        found = json.loads(server.stdout.readline())
+        token = json.loads((home / "run" / "dashboard.json").read_text("utf-8"))["token"]
+        try:
+            yield found["link"], found["url"], token
+        finally:
+            server.terminate()
+    shutil.rmtree(home / "run", ignore_errors=True)
+
+
+# Load
+
+
+def _load(around: Surroundings, home: Path, address: str, token: str) -> list[Figure]:
+    """Each address in its turn: idle, then while a whole scan runs and somebody writes."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=address, headers=headers, timeout=600) as client:
+        client.post(f"{PLUGIN}/rescan")
+        idle = {name: _asked(around, address, headers, path) for name, path in PATHS.items()}
+        with _writer(home), _rescanning(client):
+            busy = {name: _asked(around, address, headers, path) for name, path in PATHS.items()}
+    figures = []
+    for name, times in busy.items():
+        base, value = percentile(idle[name], 0.95), percentile(times, 0.95)
+        figures.append(
+            Figure(f"{name}, p95 of {CLIENTS} clients, scan and writer", value, "ms", base, 1000)
+        )
+        each = median(times) / CLIENTS
+        print(f"  {name}: about {1000 / each:,.0f} requests a second while busy", flush=True)
+    return figures
+
+
+def _asked(around: Surroundings, address: str, headers: dict[str, str], path: str) -> list[float]:
+    return asyncio.run(_ask(address, headers, path, around.rounds(REQUESTS)))
+
+
+async def _ask(address: str, headers: dict[str, str], path: str, count: int) -> list[float]:
+    """Times in milliseconds of requests that several clients make at once."""
+    times: list[float] = []
+    limits = httpx2.Limits(max_connections=CLIENTS)
+    async with httpx2.AsyncClient(
+        base_url=address, headers=headers, timeout=60, limits=limits
+    ) as client:
+
+        async def one() -> None:
+            for _ in range(max(1, count // CLIENTS)):
+                began = time.perf_counter()
+                answer = await client.get(path)
+                answer.raise_for_status()
+                times.append((time.perf_counter() - began) * 1000)
+
+        await asyncio.gather(*(one() for _ in range(CLIENTS)))
+    return times
+
+
+@contextlib.contextmanager
+def _writer(home: Path) -> Iterator[None]:
+    with subprocess.Popen([sys.executable, str(WRITER), str(home / "state.db")]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
+def _rescanning(client: httpx2.Client) -> Iterator[None]:
+    """A scan of everything, from before the first request until after the last."""
+    is_over = threading.Event()
+
+    def scan() -> None:
+        while not is_over.is_set():
+            client.post(f"{PLUGIN}/rescan", params={"full": "true"})
+
+    thread = threading.Thread(target=scan)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+# The page
+
+
+def _page(around: Surroundings, link: str) -> list[Figure]:
+    """What a browser fetches before the first chart, and when it first shows something."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(link)
+        page.get_by_role("navigation").first.wait_for()
+        base = link.partition("#")[0]
+        weights, paints = [], []
+        for _ in range(around.rounds(PAINTS)):
+            fresh = browser.new_context(storage_state=page.context.storage_state()).new_page()
+            fresh.goto(base)
+            fresh.get_by_role("navigation").first.wait_for()
+            fresh.wait_for_timeout(1000)
+            found: dict[str, Any] = fresh.evaluate(SEEN)
+            weights.append(found["bytes"] / 1000)
+            paints.append(found["paint"])
+            fresh.context.close()
+        browser.close()
+    return [
+        Figure(
+            "JavaScript before the first chart, compressed",
+            median(weights),
+            "kB",
+            None,
+            HEAVIEST_KB,
+        ),
+        Figure("time to first paint", median(paints), "ms"),
+    ]
+
+
+SEEN: Final = """() => ({
+  bytes: performance.getEntriesByType("resource")
+    .filter((one) => one.name.endsWith(".js"))
+    .reduce((sum, one) => sum + one.encodedBodySize, 0),
+  paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
+})"""
