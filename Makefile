@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint test bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint test coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -73,6 +73,12 @@ test: lint system models synapse  ## lint, then every test with a coverage repor
 	$(BIN)/python tools/set_up_page.py test
 	$(BIN)/coverage erase
 	$(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+coverage: lint system models synapse  ## as test, and measures the programs that tests start, too
+	$(BIN)/coverage erase
+	HERMES_TESTS_MEASURED=all $(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
