@@ -66,6 +66,8 @@ class Front:
     def _listen(self) -> socket.socket:
         try:
             found = socket.create_server((self.host, self.port))
+            # Connections inherit it; without, an answer on a kept one waits for the other side.
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             text = f"{self.host}:{self.port} cannot be listened on: {error.strerror or error}"
             raise PlatformDownError(text) from error

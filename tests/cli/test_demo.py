@@ -1,0 +1,109 @@
+"""The demo: a year that never was, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from hermes_cli.demo import home
+from hermes_cli.demo.topics import Filling, topics
+from hermes_dashboard import place
+from hermes_state import SessionDB
+from support.command_line import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+def demo_of(hermes_home: Path) -> Path:
+    return hermes_home.with_name(f"{hermes_home.name}-demo")
+
+
+def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    made = hermes("demo", "--make", "--json")
+    assert made.code == 0, made.err
+    folder = demo_of(hermes_home)
+    assert json.loads(made.out) == {"folder": str(folder), "is_there": True}
+    assert list(hermes_home.iterdir()) == []
+    with SessionDB(folder / "state.db", read_only=True) as db:
+        stats = db.stats()
+        days = {int(row["started_at"] // 86_400) for row in db.list_sessions_rich(limit=-1)}
+    assert stats["sessions"] > 300
+    assert len(days) > 100
+    assert {"cli", "tui", "web", "telegram", "matrix"} <= set(stats["by_source"])
+    assert home.is_demo(folder)
+
+
+def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home: Path) -> None:
+    hermes("demo", "--make")
+    folder = demo_of(hermes_home)
+    before = (folder / "state.db").stat().st_ino
+    assert hermes("demo", "--make").code == 0
+    assert (folder / "state.db").stat().st_ino == before
+    removed = hermes("demo", "--remove")
+    assert str(folder) in removed.out
+    assert not folder.exists()
+    assert "no demo" in hermes("demo", "--remove").out
+
+
+def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    folder = demo_of(hermes_home)
+    folder.mkdir()
+    (folder / "state.db").write_bytes(b"mine")
+    refused = hermes("demo", "--make")
+    assert refused.code != 0
+    assert "move it away" in refused.err
+    assert "no demo" in hermes("demo", "--remove").out
+    assert (folder / "state.db").read_bytes() == b"mine"
+
+
+def test_one_that_was_left_half_way_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+    folder = demo_of(hermes_home)
+    (folder / "half").mkdir(parents=True)
+    (folder / "half" / "state.db").write_bytes(b"half")
+    (folder / home.MARKER).touch()
+    assert hermes("demo", "--make").code == 0
+    assert not (folder / "half").exists()
+    with SessionDB(folder / "state.db", read_only=True) as db:
+        assert db.session_count() > 300
+
+
+def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    hermes("demo", "--make")
+    folder = demo_of(hermes_home)
+    with subprocess.Popen(
+        command("demo", "--no-open", "--json", "--port", "0"),
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        link = json.loads(process.stdout.readline())["link"]
+        try:
+            assert "#token=" in link
+            assert place.is_held(folder)
+            refused = hermes("demo", "--remove")
+            assert "end it first" in refused.err
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+    assert not place.is_held(folder)
+    assert not (hermes_home / "state.db").exists()
+
+
+def test_every_topic_can_be_filled_in() -> None:
+    filling = Filling(dict.fromkeys(("project", "module", "person", "guests", "weekday"), "x"))
+    for topic in topics():
+        for turn in topic.turns:
+            for tool in turn.tools:
+                assert "{project}" not in filling.json(tool["arguments"])
+                json.loads(filling.json(tool["arguments"]))
