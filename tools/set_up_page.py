@@ -111,7 +111,8 @@ def fetch_node() -> None:
     failure = None
     for installer in set_up.installers():
         try:
-            return set_up.run("fetching Node.js, which builds the page", [*installer, *wanted])
+            set_up.run("fetching Node.js, which builds the page", [*installer, *wanted])
+            return shutil.rmtree(set_up.TOOLS, ignore_errors=True)
         except set_up.SetUpError as error:
             failure = error
     raise failure or set_up.SetUpError("there is nothing to install with")
