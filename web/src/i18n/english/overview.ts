@@ -17,7 +17,6 @@ export const overview = {
   running: "Running now",
   nothingRunning: "Nothing is running.",
   fortnight: "The last two weeks",
-  fortnightHelp: "Messages you sent.",
   unlocks: "Latest unlocks",
   allAchievements: "All achievements",
   noUnlocks: "Nothing yet: the first badges come with the first conversations.",

@@ -2,7 +2,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { useMemo } from "react";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { Facets, SessionItem, SessionPage } from "@/api/types";
-import { asQuery, type Filters } from "./filters";
+import { asQuery, type Filters, isNarrowed } from "./filters";
 
 const PAGE = 100;
 
@@ -19,8 +19,25 @@ export function useSessionList(filters: Filters) {
     placeholderData: keepPreviousData,
     enabled: !filters.q,
   });
-  const items = useMemo(() => unique(query.data?.pages.flatMap((page) => page.items) ?? []), [query.data]);
+  const pinned = usePinned(filters);
+  const items = useMemo(
+    () => unique([...pinned, ...(query.data?.pages.flatMap((page) => page.items) ?? [])]),
+    [pinned, query.data],
+  );
   return { ...query, items, total: query.data?.pages[0]?.total ?? null };
+}
+
+const NONE: SessionItem[] = [];
+
+/** Pinned sessions stand on top, however long ago they were; a list that is narrowed down has its own order. */
+function usePinned(filters: Filters): SessionItem[] {
+  const { data } = useQuery({
+    queryKey: ["sessions", "pinned"],
+    queryFn: () => fetchJSON<SessionPage>(`/api/sessions?pinned=true&limit=${PAGE}`),
+    placeholderData: keepPreviousData,
+    enabled: !isNarrowed(filters) && (filters.state ?? "active") === "active",
+  });
+  return isNarrowed(filters) || (filters.state ?? "active") !== "active" ? NONE : (data?.items ?? NONE);
 }
 
 /** A session that moved up while pages were fetched stands in two of them: the first place counts. */
