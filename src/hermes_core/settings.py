@@ -27,6 +27,7 @@ class Setting(NamedTuple):
     maximum: float | None = None
     secret: bool = False
     secret_variable: str = ""
+    only_by_hand: bool = False  # says what is run or who is let in: never set through a web page
 
     @property
     def section(self) -> str:
@@ -392,6 +393,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "The command that writes down voice messages; {file} stands for the file, what it "
         "prints is the text.",
+        only_by_hand=True,
     ),
     Setting(
         "gateway.transcribe_url",
@@ -437,6 +439,7 @@ SETTINGS: tuple[Setting, ...] = (
         "str",
         "127.0.0.1",
         "The address the dashboard listens on; any but this machine's own needs a password.",
+        only_by_hand=True,
     ),
     Setting(
         "dashboard.hosts",
@@ -444,18 +447,21 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         "Further names under which the dashboard is opened: NAME, NAME:PORT, or https://NAME "
         "where a proxy is in front of it.",
+        only_by_hand=True,
     ),
     Setting(
         "dashboard.tls_cert",
         "str",
         "",
         "The file with the certificate for https; empty means http.",
+        only_by_hand=True,
     ),
     Setting(
         "dashboard.tls_key",
         "str",
         "",
         "The file with the key of that certificate.",
+        only_by_hand=True,
     ),
     Setting(
         "dashboard.hidden_plugins",

@@ -227,3 +227,15 @@ def test_health_says_what_deserves_attention(db: SessionDB, client: httpx.Client
     ill = client.get("/api/health").json()
     assert ill["status"] == "attention"
     assert "gateway start" in next(o["detail"] for o in ill["checks"] if o["name"] == "gateway")
+
+
+@pytest.mark.parametrize("name", ["gateway.transcribe_command", "dashboard.hosts"])
+def test_what_is_run_and_who_is_let_in_is_not_decided_by_a_page(
+    client: httpx.Client, name: str
+) -> None:
+    before = client.get("/api/settings").json()
+    assert client.put(f"/api/settings/{name}", json={"value": "evil"}).status_code == 403
+    refused = client.delete(f"/api/settings/{name}")
+    assert refused.status_code == 403
+    assert f"hermes config set {name}" in refused.json()["detail"]
+    assert client.get("/api/settings").json() == before

@@ -177,6 +177,7 @@ class SettingItem(BaseModel):
     minimum: float | None
     maximum: float | None
     is_secret: bool
+    only_by_hand: bool = Field(description="It is set in a terminal; here it is only shown.")
     is_set: bool
     origin: Literal["default", "file", "environment"]
     variable: str

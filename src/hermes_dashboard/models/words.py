@@ -56,6 +56,7 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 MEANINGS: Final = {
     400: "What was asked for cannot be done as asked.",
+    403: "A page must not decide that.",
     404: "There is nothing under that name.",
     409: "It does not go with what is there.",
     413: "The body is too large.",

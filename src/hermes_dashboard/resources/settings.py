@@ -35,18 +35,18 @@ def router(_parts: Parts) -> APIRouter:
         config = ConfigFile.of_home()
         return {"path": str(config.path), "items": [shown(config, one) for one in SETTINGS]}
 
-    @routes.put("/{name}", response_model=SettingItem, responses=problems(400, 404))
+    @routes.put("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
     def put_setting(name: Named, asked: NewValue) -> dict[str, Any]:
         """Decide; a value that cannot be used is refused, and nothing is written."""
-        setting = known(name)
+        setting = changeable(name)
         config = ConfigFile.of_home()
         config.set(setting.name, text_of(setting, asked.value))
         return shown(ConfigFile.of_home(), setting)
 
-    @routes.delete("/{name}", response_model=SettingItem, responses=problems(400, 404))
+    @routes.delete("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
     def unset_setting(name: Named) -> dict[str, Any]:
         """Go back to the default."""
-        setting = known(name)
+        setting = changeable(name)
         ConfigFile.of_home().unset(setting.name)
         return shown(ConfigFile.of_home(), setting)
 
@@ -59,6 +59,14 @@ def known(name: str) -> Setting:
         if setting.name == name:
             return setting
     raise HTTPException(404, f"there is no setting {name}")
+
+
+def changeable(name: str) -> Setting:
+    """The same, unless it says what is run or who is let in: a page must not decide that."""
+    setting = known(name)
+    if setting.only_by_hand:
+        raise HTTPException(403, f"{name} is set in a terminal: hermes config set {name} VALUE")
+    return setting
 
 
 def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
@@ -94,6 +102,7 @@ def shown(config: ConfigFile, setting: Setting) -> dict[str, Any]:
         "minimum": setting.minimum,
         "maximum": setting.maximum,
         "is_secret": setting.secret,
+        "only_by_hand": setting.only_by_hand,
         "is_set": origin != "default",
         "origin": origin,
         "variable": setting.variable,

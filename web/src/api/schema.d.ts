@@ -1896,6 +1896,11 @@ export interface components {
             /** Name */
             name: string;
             /**
+             * Only By Hand
+             * @description It is set in a terminal; here it is only shown.
+             */
+            only_by_hand: boolean;
+            /**
              * Origin
              * @enum {string}
              */
@@ -2220,6 +2225,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description this is no JSON */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description not let in */
             401: {
                 headers: {
@@ -2280,6 +2292,13 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description this is no JSON */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3877,6 +3896,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description A page must not decide that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description There is nothing under that name. */
             404: {
                 headers: {
@@ -3919,6 +3947,15 @@ export interface operations {
             };
             /** @description What was asked for cannot be done as asked. */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A page must not decide that. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4107,6 +4144,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description There is nothing under that name. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
             };
             /** @description Validation Error */
             422: {

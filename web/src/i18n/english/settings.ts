@@ -6,6 +6,8 @@ export const settings = {
   default: "default",
   origins: { default: "default", file: "from the file", environment: "from the environment" } as Record<string, string>,
   fromEnvironment: (name: string) => `The environment variable ${name} decides; it cannot be changed here.`,
+  onlyByHand: (name: string) =>
+    `It says what is run or who is let in, so it is set in a terminal: hermes config set ${name} …`,
   reset: "Back to the default",
   saved: (name: string) => `${name} is saved.`,
   secretSet: "It is set. It is never shown; type to replace it.",

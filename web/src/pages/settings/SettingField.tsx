@@ -3,7 +3,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { SettingItem } from "@/api/types";
 import { useDo } from "@/components/useDo";
-import { useTexts } from "@/i18n";
+import { type Texts, useTexts } from "@/i18n";
 
 type Value = string | number | boolean | string[];
 
@@ -14,14 +14,16 @@ export function SettingField({ item }: { item: SettingItem }) {
   const [draft, setDraft] = useState<Value>(shown(item));
   useEffect(() => setDraft(shown(item)), [item]);
   const path = `/api/settings/${encodeURIComponent(item.name)}`;
-  const isFixed = item.origin === "environment";
+  const isFixed = item.origin === "environment" || item.only_by_hand;
   const isChanged = JSON.stringify(draft) !== JSON.stringify(shown(item));
 
-  const save = (value: Value) =>
-    run(
+  const save = async (value: Value) => {
+    const isSaved = await run(
       () => sendJSON("PUT", path, { value }),
       () => texts.settings.saved(item.name),
     );
+    if (isSaved && item.is_secret) setDraft(""); // it does not stay in the page
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void save(draft);
@@ -40,14 +42,14 @@ export function SettingField({ item }: { item: SettingItem }) {
       />
       <Group gap="xs" mt={4}>
         <Text size="xs" c="dimmed">
-          {isFixed ? texts.settings.fromEnvironment(item.variable) : texts.settings.origins[item.origin]}
+          {whyFixed(item, texts.settings) ?? texts.settings.origins[item.origin]}
         </Text>
         {isChanged && !isFixed && item.kind !== "bool" && item.kind !== "choice" && (
           <Button type="submit" size="compact-xs" loading={isBusy}>
             {texts.general.save}
           </Button>
         )}
-        {item.origin === "file" && (
+        {item.origin === "file" && !isFixed && (
           <Button
             size="compact-xs"
             variant="subtle"
@@ -128,6 +130,12 @@ function Field({ item, draft, isDisabled, onChange }: FieldProps) {
     );
   }
   return <TextInput {...about} value={String(draft)} onChange={(event) => onChange(event.currentTarget.value)} />;
+}
+
+/** Why a setting cannot be changed here; null when it can. */
+function whyFixed(item: SettingItem, texts: Texts["settings"]): string | null {
+  if (item.origin === "environment") return texts.fromEnvironment(item.variable);
+  return item.only_by_hand ? texts.onlyByHand(item.name) : null;
 }
 
 /** What stands in the field before anybody types: a secret is never shown. */
