@@ -6,6 +6,7 @@ Nothing is scanned here: whoever wants what is new lets a scan run first.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Timeline = Sequence[Mapping[str, Any]]
 
 BREATH_SECONDS: Final = 0.002  # between slices, so that others get their turn
+KEPT: Final = 8
 KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
 
 
@@ -93,6 +95,33 @@ def look_back(
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
     return LookBack(chosen, found, _all(periods.YEAR, days), _all(periods.MONTH, days))
+
+
+class LookBacks:
+    """The last few looks back, as long as nothing new was scanned."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, str, str, str], LookBack] = {}
+
+    def of(
+        self, source: Source, period: Period | None, timeline: Timeline, version: str
+    ) -> LookBack | None:
+        """As `look_back`; *version* is another one whenever there may be more to see."""
+        today = Calendar(find_zone(source.zone)).day(self._now())
+        key = (period.id if period else "", version, source.zone, today)
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        found = look_back(source, period, timeline, self._now)
+        if found is not None:
+            with self._lock:
+                self._kept[key] = found
+                while len(self._kept) > KEPT:
+                    del self._kept[next(iter(self._kept))]
+        return found
 
 
 def days_with_something(tally: Tally) -> list[str]:

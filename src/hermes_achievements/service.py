@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_achievements.chosen_catalogue import ChosenCatalogue
 from hermes_achievements.evaluation import counts, evaluate
+from hermes_achievements.following import Follower
 from hermes_achievements.recording import Recording
 from hermes_achievements.records import Records
 from hermes_achievements.scan_process import ScanProcess
@@ -84,6 +85,7 @@ class Service:
         self._recording = Recording(self.records, self._clock, announce)
         self._chosen = ChosenCatalogue(added, hidden)
         self._process = ScanProcess()
+        self._follower = Follower()
         self._lock = threading.Lock()
         self._scanning = threading.Lock()
         self._watched: History | None = None
@@ -190,6 +192,8 @@ class Service:
             except ScanBusyError as error:
                 self.status.busy(str(error))
                 self._reload()
+                if publish:
+                    self._follow(source, compute)
                 return None
             except HermesError as error:
                 self._give_up(str(error))
@@ -292,6 +296,14 @@ class Service:
             mine = self.cache or {}
             if stored and stored["generated_at"] >= mine.get("generated_at", 0):
                 self.cache = stored
+
+    def _follow(self, source: Source, compute: Compute) -> None:
+        """Show how far another scan is, where nothing complete is known yet."""
+        known = self.current()
+        if known is None or _mode(known) in INCOMPLETE:
+            report = self._follower.look(source)
+            if report is not None:
+                _Partials(self, compute).publish(report)
 
     def show_partial(self, snapshot: Snapshot) -> None:
         """Show what a first scan has found so far, unless something complete is there."""

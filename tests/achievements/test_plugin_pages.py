@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from achievements.test_plugin_api import PREFIX, load_plugin, serving, settled
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.entries import book_of, entry_of
+from hermes_cli import achievements
+from hermes_core.zones import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +20,8 @@ if TYPE_CHECKING:
     import httpx2 as httpx
 
     from achievements.life import Life
+    from hermes_achievements.history import LedgerEntry
+    from hermes_achievements.service import Source
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -105,3 +113,51 @@ def test_on_an_empty_home_there_is_nothing_to_look_back_on(hermes_home: object) 
         body = client.get(f"{PREFIX}/recap").json()
         assert body["period"] is None
         assert client.get(f"{PREFIX}/recap/picture").status_code == 404
+
+
+def test_a_first_scan_of_another_process_is_shown_as_it_goes(life: Life) -> None:
+    for number in range(3):
+        life.begin(f"other-{number}").say("hello")
+    plugin = load_plugin()
+    source = achievements.source()
+    with serving(plugin) as client, contextlib.closing(source.open_ledger()) as ledger:
+        with ledger.alone() as is_alone:
+            assert is_alone
+            ledger.save(_read_by_another(source), {"generation": b"1"}, 1)
+            body = _reported(client)
+            assert body["scan_meta"]["mode"] == "in_progress"
+            assert body["scan_meta"]["sessions_scanned_so_far"] == 2
+            assert body["scan_meta"]["sessions_expected_total"] == 4
+            assert body["scan_meta"]["status"]["waiting_for"]
+            assert body["unlocked_count"] > 0
+        assert settled(client)["scan_meta"]["sessions_total"] == 4
+
+
+def _read_by_another(source: Source) -> list[LedgerEntry]:
+    """What a scan has made of two of the sessions."""
+    calendar = Calendar(find_zone(source.zone))
+    with contextlib.closing(source.open_history()) as history:
+        books = [book_of(history, one) for one in ("other-0", "other-1")]
+    return [entry_of(book, calendar)[0] for book in books if book is not None]
+
+
+def _reported(client: httpx.Client) -> dict[str, Any]:
+    for _ in range(300):
+        body: dict[str, Any] = client.get(f"{PREFIX}/achievements").json()
+        if body["scan_meta"].get("sessions_scanned_so_far"):
+            return body
+        time.sleep(0.05)
+    raise AssertionError("the other scan was not seen")
+
+
+def test_a_look_back_has_what_was_written_since_the_last_one(
+    client: httpx.Client, life: Life
+) -> None:
+    settled(client)
+    asked = {"period": "2026-01"}
+    before = client.get(f"{PREFIX}/recap", params=asked).json()
+    assert client.get(f"{PREFIX}/recap", params=asked).json() == before
+    life.shell("git commit -m y")
+    assert client.post(f"{PREFIX}/rescan").status_code == 200
+    after = client.get(f"{PREFIX}/recap", params=asked).json()
+    assert after["totals"]["commits"] == before["totals"]["commits"] + 1

@@ -16,18 +16,23 @@ from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Res
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from hermes_achievements import export, views
+from hermes_achievements import export, look_back, views
+from hermes_achievements.catalogue import icons
 from hermes_achievements.memory_ledger import MemoryLedger
 from hermes_achievements.naming import Names, named, steps_named
+from hermes_achievements.pictures import raster
+from hermes_achievements.pictures.recap_card import recap_card
 from hermes_achievements.plain_history import PlainHistory
-from hermes_achievements.service import SNAPSHOT_TTL_SECONDS, Source
+from hermes_achievements.service import INCOMPLETE, SNAPSHOT_TTL_SECONDS, Source
 from hermes_achievements.sessions_scan import scan_plain
 from hermes_achievements.shared_runs import SharedRuns
 from hermes_cli import achievements
-from hermes_core.errors import UsageError
+from hermes_core.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from hermes_achievements.periods import Period
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -74,6 +79,8 @@ router = APIRouter(dependencies=[Depends(_require_enabled)], route_class=_PlainR
 _SERVICE: Final = achievements.service()
 _NAMES: Final = Names(lambda: _source().open_history())
 _RESCANS: Final[SharedRuns[bool, tuple[int, bytes]]] = SharedRuns("hermes-achievements-rescan")
+_LOOKS_BACK: Final[SharedRuns[tuple[str, str], bytes]] = SharedRuns("hermes-achievements-recap")
+_KEPT_LOOKS: Final = look_back.LookBacks()
 _CONFIRMATIONS: Final[dict[str, float]] = {}
 
 
@@ -290,6 +297,71 @@ def get_export(format: str = Query("json")) -> Response:  # noqa: A002 - its nam
     return Response(
         made.content, media_type=made.media_type, headers={"Content-Disposition": disposition}
     )
+
+
+@router.get("/catalogue")
+def get_catalogue() -> Response:
+    """What every answer refers to: tiers with their colours, categories, drawings of icons."""
+    catalogue = _SERVICE.catalogue
+    return _json(
+        {
+            "tiers": [tier._asdict() for tier in catalogue.tiers],
+            "categories": [category._asdict() for category in catalogue.categories],
+            "icons": icons(),
+        }
+    )
+
+
+@router.get("/recap")
+async def get_recap(period: str = Query("")) -> Response:
+    """A look back on a year (2026), a month (2026-11) or a week; without one, the latest year."""
+    body = await _looked_back("json", period, _recap_json)
+    return Response(body, media_type="application/json")
+
+
+@router.get("/recap/picture")
+async def get_recap_picture(period: str = Query("")) -> Response:
+    """The same as a PNG that names no conversation."""
+    body = await _looked_back("png", period, _recap_picture)
+    if not body:
+        raise HTTPException(404, "there is nothing to look back on in this period")
+    name = f"hermes-recap-{period or 'latest'}.png"
+    disposition = f'attachment; filename="{name}"'
+    return Response(body, media_type="image/png", headers={"Content-Disposition": disposition})
+
+
+async def _looked_back(form: str, text: str, make: Callable[[Period | None], bytes]) -> bytes:
+    """A long history takes seconds, so this takes no thread of the server either."""
+    try:
+        period = look_back.asked(text)
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from error
+    run = _LOOKS_BACK.join((form, period.id if period else ""), lambda: make(period))
+    try:
+        return await asyncio.shield(asyncio.wrap_future(run))
+    except HermesError as error:
+        raise HTTPException(503, str(error)) from error
+
+
+def _look_back(period: Period | None, snapshot: dict[str, Any]) -> look_back.LookBack | None:
+    return _KEPT_LOOKS.of(_source(), period, views.timeline(snapshot), snapshot["scan_id"])
+
+
+def _recap_json(period: Period | None) -> bytes:
+    snapshot = evaluate_all()
+    found = _look_back(period, snapshot)
+    if found is None:
+        is_scanned = snapshot["scan_meta"]["mode"] not in INCOMPLETE
+        return orjson.dumps({"period": None, "is_scanned": is_scanned})
+    plain = found.plain()
+    return orjson.dumps({**plain, "tier_ups": steps_named(plain["tier_ups"], _NAMES)})
+
+
+def _recap_picture(period: Period | None) -> bytes:
+    found = _look_back(period, evaluate_all())
+    if found is None or found.recap.is_empty:
+        return b""
+    return raster.png(recap_card(found.recap, found.period.name, _SERVICE.catalogue))
 
 
 def _json(value: Any, status: int = 200) -> Response:

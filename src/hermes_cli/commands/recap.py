@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.periods import Period
     from hermes_achievements.recap import Recap
-    from hermes_achievements.tally import Tally
     from hermes_cli.output import Output
 
 EXAMPLES = """\
@@ -96,6 +95,7 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     """Scan the history and look back; None when it is empty."""
     from hermes_achievements import periods, views  # noqa: PLC0415 - as above
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
+    from hermes_achievements.look_back import days_with_something  # noqa: PLC0415 - as above
     from hermes_achievements.recap import recap  # noqa: PLC0415 - as above
     from hermes_cli import achievements, scanning  # noqa: PLC0415 - as above
     from hermes_core.zones import find_zone  # noqa: PLC0415 - as above
@@ -111,7 +111,7 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
         tally = scanning.tallied(out, source, ledger, is_scanned=is_rewarded)
-        days = _days_with_something(tally)
+        days = days_with_something(tally)
         if not days:
             return None
         today = calendar.day(time.time())
@@ -127,14 +127,6 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     out.progress("")
     service.close()
     return Shown(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
-
-
-def _days_with_something(tally: Tally) -> list[str]:
-    return sorted(
-        day
-        for day, counts in tally.days.items()
-        if counts.get("messages_sent") or counts.get("tool_calls")
-    )
 
 
 def _heading(shown: Shown) -> str:

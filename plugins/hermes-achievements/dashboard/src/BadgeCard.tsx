@@ -1,0 +1,114 @@
+import { memo } from "react";
+import { newestAt } from "./choosing";
+import { Evidence } from "./Evidence";
+import { amount, day } from "./format";
+import { Glyph } from "./Glyph";
+import { Medal, tint, useTier } from "./Medal";
+import { Progress } from "./Progress";
+import type { Achievement } from "./types";
+import { useWords } from "./useWords";
+
+interface Props {
+  one: Achievement;
+  onShare(one: Achievement): void;
+}
+
+/** One badge: what it is, how far it is, what earned it. */
+export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
+  const { words } = useWords();
+  const tier = useTier(one.tier);
+  if (one.state === "secret") return <SecretCard one={one} />;
+  return (
+    <li className="ach-card ach-tinted" data-state={one.state} data-tier={one.tier ?? "open"} style={tint(tier)}>
+      <div className="ach-card-top">
+        <Medal icon={one.icon} tier={one.tier} />
+        <div className="ach-card-name">
+          <h3>{one.name}</h3>
+          {tier ? (
+            <span className="ach-chip">{tier.name}</span>
+          ) : (
+            <span className="ach-chip ach-chip-open">{words.open}</span>
+          )}
+        </div>
+        {one.unlocked && (
+          <button
+            type="button"
+            className="ach-icon-button"
+            title={words.share}
+            aria-label={words.shareLabel(one.name)}
+            onClick={() => onShare(one)}
+          >
+            <Glyph name="share" />
+          </button>
+        )}
+      </div>
+      <p className="ach-text">{one.description}</p>
+      <div className="ach-card-foot">
+        <Progress one={one} />
+        <Counts one={one} />
+        <Earned one={one} />
+      </div>
+    </li>
+  );
+});
+
+/** It says no more than its hint. */
+function SecretCard({ one }: { one: Achievement }) {
+  const { words } = useWords();
+  return (
+    <li className="ach-card" data-state="secret">
+      <div className="ach-card-top">
+        <Medal icon="lock" tier={null} />
+        <div className="ach-card-name">
+          <h3>{words.secretName}</h3>
+        </div>
+      </div>
+      <p className="ach-text ach-hint">“{one.description}”</p>
+      <p className="ach-card-foot ach-small">{words.secretHelp}</p>
+    </li>
+  );
+}
+
+/** Exactly what counts, and what each tier takes. */
+function Counts({ one }: { one: Achievement }) {
+  const { words } = useWords();
+  return (
+    <details className="ach-counts">
+      <summary>{words.whatCounts}</summary>
+      <p>{one.criteria}</p>
+      <ul>
+        {one.tiers.map((step) => (
+          <Threshold
+            key={step.name}
+            tier={step.name}
+            threshold={step.threshold}
+            isReached={one.progress >= step.threshold}
+          />
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Threshold({ tier: id, threshold, isReached }: { tier: string; threshold: number; isReached: boolean }) {
+  const { words, locale } = useWords();
+  const tier = useTier(id);
+  return (
+    <li className="ach-tinted" style={tint(tier)} data-reached={isReached}>
+      <span className="ach-dot" aria-hidden="true" />
+      {words.step(tier?.name ?? id, amount(threshold, locale))}
+    </li>
+  );
+}
+
+function Earned({ one }: { one: Achievement }) {
+  const { words, locale } = useWords();
+  const at = newestAt(one);
+  if (!one.unlocked || !at) return null;
+  return (
+    <div className="ach-earned">
+      <span className="ach-small">{words.earned(day(at, locale))}</span>
+      {one.evidence && <Evidence step={one.evidence} />}
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+/** Days on a grid, and how warm each of them is. */
+import type { RecapDay } from "./types";
+
+const CALENDAR_DAYS = 42; // more than that is shown as a strip of weeks
+const WEEK = 7;
+
+/** A day's place: `week` counts from the first week, `weekday` from Monday. */
+export interface Cell {
+  week: number;
+  weekday: number;
+  day: string;
+  messages: number;
+  /** 0 for nothing, 4 for the busiest quarter. */
+  level: number;
+}
+
+/** The day of the week, Monday as 0. */
+export function weekdayOf(day: string): number {
+  return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % WEEK;
+}
+
+/** Every day with its place and its level. */
+export function cellsOf(days: readonly RecapDay[]): Cell[] {
+  const limits = limitsOf(days.map((one) => one.messages).filter((count) => count > 0));
+  const offset = days[0] ? weekdayOf(days[0].day) : 0;
+  return days.map((one, number) => ({
+    week: Math.floor((offset + number) / WEEK),
+    weekday: (offset + number) % WEEK,
+    day: one.day,
+    messages: one.messages,
+    level: limits.filter((limit) => one.messages > limit).length,
+  }));
+}
+
+/** What a day has to exceed for each level: quarters of the active days, not of the best. */
+function limitsOf(counts: number[]): number[] {
+  const ranked = [...counts].sort((a, b) => a - b);
+  const quarter = (part: number) => ranked[Math.floor(((ranked.length - 1) * part) / 4)] ?? 0;
+  return ranked.length === 0 ? [0] : [0, quarter(1), quarter(2), quarter(3)];
+}
+
+/** Whether so many days are better shown as a strip of weeks than as a calendar. */
+export function isStrip(days: readonly RecapDay[]): boolean {
+  return days.length > CALENDAR_DAYS;
+}
+
+/** The weeks in which months begin; a month is 0 to 11. */
+export function monthStarts(cells: readonly Cell[]): { week: number; month: number }[] {
+  return cells
+    .filter((cell) => cell.day.endsWith("-01"))
+    .map((cell) => ({ week: cell.week, month: Number(cell.day.slice(5, 7)) - 1 }));
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import {
+  choiceOf,
+  chosen,
+  countsOf,
+  EVERYTHING,
+  isNarrowed,
+  queryOf,
+} from "../../../plugins/hermes-achievements/dashboard/src/choosing";
+import { badge, step } from "./made";
+
+const OLD = badge({ id: "old", name: "Zebra", tier: "bronze", tier_rank: 2, tier_history: [step("bronze", 100)] });
+const NEW = badge({ id: "new", name: "Yak", tier: "clay", tier_rank: 1, tier_history: [step("clay", 200)] });
+const TOP = badge({ id: "top", name: "Ant", tier: "aether", tier_rank: 5, next_threshold: null, progress: 9 });
+const NEAR = badge({ id: "near", name: "Bee", category: "shell", progress: 9, progress_pct: 90 });
+const FAR = badge({ id: "far", name: "Cat", category: "shell", progress: 1, progress_pct: 10 });
+const HIDDEN = badge({ id: "secret-1", name: "Secret", state: "secret", next_threshold: null });
+const ALL = [HIDDEN, FAR, OLD, TOP, NEAR, NEW];
+
+const ids = (part: Partial<typeof EVERYTHING>) => chosen(ALL, { ...EVERYTHING, ...part }).map((one) => one.id);
+
+describe("choosing badges", () => {
+  it("shows the newest first, then what is under way, then secrets", () => {
+    expect(ids({})).toEqual(["new", "old", "top", "near", "far", "secret-1"]);
+  });
+
+  it("sorts by tier, by nearness to the next one and by name, secrets always last", () => {
+    expect(ids({ sort: "tier" })).toEqual(["top", "old", "new", "near", "far", "secret-1"]);
+    expect(ids({ sort: "progress" }).slice(0, 2)).toEqual(["near", "far"]);
+    expect(ids({ sort: "progress" }).slice(-2)).toEqual(["top", "secret-1"]);
+    expect(ids({ sort: "name" })).toEqual(["top", "near", "far", "new", "old", "secret-1"]);
+  });
+
+  it("filters by state and category together", () => {
+    expect(ids({ state: "discovered", category: "shell" })).toEqual(["near", "far"]);
+    expect(ids({ state: "secret" })).toEqual(["secret-1"]);
+    expect(ids({ state: "unlocked", category: "shell" })).toEqual([]);
+  });
+
+  it("finds every word of a search, whatever its case and wherever it stands", () => {
+    expect(ids({ search: "  SHELL bee " })).toEqual(["near"]);
+    expect(ids({ search: "bee zebra" })).toEqual([]);
+    expect(ids({ search: "   " })).toHaveLength(6);
+  });
+
+  it("finds a badge by the conversation that earned it", () => {
+    const one = badge({ id: "x", tier: "clay", evidence: step("clay", 1, { title: "Release ferry" }) });
+    expect(chosen([one, FAR], { ...EVERYTHING, search: "ferry" })).toEqual([one]);
+  });
+
+  it("counts what each filter would show, given the others", () => {
+    const counts = countsOf(ALL, { ...EVERYTHING, category: "shell", state: "discovered" });
+    expect(counts.states).toEqual({ all: 2, unlocked: 0, discovered: 2, secret: 0 });
+    expect(counts.categories).toEqual({ all: 2, shell: 2 });
+  });
+
+  it("leaves the list it was given as it was", () => {
+    const before = [...ALL];
+    ids({ sort: "name" });
+    expect(ALL).toEqual(before);
+  });
+});
+
+describe("a choice in the address", () => {
+  it("comes back as it was put in", () => {
+    const choice = { ...EVERYTHING, state: "unlocked", search: "a & b=c", sort: "name", category: "craft" } as const;
+    expect(choiceOf(queryOf(choice))).toEqual(choice);
+  });
+
+  it("says nothing where everything is shown", () => {
+    expect(queryOf(EVERYTHING)).toBe("");
+    expect(choiceOf("")).toEqual(EVERYTHING);
+  });
+
+  it("takes what is said wrongly as not said", () => {
+    expect(choiceOf("?sort=luck&state=lost&view=nowhere&category=")).toEqual(EVERYTHING);
+  });
+
+  it("knows whether anything is left out", () => {
+    expect(isNarrowed({ ...EVERYTHING, sort: "name", search: " " })).toBe(false);
+    expect(isNarrowed({ ...EVERYTHING, search: "x" })).toBe(true);
+  });
+});
