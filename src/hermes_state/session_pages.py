@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state import index, leases, session_list, trash
-from hermes_state.patterns import beginning_with
+from hermes_state.patterns import beginning_with, containing
 from hermes_state.session_extra import with_extras
 from hermes_state.session_list import ListPart, Wish
 from hermes_state.sessions import listed_columns
@@ -76,6 +76,7 @@ class Choice(NamedTuple):
     state: str = ACTIVE
     sources: tuple[str, ...] = ()
     model: str | None = None
+    name: str | None = None
     tags: tuple[str, ...] = ()
     is_pinned: bool | None = None
     folder: str | None = None
@@ -125,6 +126,7 @@ class Choice(NamedTuple):
             (bool(self.sources), "s.source IN (SELECT value FROM json_each(?))",
              (json.dumps(self.sources),)),
             (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
+            (self.name is not None, "s.title LIKE ? ESCAPE '\\'", (containing(self.name or ""),)),
             (self.folder is not None, "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
              (folder, beginning_with(f"{folder}/"))),
             (self.min_messages is not None, "s.message_count >= ?", (self.min_messages,)),
@@ -153,7 +155,8 @@ class Choice(NamedTuple):
         most = self.max_messages
         lasted = row["last_active"] - row["started_at"]
         return (
-            (self.is_pinned is None or bool(row.get("pinned")) == self.is_pinned)
+            (self.name is None or self.name.lower() in (row["title"] or "").lower())
+            and (self.is_pinned is None or bool(row.get("pinned")) == self.is_pinned)
             and (most is None or (row["message_count"] or 0) <= most)
             and (self.min_seconds is None or lasted >= self.min_seconds)
             and (self.max_seconds is None or lasted < self.max_seconds)

@@ -199,3 +199,13 @@ def test_a_list_can_be_narrowed_to_how_long_a_conversation_lasted(
     assert names(client, min_seconds=60) == ["long"]
     assert names(client, max_seconds=60) == ["short"]
     assert names(client, min_seconds=600, max_seconds=600) == []
+
+
+def test_a_list_can_be_narrowed_to_a_part_of_the_title(db: SessionDB, client: httpx.Client) -> None:
+    for name, title in (("one", "Flaky tests"), ("two", "100% of it"), ("three", "")):
+        talk(db, name)
+        if title:
+            db.set_session_title(name, title)
+    assert names(client, name="flaky") == ["one"]
+    assert names(client, name="0% o") == ["two"]
+    assert names(client, name="_") == []

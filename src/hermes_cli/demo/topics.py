@@ -14,7 +14,7 @@ NAMES: Final = {
     "project": ("lighthouse", "orchard", "ferry", "atlas", "tidepool", "heron", "lantern"),
     "module": (
         "orders", "billing", "search", "calendar", "import", "mail", "login", "export", "upload",
-        "invoice", "report", "map",
+        "invoice", "stock", "map",
     ),
     "person": ("the team", "support", "the customer"),
     "guests": ("four", "five", "six", "eight", "ten"),

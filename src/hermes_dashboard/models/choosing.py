@@ -30,6 +30,7 @@ class SessionQuery(BaseModel):
         [], description="Where it was had: cli, telegram, …; one of these."
     )
     model: Word | None = Field(None, description="A part of the model's name.")
+    name: Word | None = Field(None, description="A part of its title.")
     tag: Annotated[list[Word], Field(max_length=50)] = Field([], description="All of these.")
     pinned: bool | None = None
     folder: Annotated[str, StringConstraints(max_length=4096)] | None = Field(
@@ -67,6 +68,7 @@ class SessionQuery(BaseModel):
             state=self.state,
             sources=tuple(self.source),
             model=self.model or None,
+            name=self.name or None,
             tags=tuple(self.tag),
             is_pinned=self.pinned,
             folder=self.folder,

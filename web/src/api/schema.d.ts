@@ -3201,6 +3201,8 @@ export interface operations {
                 source?: string[];
                 /** @description A part of the model's name. */
                 model?: string | null;
+                /** @description A part of its title. */
+                name?: string | null;
                 /** @description All of these. */
                 tag?: string[];
                 pinned?: boolean | null;

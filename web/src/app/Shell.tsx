@@ -2,6 +2,7 @@ import {
   ActionIcon,
   Box,
   Burger,
+  Code,
   Drawer,
   Group,
   Text,
@@ -129,7 +130,7 @@ function DemoBanner() {
   const { data } = useOverview();
   return data?.is_demo ? (
     <div className={classes.demo} role="note">
-      {texts.demo}
+      {texts.demo} <Code>{texts.demoCommand}</Code>
     </div>
   ) : null;
 }

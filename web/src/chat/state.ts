@@ -291,12 +291,13 @@ function answer(items: Item[], words: string): AnswerItem {
 }
 
 function started(items: Item[], payload: Payload): ToolItem {
+  const name = text(payload.name);
   return {
     kind: "tool",
     key: keyFor(items),
     toolId: text(payload.tool_id),
-    name: text(payload.name),
-    context: text(payload.context),
+    name,
+    context: text(payload.context).replace(`${name} `, ""), // the name stands beside it
     args: text(payload.args_text),
     output: "",
     result: null,

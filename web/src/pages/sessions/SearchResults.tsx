@@ -1,8 +1,8 @@
 import { Button, Loader, Text } from "@mantine/core";
-import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
-import type { SearchHit, SearchPage } from "@/api/types";
+import type { SearchHit, SearchPage, SessionItem, SessionPage } from "@/api/types";
 import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Moment } from "@/components/Moment";
@@ -13,6 +13,7 @@ import { pieces } from "./marks";
 import classes from "./Sessions.module.css";
 
 const PAGE = 30;
+const MOST_NAMED = 5;
 
 /** Where the words were said; each leads to its message. */
 export function SearchResults({ filters }: { filters: Filters }) {
@@ -29,13 +30,15 @@ export function SearchResults({ filters }: { filters: Filters }) {
     getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE : undefined),
     placeholderData: keepPreviousData,
   });
+  const named = useNamed(filters);
   const pages = search.data?.pages ?? [];
   const hits = pages.flatMap((page) => page.items);
   const progress = pages.at(-1)?.progress;
 
   if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
   if (search.isPending) return <Loader aria-label="Loading" m="auto" />;
-  if (hits.length === 0) return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
+  if (hits.length === 0 && named.length === 0)
+    return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
   return (
     <section className={classes.hits} aria-label={texts.results} tabIndex={0} aria-busy={search.isFetching}>
       {progress && (
@@ -43,6 +46,16 @@ export function SearchResults({ filters }: { filters: Filters }) {
           {texts.searching(whole(progress.done), whole(progress.total))}
         </Text>
       )}
+      {named.map((session) => (
+        <Link key={session.id} to="/sessions/$sessionId" params={{ sessionId: session.id }} className={classes.hit}>
+          <Text size="sm" fw={600} component="span">
+            {session.title}
+          </Text>{" "}
+          <Text size="xs" c="dimmed" component="span">
+            {texts.named} · {session.source} · <Moment at={session.last_active} />
+          </Text>
+        </Link>
+      ))}
       {hits.map((hit) => (
         <Hit key={hit.message_id} hit={hit} />
       ))}
@@ -58,6 +71,19 @@ export function SearchResults({ filters }: { filters: Filters }) {
       )}
     </section>
   );
+}
+
+/** The conversations that are called so, before those in which it was said. */
+function useNamed(filters: Filters): SessionItem[] {
+  const { data } = useQuery({
+    queryKey: ["sessions", "named", filters],
+    queryFn: ({ signal }) =>
+      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), name: filters.q, limit: MOST_NAMED }), {
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+  });
+  return data?.items ?? [];
 }
 
 function Hit({ hit }: { hit: SearchHit }) {
