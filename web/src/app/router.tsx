@@ -1,5 +1,12 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  parseSearchWith,
+  stringifySearchWith,
+} from "@tanstack/react-router";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Overridable } from "@/plugins/Overridable";
 import { PluginPage } from "@/plugins/PluginPage";
@@ -13,8 +20,8 @@ const root = createRootRouteWithContext<{ client: QueryClient }>()({
 /** The pages of the house. A page is fetched when somebody first goes there; a plugin may stand in for it. */
 const PAGES = [
   { path: "/", load: () => import("@/pages/overview/OverviewPage") },
-  { path: "/chat", load: () => import("@/pages/chat/ChatPage") },
-  { path: "/chat/$sessionId", load: () => import("@/pages/chat/ChatPage") },
+  // One page with and without a conversation: what is typed stays when the first message gives it a name.
+  { path: "/chat/{-$sessionId}", load: () => import("@/pages/chat/ChatPage") },
   { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
   { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
   { path: "/analytics", load: () => import("@/pages/analytics/AnalyticsPage") },
@@ -31,7 +38,7 @@ const pages = PAGES.map(({ path, load }) => {
     path,
     validateSearch: (search: Record<string, unknown>) => search,
     component: () => (
-      <Overridable path={path}>
+      <Overridable path={path.split("/{")[0] ?? path}>
         <Page />
       </Overridable>
     ),
@@ -45,6 +52,9 @@ export function makeRouter(client: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([...pages, pluginRoute]),
     context: { client },
+    // Words of an address stay as they are written: `day=7` and `q=true`, without quotation marks.
+    parseSearch: parseSearchWith((text) => text),
+    stringifySearch: stringifySearchWith(JSON.stringify),
     defaultPreload: "intent",
     scrollRestoration: true,
   });

@@ -20,7 +20,7 @@ export default function ChatPage() {
   const navigate = useNavigate();
   const [model, setModel] = useState<string | undefined>();
   const move = useCallback(
-    (id: string) => void navigate({ to: "/chat/$sessionId", params: { sessionId: id }, replace: true }),
+    (id: string) => void navigate({ to: "/chat/{-$sessionId}", params: { sessionId: id }, replace: true }),
     [navigate],
   );
   const talk = useConversation(sessionId, move);

@@ -93,7 +93,7 @@ export function Composer({ talk, model }: Props) {
               key={file.path}
               withRemoveButton
               onRemove={() => void takeBack(file)}
-              removeButtonProps={{ "aria-label": texts.detach(file.name) }}
+              removeButtonProps={{ "aria-label": texts.detach(file.name), "aria-hidden": false, tabIndex: 0 }}
             >
               {file.name}
             </Pill>

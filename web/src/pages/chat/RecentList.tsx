@@ -20,7 +20,7 @@ export function RecentList({ current }: { current: string | undefined }) {
       {data?.items.map((one) => (
         <Link
           key={one.id}
-          to="/chat/$sessionId"
+          to="/chat/{-$sessionId}"
           params={{ sessionId: one.id }}
           className={classes.recent}
           aria-current={one.id === current ? "page" : undefined}
