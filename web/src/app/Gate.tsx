@@ -1,7 +1,8 @@
-import { Button, Center, Code, Loader, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { ApiError, type Login, onLogin, sendJSON } from "@/api/client";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { takeLaunchToken } from "./launch";
 
@@ -21,11 +22,7 @@ export function Gate({ children }: { children: ReactNode }) {
 
   if (state === "open") return children;
   if (state === "checking") {
-    return (
-      <Center h="100%">
-        <Loader aria-label="Loading" />
-      </Center>
-    );
+    return <Waiting />;
   }
   const letIn = () => {
     client.clear();

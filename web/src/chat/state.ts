@@ -32,7 +32,9 @@ export interface ToolItem {
 export interface NoteItem {
   kind: "note";
   key: string;
+  /** What was said, or which sentence of the page says it. */
   text: string;
+  sentence: "stopped" | "failed" | null;
   tone: "plain" | "bad";
 }
 
@@ -142,8 +144,8 @@ export function waited(state: Conversation, text: string): Conversation {
 }
 
 /** A remark of the page's own. */
-export function noted(state: Conversation, text: string, tone: NoteItem["tone"] = "plain"): Conversation {
-  const note: NoteItem = { kind: "note", key: keyFor(state.items), text, tone };
+export function noted(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
+  const note: NoteItem = { kind: "note", key: keyFor(state.items), text, sentence: null, tone: "plain", ...rest };
   return { ...state, items: [...state.items, note] };
 }
 
@@ -198,8 +200,8 @@ function grown(state: Conversation, words: string, thoughts: string): Conversati
 function complete(state: Conversation, payload: Payload): Conversation {
   const items = settled(state.items).filter((one) => one.kind !== "user" || !one.isWaiting);
   const done = { ...state, items, isRunning: false, questions: [], status: "", returned: text(payload.unread) };
-  if (payload.status === "interrupted") return noted(done, "Stopped. What was said so far is kept.");
-  if (payload.status === "error") return noted(done, text(payload.error) || "The turn ended with an error.", "bad");
+  if (payload.status === "interrupted") return noted(done, "", { sentence: "stopped" });
+  if (payload.status === "error") return noted(done, text(payload.error), { sentence: "failed", tone: "bad" });
   return done;
 }
 

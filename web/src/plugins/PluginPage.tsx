@@ -1,4 +1,3 @@
-import { Center, Loader } from "@mantine/core";
 import { useLocation } from "@tanstack/react-router";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { useTabs } from "@/api/queries";
@@ -7,6 +6,7 @@ import { isHere } from "@/app/tabs";
 import { Contained } from "@/components/Contained";
 import { ErrorPane } from "@/components/ErrorPane";
 import { NotFound } from "@/components/NotFound";
+import { Waiting } from "@/components/Waiting";
 import { loadPlugin } from "./loading";
 import { registry } from "./registry";
 
@@ -51,12 +51,4 @@ export function Loaded({ plugin }: { plugin: PluginTab }) {
   }
   if (problem) return <ErrorPane error={problem} onRetry={() => setAttempt(attempt + 1)} />;
   return <Waiting />;
-}
-
-function Waiting() {
-  return (
-    <Center p="xl">
-      <Loader aria-label="Loading" />
-    </Center>
-  );
 }

@@ -13,6 +13,7 @@ import {
   Title,
 } from "@mantine/core";
 import { Link as RouterLink } from "@tanstack/react-router";
+import { useTexts } from "@/i18n";
 import { Icon } from "./Icon";
 import { Slot } from "./Slot";
 import type { PluginComponents } from "./types";
@@ -20,6 +21,42 @@ import type { PluginComponents } from "./types";
 const BADGES = { default: "light", secondary: "default", outline: "outline", destructive: "light" } as const;
 const BUTTONS = { default: "filled", outline: "default", ghost: "subtle", destructive: "filled" } as const;
 const SIZES = { sm: "xs", default: "sm", lg: "md", icon: "compact-sm" } as const;
+
+const Dialog: PluginComponents["Dialog"] = ({ open, onOpenChange, title, size, children }) => {
+  const texts = useTexts().general;
+  return (
+    <Modal
+      opened={open}
+      onClose={() => onOpenChange(false)}
+      title={title}
+      size={size}
+      centered
+      closeButtonProps={{ "aria-label": texts.close }}
+    >
+      {children}
+    </Modal>
+  );
+};
+
+const ConfirmDialog: PluginComponents["ConfirmDialog"] = ({ open, title, message, confirmLabel, ...answers }) => {
+  const texts = useTexts().general;
+  const { onConfirm, onCancel } = answers;
+  return (
+    <Modal opened={open} onClose={onCancel} title={title} centered closeButtonProps={{ "aria-label": texts.close }}>
+      <Text component="div" mb="md">
+        {message}
+      </Text>
+      <Group justify="flex-end">
+        <MantineButton variant="default" onClick={onCancel} data-autofocus>
+          {texts.cancel}
+        </MantineButton>
+        <MantineButton color="red" onClick={onConfirm}>
+          {confirmLabel ?? texts.yes}
+        </MantineButton>
+      </Group>
+    </Modal>
+  );
+};
 
 /** The page's own components under the names that plugins know. */
 export const components: PluginComponents = {
@@ -78,18 +115,7 @@ export const components: PluginComponents = {
   TabsList: ({ children, ...rest }) => <MantineTabs.List {...rest}>{children}</MantineTabs.List>,
   TabsTrigger: ({ children, ...rest }) => <MantineTabs.Tab {...rest}>{children}</MantineTabs.Tab>,
   PluginSlot: Slot,
-  Dialog: ({ open, onOpenChange, title, size, children }) => (
-    <Modal
-      opened={open}
-      onClose={() => onOpenChange(false)}
-      title={title}
-      size={size}
-      centered
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
-      {children}
-    </Modal>
-  ),
+  Dialog,
   DialogContent: ({ children, ...rest }) => <div {...rest}>{children}</div>,
   DialogHeader: ({ children, ...rest }) => <div {...rest}>{children}</div>,
   DialogTitle: ({ children, ...rest }) => (
@@ -102,21 +128,7 @@ export const components: PluginComponents = {
       {children}
     </Group>
   ),
-  ConfirmDialog: ({ open, title, message, confirmLabel = "Yes", onConfirm, onCancel }) => (
-    <Modal opened={open} onClose={onCancel} title={title} centered closeButtonProps={{ "aria-label": "Close" }}>
-      <Text component="div" mb="md">
-        {message}
-      </Text>
-      <Group justify="flex-end">
-        <MantineButton variant="default" onClick={onCancel}>
-          Cancel
-        </MantineButton>
-        <MantineButton color="red" onClick={onConfirm}>
-          {confirmLabel}
-        </MantineButton>
-      </Group>
-    </Modal>
-  ),
+  ConfirmDialog,
   Toast: ({ toast }) => (toast ? <Text role="status">{toast.message}</Text> : null),
   Icon,
   Link: ({ to, children, ...rest }) => (

@@ -27,6 +27,11 @@ export const chat = {
   you: "You",
   agent: "Hermes",
   waiting: "waits",
+  sentences: {
+    stopped: "Stopped. What was said so far is kept.",
+    failed: "The turn ended with an error.",
+  },
+  onlyPictures: "Have a look at this.",
   pictures: (n: number) => (n === 1 ? "1 picture" : `${n} pictures`),
   openTranscript: "Open the transcript",
   latest: "To the latest message",

@@ -29,6 +29,7 @@ export const general = {
   notFound: "The address may be mistyped, or belong to a plugin that is switched off.",
   backToOverview: "Back to the overview",
   cancel: "Cancel",
+  yes: "Yes",
   close: "Close",
   save: "Save",
   undo: "Undo",

@@ -108,6 +108,7 @@ export const sessions = {
     tree: "Family",
     treeHelp: "Branches, delegated work and what followed a compaction",
     facts: "Facts",
+    about: "About this conversation",
     systemPrompt: "System prompt",
     earlier: "Earlier messages",
     later: "Later messages",

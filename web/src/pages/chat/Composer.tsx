@@ -30,6 +30,7 @@ export function Composer({ talk, model }: Props) {
 
   const send = async (manner: Manner) => {
     const words = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
+    if (words.length === 0 && files.length > 0) words.push(texts.onlyPictures);
     if (words.length === 0) return;
     setText("");
     setFiles([]);

@@ -79,7 +79,7 @@ const Shown = memo(function Shown({ item, isRunning }: { item: Item; isRunning: 
   if (item.kind === "note") {
     return (
       <p className={classes.note} data-tone={item.tone}>
-        {item.text}
+        {item.text || (item.sentence && texts.sentences[item.sentence])}
       </p>
     );
   }
