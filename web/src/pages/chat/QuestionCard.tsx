@@ -38,6 +38,16 @@ interface Part {
   onAnswer: (value: string) => void;
 }
 
+/** What is typed, and its way out. */
+function useTyped(onAnswer: (value: string) => void) {
+  const [text, setText] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onAnswer(text);
+  };
+  return { text, setText, submit };
+}
+
 function Approval({ question, onAnswer }: Part) {
   const texts = useTexts().chat.question;
   return (
@@ -66,11 +76,7 @@ function Approval({ question, onAnswer }: Part) {
 
 function Clarify({ question, onAnswer }: Part) {
   const texts = useTexts().chat.question;
-  const [text, setText] = useState("");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    onAnswer(text);
-  };
+  const { text, setText, submit } = useTyped(onAnswer);
   return (
     <>
       <Text size="sm" mb="xs">
@@ -97,11 +103,7 @@ function Clarify({ question, onAnswer }: Part) {
 
 function Secret({ question, onAnswer }: Part) {
   const texts = useTexts().chat.question;
-  const [text, setText] = useState("");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    onAnswer(text);
-  };
+  const { text, setText, submit } = useTyped(onAnswer);
   return (
     <form onSubmit={submit}>
       <PasswordInput

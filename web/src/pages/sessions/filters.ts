@@ -21,14 +21,8 @@ export interface Filters {
   folder?: string;
 }
 
-const NAMES = [
-  "q",
-  "state",
-  "source",
-  "model",
-  "tag",
-  "since",
-  "until",
+/** Those that come with a link and have no field of their own on the page. */
+const CHIPS = [
   "day",
   "tool",
   "failed_tool",
@@ -40,6 +34,8 @@ const NAMES = [
   "max_seconds",
   "folder",
 ] as const;
+
+const NAMES = ["q", "state", "source", "model", "tag", "since", "until", ...CHIPS] as const;
 
 const STATES = new Set(["active", "archived", "trash", "all"]);
 const DAY_SECONDS = 86_400;
@@ -68,21 +64,9 @@ export function startOf(day: string): number {
   return new Date(year, month - 1, date).getTime() / 1000;
 }
 
-/** Filters that came with a link and have no field of their own on the page. */
+/** The filters that are shown as words, each with a way to take it away. */
 export function chips(filters: Filters): [keyof Filters, string][] {
-  const shown: (keyof Filters)[] = [
-    "day",
-    "tool",
-    "failed_tool",
-    "hour",
-    "weekday",
-    "min_messages",
-    "max_messages",
-    "min_seconds",
-    "max_seconds",
-    "folder",
-  ];
-  return shown.flatMap((name) => (filters[name] ? [[name, String(filters[name])] as [keyof Filters, string]] : []));
+  return CHIPS.flatMap((name) => (filters[name] ? [[name, String(filters[name])] as [keyof Filters, string]] : []));
 }
 
 /** Whether anything but the state narrows the list. */
