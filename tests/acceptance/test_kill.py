@@ -205,7 +205,7 @@ def test_kills_at_random_lose_nothing_acknowledged(campaign, figures):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_in_streaming_replies_lose_at_most_the_last_moment(campaign, figures):
-    kills = size(24, 300)
+    kills = size(14, 300)
     lives, contents = campaign(
         *(Plan(kills // 2, workers, (0.3, 1.0), appends=2, pieces=400) for workers in (1, 2))
     )

@@ -9,6 +9,8 @@ import { makeRouter } from "./router";
 import { theme, variables } from "./theme";
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
+// What keeps the page from scrolling behind a dialog writes a style of its own, and looks for the nonce here.
+Object.assign(window, { __webpack_nonce__: nonce });
 
 /** A refusal is an answer: only what never reached the server, or broke there, is asked again. */
 function isWorthRetrying(count: number, error: Error): boolean {

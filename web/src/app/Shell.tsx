@@ -66,7 +66,7 @@ export function Shell() {
       >
         <SideBar connection={connection} />
       </Drawer>
-      <main id="content" className={classes.main} tabIndex={-1}>
+      <main id="content" className={classes.main} tabIndex={0}>
         <DemoBanner />
         <Slot name="pre-main" />
         <Outlet />

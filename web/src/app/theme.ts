@@ -30,7 +30,7 @@ const dark: MantineColorsTuple = [
 /** The look of the page; its colours come from tokens.css, so that plugins can use the same. */
 export const theme = createTheme({
   primaryColor: "sea",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7, // white words on it can be read in both schemes
   autoContrast: true,
   colors: { sea, dark },
   defaultRadius: "md",
@@ -53,5 +53,15 @@ const shared = {
   "--mantine-color-placeholder": "var(--ink-soft)",
 };
 
+// Words on Mantine's pale badges are too pale themselves.
+const readable = {
+  "--mantine-color-green-light-color": "#1a6d3b",
+  "--mantine-color-yellow-light-color": "var(--gold)",
+};
+
 /** Mantine's own variables, told in ours. */
-export const variables: CSSVariablesResolver = () => ({ variables: {}, light: shared, dark: shared });
+export const variables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: { ...shared, ...readable },
+  dark: shared,
+});

@@ -6,7 +6,7 @@ import { Empty } from "./Empty";
 export function NotFound() {
   const texts = useTexts().general;
   return (
-    <Empty title={texts.notFoundTitle} text={texts.notFound}>
+    <Empty title={texts.notFoundTitle} text={texts.notFound} isPage>
       <Link to="/">{texts.backToOverview}</Link>
     </Empty>
   );

@@ -15,9 +15,7 @@ export function Rows({ head, empty, children }: { head: string[]; empty: string;
       <Table verticalSpacing="xs">
         <Table.Thead>
           <Table.Tr>
-            {head.map((name) => (
-              <Table.Th key={name}>{name}</Table.Th>
-            ))}
+            {head.map((name) => (name ? <Table.Th key={name}>{name}</Table.Th> : <Table.Td key="unnamed" />))}
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>{children}</Table.Tbody>

@@ -2,7 +2,7 @@ import { ActionIcon, Group, Menu, Paper, Table, Text, Title, Tooltip } from "@ma
 import { Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
-import { saveAs } from "@/components/saving";
+import { bytesOf, saveAs } from "@/components/saving";
 import { useTexts } from "@/i18n";
 import { Chart, type ChartHandle, type ChartProps } from "./Chart";
 import classes from "./ChartCard.module.css";
@@ -23,9 +23,8 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
   const texts = useTexts();
   const drawn = useRef<ChartHandle>(null);
   const name = `hermes-${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`;
-  const savePng = async () => {
-    const picture = await fetch(drawn.current?.png() ?? "");
-    saveAs(await picture.blob(), `${name}.png`);
+  const savePng = () => {
+    if (drawn.current) saveAs(bytesOf(drawn.current.png()), `${name}.png`);
   };
   return (
     <Paper
@@ -56,7 +55,7 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
             </Tooltip>
           </Menu.Target>
           <Menu.Dropdown>
-            <Menu.Item onClick={() => void savePng()}>PNG</Menu.Item>
+            <Menu.Item onClick={savePng}>PNG</Menu.Item>
             <Menu.Item onClick={() => saveAs(new Blob([csv(table)], { type: "text/csv" }), `${name}.csv`)}>
               CSV
             </Menu.Item>
@@ -91,7 +90,7 @@ function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
                   {row.map((value, column) => (
                     <Table.Td key={table.head[column]}>
                       {column === 0 ? (
-                        <Link to="/sessions" search={sessionsOf(index) as never}>
+                        <Link to="/sessions" search={{ state: "all", ...sessionsOf(index) } as never}>
                           {value}
                         </Link>
                       ) : (

@@ -1,4 +1,4 @@
-import { Loader, Progress, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
+import { Progress, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
@@ -6,6 +6,7 @@ import type { Analytics, Calendar } from "@/api/types";
 import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Page } from "@/components/Page";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { day, whole } from "@/i18n/format";
 import { ActivityChart, CostChart, TokensChart } from "./DayCharts";
@@ -49,7 +50,7 @@ export default function AnalyticsPage() {
       }
     >
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {!data && !error && <Waiting />}
       {data && <Reading data={data} />}
       {data && <TotalsRow data={data} />}
       {calendar.data && <CalendarChart calendar={calendar.data} />}

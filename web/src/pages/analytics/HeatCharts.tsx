@@ -56,7 +56,9 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
       height={150}
       table={{ head: [texts.day, texts.messages, texts.toolCalls, texts.sessions], rows }}
       sessionsOf={(row) => ({ day: calendar.days[row]?.day })}
-      onPick={({ data }) => void navigate({ to: "/sessions", search: { day: (data as [string])[0] } as never })}
+      onPick={({ data }) =>
+        void navigate({ to: "/sessions", search: { state: "all", day: (data as [string])[0] } as never })
+      }
       isWide
     />
   );
@@ -108,7 +110,8 @@ export function HoursChart({ data: { hours } }: { data: Analytics }) {
       sessionsOf={(row) => ({ weekday: String(Math.floor(row / 24)), hour: String(row % 24) })}
       onPick={({ data }) => {
         const [hour, weekday] = data as [number, number];
-        void navigate({ to: "/sessions", search: { hour: String(hour), weekday: String(weekday) } as never });
+        const search = { state: "all", hour: String(hour), weekday: String(weekday) };
+        void navigate({ to: "/sessions", search: search as never });
       }}
     />
   );

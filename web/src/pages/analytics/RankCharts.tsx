@@ -48,7 +48,10 @@ export function ToolsChart({ data }: { data: Analytics }) {
       }}
       sessionsOf={(row) => ({ tool: data.tools[row]?.tool })}
       onPick={({ name, seriesIndex }) =>
-        void navigate({ to: "/sessions", search: { [seriesIndex === 1 ? "failed_tool" : "tool"]: name } as never })
+        void navigate({
+          to: "/sessions",
+          search: { state: "all", [seriesIndex === 1 ? "failed_tool" : "tool"]: name } as never,
+        })
       }
     />
   );
@@ -88,7 +91,10 @@ export function SourcesChart({ data }: { data: Analytics }) {
       }}
       sessionsOf={(row) => ({ source: data.sources[row]?.source, since: data.since, until: data.until })}
       onPick={({ name }) =>
-        void navigate({ to: "/sessions", search: { source: name, since: data.since, until: data.until } as never })
+        void navigate({
+          to: "/sessions",
+          search: { state: "all", source: name, since: data.since, until: data.until } as never,
+        })
       }
     />
   );
@@ -142,7 +148,9 @@ export function LengthsChart({ data, kind }: LengthsProps) {
       height={240}
       table={{ head: [texts.label, texts.sessions], rows: steps.map((one) => [one.label, one.sessions]) }}
       sessionsOf={behind}
-      onPick={({ dataIndex }) => void navigate({ to: "/sessions", search: behind(dataIndex) as never })}
+      onPick={({ dataIndex }) =>
+        void navigate({ to: "/sessions", search: { state: "all", ...behind(dataIndex) } as never })
+      }
     />
   );
 }

@@ -1,4 +1,4 @@
-import { Alert, Badge, Code, Loader, SimpleGrid, Table, Text } from "@mantine/core";
+import { Alert, Badge, Code, SimpleGrid, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON } from "@/api/client";
@@ -9,6 +9,7 @@ import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { Rows } from "@/components/Rows";
 import { Stat } from "@/components/Stat";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { whole } from "@/i18n/format";
 import { People } from "./People";
@@ -27,7 +28,7 @@ export default function GatewayPage() {
   return (
     <Page title={texts.title} lead={texts.lead}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {!data && !error && <Waiting />}
       {data && <Everything data={data} />}
     </Page>
   );

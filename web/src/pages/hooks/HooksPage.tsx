@@ -1,4 +1,4 @@
-import { Badge, Button, Loader, Table, Text } from "@mantine/core";
+import { Badge, Button, Table, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, sendJSON, withQuery } from "@/api/client";
@@ -10,6 +10,7 @@ import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { Rows } from "@/components/Rows";
 import { useDo } from "@/components/useDo";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 
 const PAGE = 50;
@@ -39,7 +40,7 @@ function Log() {
   return (
     <Panel title={texts.log} help={texts.logHelp}>
       {log.error && <ErrorPane error={log.error} onRetry={() => void log.refetch()} />}
-      {log.isPending && <Loader aria-label="Loading" />}
+      {log.isPending && <Waiting />}
       {log.data && items.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
       {items.length > 0 && (
         <Rows head={head} empty="">

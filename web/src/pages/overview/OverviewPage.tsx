@@ -1,4 +1,4 @@
-import { Badge, Button, Code, Group, Loader, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Badge, Button, Code, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, CircleCheck } from "lucide-react";
 import { useOverview } from "@/api/queries";
@@ -10,6 +10,7 @@ import { nameOf } from "@/components/naming";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { Stat } from "@/components/Stat";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { bytes, dollars, short, whole } from "@/i18n/format";
 import { Fortnight } from "./Fortnight";
@@ -23,7 +24,7 @@ export default function OverviewPage() {
   return (
     <Page title={texts.title}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {!data && !error && <Waiting />}
       {data && (data.history.sessions === 0 ? <Welcome data={data} /> : <Everything data={data} />)}
     </Page>
   );

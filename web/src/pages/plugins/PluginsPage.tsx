@@ -1,4 +1,4 @@
-import { Badge, Group, Loader, Paper, Stack, Switch, Text, Title } from "@mantine/core";
+import { Badge, Group, Paper, Stack, Switch, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { fetchJSON, sendJSON } from "@/api/client";
 import type { PluginItem } from "@/api/types";
@@ -6,6 +6,7 @@ import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Page } from "@/components/Page";
 import { useDo } from "@/components/useDo";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 
 /** What extends Hermes, to be switched on and off. */
@@ -18,7 +19,7 @@ export default function PluginsPage() {
   return (
     <Page title={texts.title} lead={texts.lead}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {!data && !error && <Waiting />}
       {data?.items.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
       <Stack>
         {data?.items.map((one) => (

@@ -60,7 +60,7 @@ export function FilterBar({ filters, facets, onChange }: Props) {
             key={name}
             withRemoveButton
             onRemove={() => onChange({ ...filters, [name]: undefined })}
-            removeButtonProps={{ "aria-label": texts.removeFilter(words), tabIndex: 0 }}
+            removeButtonProps={{ "aria-label": texts.removeFilter(words), "aria-hidden": false, tabIndex: 0 }}
           >
             {words}
           </Pill>

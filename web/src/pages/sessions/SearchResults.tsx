@@ -1,4 +1,4 @@
-import { Button, Loader, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
@@ -6,6 +6,7 @@ import type { SearchHit, SearchPage, SessionItem, SessionPage } from "@/api/type
 import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Moment } from "@/components/Moment";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { whole } from "@/i18n/format";
 import { asQuery, type Filters } from "./filters";
@@ -36,7 +37,7 @@ export function SearchResults({ filters }: { filters: Filters }) {
   const progress = pages.at(-1)?.progress;
 
   if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
-  if (search.isPending) return <Loader aria-label="Loading" m="auto" />;
+  if (search.isPending) return <Waiting />;
   if (hits.length === 0 && named.length === 0)
     return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
   return (

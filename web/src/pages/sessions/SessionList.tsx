@@ -1,8 +1,9 @@
-import { Button, Loader } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef } from "react";
 import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { type Filters, isNarrowed } from "./filters";
 import { SessionRow } from "./SessionRow";
@@ -43,7 +44,7 @@ export function SessionList({ list, filters, chosen, onChoose }: Props) {
   };
 
   if (list.error && items.length === 0) return <ErrorPane error={list.error} onRetry={() => void list.refetch()} />;
-  if (list.isPending) return <Loader aria-label="Loading" m="auto" />;
+  if (list.isPending) return <Waiting />;
   if (items.length === 0) return <Nothing filters={filters} />;
   return (
     <section className={classes.scroll} ref={scroll} tabIndex={0} aria-label={texts.list}>

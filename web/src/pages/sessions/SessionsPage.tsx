@@ -13,6 +13,7 @@ import { SessionList } from "./SessionList";
 import { useFacets, useSessionList } from "./useSessionList";
 
 const NOTHING: ReadonlySet<string> = new Set();
+const STATES = ["active", "archived", "trash", "all"] as const;
 
 /** Every conversation: to be narrowed down, searched, put in order and looked at. */
 export default function SessionsPage() {
@@ -34,9 +35,10 @@ export default function SessionsPage() {
 
   const state = filters.state ?? "active";
   const counts = facets.data?.counts;
-  const names = (["active", "archived", "trash"] as const).map((value) => ({
+  const shown = state === "all" ? STATES : STATES.filter((one) => one !== "all"); // charts count everything
+  const names = shown.map((value) => ({
     value,
-    label: counts ? `${texts.states[value]} ${whole(counts[value])}` : texts.states[value],
+    label: counts && value !== "all" ? `${texts.states[value]} ${whole(counts[value])}` : texts.states[value],
   }));
 
   return (

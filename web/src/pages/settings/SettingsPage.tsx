@@ -1,4 +1,4 @@
-import { Loader, Stack, TextInput } from "@mantine/core";
+import { Stack, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Search } from "lucide-react";
 import { useState } from "react";
@@ -8,6 +8,7 @@ import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { SettingField } from "./SettingField";
 
@@ -23,7 +24,7 @@ export default function SettingsPage() {
   return (
     <Page title={texts.title} lead={data && texts.lead(data.path)}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loader aria-label="Loading" m="auto" />}
+      {!data && !error && <Waiting />}
       <TextInput
         type="search"
         aria-label={texts.search}

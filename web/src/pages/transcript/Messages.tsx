@@ -1,9 +1,10 @@
-import { Button, Loader } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import type { SessionDetail } from "@/api/types";
 import { Empty } from "@/components/Empty";
 import { ErrorPane } from "@/components/ErrorPane";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { BlockView } from "./BlockView";
 import { blocks } from "./blocks";
@@ -25,12 +26,13 @@ export function Messages({ session, target }: { session: SessionDetail; target: 
     estimateSize: () => GUESS_PIXELS,
     getItemKey: (index) => shown[index]?.key ?? index,
     overscan: 6,
+    anchorTo: "end", // what is added above does not move what is read
   });
   useStartingPlace(rows, shown, target);
   useMoreAtTheEnds(query, rows, shown.length);
 
   if (query.error) return <ErrorPane error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Loader aria-label="Loading" m="auto" />;
+  if (query.isPending) return <Waiting />;
   if (shown.length === 0) return <Empty title={texts.emptyTitle} text={texts.empty} />;
   return (
     <section className={classes.scroll} ref={scroll} tabIndex={0} aria-label={texts.messagesLabel}>
@@ -88,12 +90,11 @@ function useStartingPlace(rows: Rows, shown: ReturnType<typeof blocks>, target: 
   }, [rows, shown, target]);
 }
 
-/** Fetch further messages when somebody comes near the ends. What is added above must not move what is read. */
+/** Fetch further messages when somebody comes near the ends. */
 function useMoreAtTheEnds(query: ReturnType<typeof useMessages>, rows: Rows, count: number) {
   const visible = rows.getVirtualItems();
   const first = visible[0]?.index ?? 0;
   const last = visible.at(-1)?.index ?? 0;
-  const before = useRef(count);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const { hasPreviousPage, isFetchingPreviousPage, fetchPreviousPage } = query;
 
@@ -101,21 +102,8 @@ function useMoreAtTheEnds(query: ReturnType<typeof useMessages>, rows: Rows, cou
     if (hasNextPage && !isFetchingNextPage && last >= count - NEAR) void fetchNextPage();
   }, [last, count, hasNextPage, isFetchingNextPage, fetchNextPage]);
 
-  const top = useRef<string | number | undefined>(undefined);
-  useLayoutEffect(() => {
-    const added = count - before.current;
-    if (added > 0 && isFetchingPreviousPage === false && top.current === "asked") {
-      rows.scrollToIndex(first + added, { align: "start" });
-      top.current = undefined;
-    }
-    before.current = count;
-  }, [count, first, isFetchingPreviousPage, rows]);
-
   useEffect(() => {
     const isScrolled = (rows.scrollOffset ?? 0) > 0 || first > 0;
-    if (hasPreviousPage && !isFetchingPreviousPage && isScrolled && first <= 1) {
-      top.current = "asked";
-      void fetchPreviousPage();
-    }
+    if (hasPreviousPage && !isFetchingPreviousPage && isScrolled && first <= 1) void fetchPreviousPage();
   }, [first, hasPreviousPage, isFetchingPreviousPage, fetchPreviousPage, rows]);
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Loader, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowLeft, MessageSquare } from "lucide-react";
 import { useEffect } from "react";
@@ -8,6 +8,7 @@ import type { SessionDetail } from "@/api/types";
 import { ErrorPane } from "@/components/ErrorPane";
 import { nameOf } from "@/components/naming";
 import { Page } from "@/components/Page";
+import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { Actions } from "./Actions";
 import { Facts } from "./Facts";
@@ -24,7 +25,7 @@ export default function TranscriptPage() {
   const message = Number(search.message) || undefined;
 
   if (error) return <ErrorPane error={error} onRetry={() => void refetch()} />;
-  if (!data) return <Loader aria-label="Loading" m="auto" />;
+  if (!data) return <Waiting />;
   return <Read key={data.id} session={data} message={message} />;
 }
 
@@ -66,7 +67,7 @@ function Read({ session, message }: { session: SessionDetail; message: number | 
     >
       <div className={classes.columns}>
         <Messages key={message ?? "end"} session={session} target={message} />
-        <aside className={classes.side}>
+        <aside className={classes.side} aria-label={texts.sessions.transcript.about}>
           <Facts session={session} />
           <Family session={session} />
         </aside>
