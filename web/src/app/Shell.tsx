@@ -13,13 +13,15 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { Outlet, useLocation, useRouter } from "@tanstack/react-router";
-import { Moon, Sun } from "lucide-react";
+import { LogOut, Moon, Sun } from "lucide-react";
 import { useEffect, useState } from "react";
+import { fetchChecked, sendJSON } from "@/api/client";
 import { type Connection, followChanges } from "@/api/live";
 import { useOverview } from "@/api/queries";
 import { useTexts } from "@/i18n";
 import { goThrough } from "@/plugins/navigation";
 import { Slot } from "@/plugins/Slot";
+import { SlotPlugins } from "@/plugins/SlotPlugins";
 import { Navigation } from "./Navigation";
 import classes from "./Shell.module.css";
 
@@ -42,6 +44,7 @@ export function Shell() {
       <a className={classes.skip} href="#content">
         {texts.skipToContent}
       </a>
+      <SlotPlugins />
       <Slot name="backdrop" />
       <header className={classes.bar}>
         <Burger
@@ -100,7 +103,10 @@ function SideBar({ connection }: { connection: Connection }) {
             </Text>
           </Group>
         </Tooltip>
-        <SchemeButton />
+        <Group gap={2}>
+          <SchemeButton />
+          <LogoutButton />
+        </Group>
       </Group>
     </div>
   );
@@ -120,6 +126,23 @@ function SchemeButton() {
         onClick={() => setColorScheme(isDark ? "light" : "dark")}
       >
         {isDark ? <Sun size={18} /> : <Moon size={18} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function LogoutButton() {
+  const texts = useTexts().general;
+  const client = useQueryClient();
+  const leave = async () => {
+    await sendJSON("POST", "/api/auth/logout").catch(() => {}); // who is not let in any more is out already
+    client.clear();
+    await fetchChecked("/api/dashboard/plugins").catch(() => {}); // the refusal says how one gets in again
+  };
+  return (
+    <Tooltip label={texts.logout}>
+      <ActionIcon variant="subtle" color="gray" aria-label={texts.logout} onClick={() => void leave()}>
+        <LogOut size={18} />
       </ActionIcon>
     </Tooltip>
   );

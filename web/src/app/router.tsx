@@ -12,10 +12,12 @@ import { Overridable } from "@/plugins/Overridable";
 import { PluginPage } from "@/plugins/PluginPage";
 import { Shell } from "./Shell";
 
-const root = createRootRouteWithContext<{ client: QueryClient }>()({
-  component: Shell,
-  errorComponent: ({ error, reset }) => <ErrorPane error={error as Error} onRetry={reset} />,
-});
+const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
+
+/** What breaks on a page stays on it; the way to the others is around it. */
+const errorComponent = ({ error, reset }: { error: unknown; reset: () => void }) => (
+  <ErrorPane error={error as Error} onRetry={reset} />
+);
 
 /** The pages of the house. A page is fetched when somebody first goes there; a plugin may stand in for it. */
 const PAGES = [
@@ -37,6 +39,7 @@ const pages = PAGES.map(({ path, load }) => {
     getParentRoute: () => root,
     path,
     validateSearch: (search: Record<string, unknown>) => search,
+    errorComponent,
     component: () => (
       <Overridable path={path.split("/{")[0] ?? path}>
         <Page />
@@ -45,7 +48,7 @@ const pages = PAGES.map(({ path, load }) => {
   });
 });
 
-const pluginRoute = createRoute({ getParentRoute: () => root, path: "$", component: PluginPage });
+const pluginRoute = createRoute({ getParentRoute: () => root, path: "$", component: PluginPage, errorComponent });
 
 /** The router of the page. */
 export function makeRouter(client: QueryClient) {

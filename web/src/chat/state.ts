@@ -34,7 +34,7 @@ export interface NoteItem {
   key: string;
   /** What was said, or which sentence of the page says it. */
   text: string;
-  sentence: "stopped" | "failed" | null;
+  sentence: "stopped" | "failed" | "cut" | null;
   tone: "plain" | "bad";
 }
 
@@ -91,6 +91,7 @@ interface StoredMessage {
   tool_name: string | null;
   tool_call_id: string | null;
   tool_calls: StoredCall[] | null;
+  finish_reason?: string | null;
 }
 
 interface StoredCall {
@@ -130,6 +131,14 @@ export function opened(found: Opened): Conversation {
   }
   for (const text of inflight.waiting) items.push({ ...said(items, text), isWaiting: true });
   return { ...state, questions: inflight.questions.map((one) => asked(one.type, one.payload)) };
+}
+
+/** The same conversation, found again after the connection was lost; an answer that was cut off is told of. */
+export function reopened(before: Conversation, found: Opened): Conversation {
+  const next = opened(found);
+  const last = found.messages.at(-1);
+  const isCut = last?.role === "user" || last?.finish_reason === "interrupted";
+  return before.isRunning && !next.isRunning && isCut ? noted(next, "", { sentence: "cut" }) : next;
 }
 
 /** The conversation after something happened in it. */

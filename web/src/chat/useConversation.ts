@@ -1,6 +1,17 @@
 import { useCallback, useEffect, useRef, useState } from "react";
+import { fetchChecked } from "@/api/client";
 import { Rpc, RpcError, type RpcState } from "./rpc";
-import { type Conversation, EMPTY, happened, noted, type Opened, opened, type Question, waited } from "./state";
+import {
+  type Conversation,
+  EMPTY,
+  happened,
+  noted,
+  type Opened,
+  opened,
+  type Question,
+  reopened,
+  waited,
+} from "./state";
 
 /** How something is said while a turn runs: to that turn, or after it. */
 export type Manner = "steer" | "queue";
@@ -28,6 +39,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   const rpc = useRef<Rpc | null>(null);
   const live = useRef<string | null>(null);
   const stored = useRef<string | undefined>(undefined);
+  const opening = useRef<Promise<Opened> | null>(null);
   const moved = useRef(onMoved);
   moved.current = onMoved;
 
@@ -36,20 +48,32 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     const isElsewhere = stored.current !== found.stored_session_id;
     stored.current = found.stored_session_id;
     setProblem(null);
-    setState(opened(found));
+    setState((before) => (isElsewhere ? opened(found) : reopened(before, found)));
     if (isElsewhere) moved.current(found.stored_session_id);
   }, []);
 
-  const resume = useCallback(
-    async (id: string) => {
-      try {
-        const found = await rpc.current?.call<Opened>("session.resume", { session_id: id, source: "web" });
-        if (found) show(found);
-      } catch (error) {
-        setProblem(wordsOf(error));
-      }
+  /** The stored conversation, opened once however many ask for it at the same time. */
+  const resumed = useCallback(
+    (id: string): Promise<Opened> => {
+      if (!rpc.current) return Promise.reject(new Error("There is no connection yet."));
+      const asked = rpc.current.call<Opened>("session.resume", { session_id: id, source: "web" });
+      const found = asked
+        .then((answer) => {
+          if (stored.current === id) show(answer);
+          return answer;
+        })
+        .finally(() => {
+          if (opening.current === found) opening.current = null;
+        });
+      opening.current = found;
+      return found;
     },
     [show],
+  );
+
+  const resume = useCallback(
+    (id: string) => void resumed(id).catch((error: unknown) => setProblem(wordsOf(error))),
+    [resumed],
   );
 
   useEffect(() => {
@@ -60,8 +84,11 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
       },
       (next) => {
         setConnection(next);
-        if (next === "lost") live.current = null;
-        if (next === "open" && stored.current) void resume(stored.current);
+        if (next === "lost") {
+          live.current = null;
+          fetchChecked("/api/dashboard/plugins").catch(() => {}); // finds out whether somebody has to log in
+        }
+        if (next === "open" && stored.current && !opening.current) resume(stored.current);
       },
     );
     rpc.current = connected;
@@ -76,7 +103,8 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     setState(EMPTY);
     setProblem(null);
     if (before) void rpc.current?.call("session.close", { session_id: before, unless_running: true }).catch(() => {});
-    if (storedId) void resume(storedId);
+    opening.current = null;
+    if (storedId) resume(storedId);
   }, [storedId, resume]);
 
   useEffect(() => {
@@ -89,12 +117,14 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   const begin = useCallback(
     async (model?: string): Promise<string> => {
       if (live.current) return live.current;
+      // What is said goes to the conversation that is shown, also while that is still being opened.
+      if (stored.current) return (await (opening.current ?? resumed(stored.current))).session_id;
       if (!rpc.current) throw new Error("There is no connection yet.");
       const found = await rpc.current.call<Opened>("session.create", { source: "web", model });
       show(found);
       return found.session_id;
     },
-    [show],
+    [show, resumed],
   );
 
   const call = useCallback(async <T>(method: string, params: Record<string, unknown> = {}): Promise<T> => {

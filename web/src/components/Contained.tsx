@@ -3,6 +3,8 @@ import { ErrorPane } from "./ErrorPane";
 
 interface Props {
   what: string;
+  /** What is shown below the error, where there is something that does as well. */
+  instead?: ReactNode;
   children: ReactNode;
 }
 
@@ -18,6 +20,11 @@ export class Contained extends Component<Props, { error: Error | null }> {
     const { error } = this.state;
     if (!error) return this.props.children;
     const told = new Error(`${this.props.what}: ${error.message}`);
-    return <ErrorPane error={told} onRetry={() => this.setState({ error: null })} />;
+    return (
+      <>
+        <ErrorPane error={told} onRetry={() => this.setState({ error: null })} />
+        {this.props.instead}
+      </>
+    );
   }
 }

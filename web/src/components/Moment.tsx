@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { ago, moment } from "@/i18n/format";
+import { ago, milliseconds, moment } from "@/i18n/format";
 
 const MINUTE_MS = 60_000;
 
@@ -11,7 +11,7 @@ export function Moment({ at }: { at: number }) {
     return () => clearInterval(timer);
   }, []);
   return (
-    <time dateTime={new Date(at * 1000).toISOString()} title={moment(at)}>
+    <time dateTime={new Date(milliseconds(at)).toISOString()} title={moment(at)}>
       {ago(at, Math.max(now, at))}
     </time>
   );

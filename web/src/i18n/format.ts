@@ -4,6 +4,13 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+const LATEST_MS = 8.64e15; // what a Date can hold
+
+/** A moment in milliseconds that every formatter takes; what no clock can show becomes the nearest it can. */
+export function milliseconds(at: number): number {
+  return Number.isFinite(at) ? Math.max(-LATEST_MS, Math.min(LATEST_MS, at * 1000)) : 0;
+}
+
 /** 1234567 as 1.2M; small numbers as they are. */
 export function short(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: value < 10_000 ? 1 : 0 }).format(
@@ -37,6 +44,7 @@ export function ago(at: number, now = Date.now() / 1000, locale = "en"): string 
   const words = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
   const seconds = at - now;
   const size = Math.abs(seconds);
+  if (!Number.isFinite(seconds)) return "";
   if (size < 45) return "just now";
   if (size < HOUR) return words.format(Math.round(seconds / MINUTE), "minute");
   if (size < DAY) return words.format(Math.round(seconds / HOUR), "hour");
@@ -47,19 +55,19 @@ export function ago(at: number, now = Date.now() / 1000, locale = "en"): string 
 
 /** A moment, whole: "Sun, 15 Nov 2026, 20:43". */
 export function moment(at: number, locale = "en-GB"): string {
-  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(at * 1000);
+  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(milliseconds(at));
 }
 
 /** The time of day of a moment. */
 export function clock(at: number, locale = "en-GB"): string {
-  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(at * 1000);
+  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(milliseconds(at));
 }
 
 /** A day of the calendar: "15 Nov 2026". */
 export function day(text: string, locale = "en-GB"): string {
   const [year, month, date] = text.split("-").map(Number);
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }).format(
-    Date.UTC(year ?? 1970, (month ?? 1) - 1, date ?? 1),
+    Date.UTC(year || 1970, (month || 1) - 1, date || 1),
   );
 }
 

@@ -7,7 +7,7 @@ import { Slot } from "./Slot";
 export function Overridable({ path, children }: { path: string; children: ReactNode }) {
   const { data } = useTabs();
   const stand = data?.find((one) => one.tab.override === path && !one.error);
-  if (stand) return <Loaded plugin={stand} />;
+  if (stand) return <Loaded plugin={stand} instead={children} />;
   const name = path.split("/")[1] || "overview";
   return (
     <>

@@ -1,5 +1,5 @@
 import { useLocation } from "@tanstack/react-router";
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { useTabs } from "@/api/queries";
 import type { PluginTab } from "@/api/types";
 import { isHere } from "@/app/tabs";
@@ -23,16 +23,17 @@ export function PluginPage() {
 }
 
 /** A plugin's page: its script is fetched, then its component is shown, or the reason why not. */
-export function Loaded({ plugin }: { plugin: PluginTab }) {
+export function Loaded({ plugin, instead }: { plugin: PluginTab; instead?: ReactNode }) {
   useSyncExternalStore(registry.subscribe, registry.version);
   const [problem, setProblem] = useState<Error | null>(null);
   const [attempt, setAttempt] = useState(0);
   const Page = registry.page(plugin.name);
   const isThere = Page !== undefined;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another attempt is another run
   useEffect(() => {
     if (isThere) return;
-    setProblem(attempt < 0 ? new Error() : null);
+    setProblem(null);
     let timer: ReturnType<typeof setTimeout>;
     const complain = () => setProblem(new Error(`${plugin.label} was loaded, but has registered no page.`));
     loadPlugin(plugin).then(() => {
@@ -44,11 +45,18 @@ export function Loaded({ plugin }: { plugin: PluginTab }) {
   if (plugin.error) return <ErrorPane error={new Error(plugin.error)} />;
   if (Page) {
     return (
-      <Contained what={plugin.label}>
+      <Contained what={plugin.label} instead={instead}>
         <Page />
       </Contained>
     );
   }
-  if (problem) return <ErrorPane error={problem} onRetry={() => setAttempt(attempt + 1)} />;
+  if (problem) {
+    return (
+      <>
+        <ErrorPane error={problem} onRetry={() => setAttempt(attempt + 1)} />
+        {instead}
+      </>
+    );
+  }
   return <Waiting />;
 }

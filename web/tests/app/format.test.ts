@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bytes, day, dollars, percent, short, span, whole } from "@/i18n/format";
+import { ago, bytes, clock, day, dollars, moment, percent, short, span, whole } from "@/i18n/format";
 
 describe("people read", () => {
   it("numbers", () => {
@@ -28,5 +28,14 @@ describe("people read", () => {
     expect(day("2026-11-05")).toBe("5 Nov 2026");
     expect([span(12), span(90), span(7500)]).toEqual(["12 s", "2 min", "2 h 5 min"]);
     expect([bytes(512), bytes(4_200_000)]).toEqual(["512 B", "4.2 MB"]);
+  });
+
+  it("moments no clock can show, without a crash", () => {
+    for (const at of [1e14, -1e20, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(moment(at)).toBeTypeOf("string");
+      expect(clock(at)).toBeTypeOf("string");
+      expect(ago(at)).toBeTypeOf("string");
+    }
+    expect(day("")).toBe("1 Jan 1970");
   });
 });

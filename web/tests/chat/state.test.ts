@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RpcEvent } from "@/chat/rpc";
-import { type Conversation, contextOf, EMPTY, happened, type Opened, opened, waited } from "@/chat/state";
+import { type Conversation, contextOf, EMPTY, happened, type Opened, opened, reopened, waited } from "@/chat/state";
 
 const event = (type: string, payload: Record<string, unknown> = {}): RpcEvent => ({
   type,
@@ -148,6 +148,25 @@ describe("a conversation that is opened", () => {
   it("gives every item a key of its own", () => {
     const rows = Array.from({ length: 50 }, (_, id) => ({ id, role: "user", content: "x" }));
     expect(new Set(opened(stored(rows)).items.map((one) => one.key)).size).toBe(50);
+  });
+});
+
+describe("a conversation that is found again", () => {
+  const running = following([event("message.start", { text: "go" }), event("message.delta", { text: "Half" })]);
+  const asked = { id: 1, role: "user", content: "go" };
+
+  it("says so when the answer was cut off", () => {
+    const rows = [asked, { id: 2, role: "assistant", content: "Half", finish_reason: "interrupted" }];
+    expect(reopened(running, stored(rows)).items.at(-1)).toMatchObject({ kind: "note", sentence: "cut" });
+    expect(reopened(running, stored([asked])).items.at(-1)).toMatchObject({ sentence: "cut" });
+  });
+
+  it("says nothing when the answer came to its end meanwhile, or still goes on", () => {
+    const rows = [asked, { id: 2, role: "assistant", content: "All of it.", finish_reason: "stop" }];
+    expect(reopened(running, stored(rows)).items.at(-1)).toMatchObject({ kind: "answer" });
+    const inflight = { asked: "", text: "Half", tools: [], questions: [], waiting: [] };
+    const goingOn = reopened(running, stored([asked], { running: true, inflight }));
+    expect(goingOn.items.at(-1)).toMatchObject({ kind: "answer", text: "Half" });
   });
 });
 

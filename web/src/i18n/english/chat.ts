@@ -30,6 +30,7 @@ export const chat = {
   sentences: {
     stopped: "Stopped. What was said so far is kept.",
     failed: "The turn ended with an error.",
+    cut: "The agent was cut off here. What it had said is kept; say “go on” to hear the rest.",
   },
   onlyPictures: "Have a look at this.",
   pictures: (n: number) => (n === 1 ? "1 picture" : `${n} pictures`),

@@ -17,6 +17,7 @@ export const general = {
   navigation: "Pages",
   light: "Light colours",
   dark: "Dark colours",
+  logout: "Log out",
   live: "Live",
   liveHelp: "Changes appear at once",
   lost: "Not connected",

@@ -32,6 +32,13 @@ export const sessions = {
   anyModel: "Every model",
   anyTag: "Every tag",
   pinnedOnly: "Pinned only",
+  withTools: "In tool output, too",
+  partial: "There may be more further back, which is not in the search index yet.",
+  selectAll: (n: number) => `Select all ${n.toLocaleString("en")} shown`,
+  emptyTrashText:
+    "Everything in the trash is removed and cannot be brought back. What it added to your achievements stays.",
+  purging: (done: number, total: number) => `${done} of ${total}`,
+  stop: "Stop",
   clear: "Clear filters",
   chips: {
     day: (day: string) => `on ${day}`,
@@ -73,6 +80,7 @@ export const sessions = {
   export: "Export",
   more: "More",
   import: "Import",
+  stopImport: "Importing… Stop",
   done: {
     pin: (n: number) => `${n} pinned`,
     unpin: (n: number) => `${n} unpinned`,

@@ -65,7 +65,7 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
 }
 
 /** The hours of the week. */
-export function HoursChart({ data: { hours } }: { data: Analytics }) {
+export function HoursChart({ data: { hours, since, until } }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
   const draw = useCallback(
@@ -107,10 +107,10 @@ export function HoursChart({ data: { hours } }: { data: Analytics }) {
       draw={draw}
       height={280}
       table={{ head: [texts.weekday, texts.hour, texts.messages], rows }}
-      sessionsOf={(row) => ({ weekday: String(Math.floor(row / 24)), hour: String(row % 24) })}
+      sessionsOf={(row) => ({ weekday: String(Math.floor(row / 24)), hour: String(row % 24), since, until })}
       onPick={({ data }) => {
         const [hour, weekday] = data as [number, number];
-        const search = { state: "all", hour: String(hour), weekday: String(weekday) };
+        const search = { state: "all", hour: String(hour), weekday: String(weekday), since, until };
         void navigate({ to: "/sessions", search: search as never });
       }}
     />

@@ -46,11 +46,16 @@ export function ToolsChart({ data }: { data: Analytics }) {
         head: [texts.tool, texts.calls, texts.failures, texts.sessions],
         rows: data.tools.map((one) => [one.tool, one.calls, one.failures, one.sessions]),
       }}
-      sessionsOf={(row) => ({ tool: data.tools[row]?.tool })}
+      sessionsOf={(row) => ({ tool: data.tools[row]?.tool, since: data.since, until: data.until })}
       onPick={({ name, seriesIndex }) =>
         void navigate({
           to: "/sessions",
-          search: { state: "all", [seriesIndex === 1 ? "failed_tool" : "tool"]: name } as never,
+          search: {
+            state: "all",
+            [seriesIndex === 1 ? "failed_tool" : "tool"]: name,
+            since: data.since,
+            until: data.until,
+          } as never,
         })
       }
     />

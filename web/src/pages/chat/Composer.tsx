@@ -37,7 +37,8 @@ export function Composer({ talk, model }: Props) {
     try {
       await talk.say(words.join("\n"), manner, model);
     } catch (error) {
-      setText(text);
+      setText((now) => (now ? `${text}\n${now}` : text));
+      setFiles((now) => [...files, ...now]);
       notifications.show({ color: "red", message: wordsOf(error) });
     }
     field.current?.focus();

@@ -41,7 +41,7 @@ export function Bulk({ ids, state, onDone }: Props) {
         </Button>
       ))}
       {state === "trash" ? (
-        <PurgeButton ids={all} onDone={onDone} />
+        <PurgeButton label={texts.purge} text={texts.purgeText(all.length)} ids={all} onDone={onDone} />
       ) : (
         <>
           <TagButton onTag={(tag) => void act("tag", tag)} />

@@ -19,6 +19,7 @@ interface Props {
 /** What the list is narrowed down to. */
 export function FilterBar({ filters, facets, onChange }: Props) {
   const texts = useTexts().sessions;
+  const isSearching = Boolean(filters.q); // a search asks for words, where and when; nothing else is shown then
   return (
     <search className={classes.bar} aria-label={texts.filters}>
       <SearchField value={filters.q ?? ""} onChange={(q) => onChange({ ...filters, q })} />
@@ -29,14 +30,16 @@ export function FilterBar({ filters, facets, onChange }: Props) {
         value={filters.source}
         onChange={(source) => onChange({ ...filters, source })}
       />
-      <Choice
-        label={texts.model}
-        any={texts.anyModel}
-        facets={facets?.models}
-        value={filters.model}
-        onChange={(model) => onChange({ ...filters, model })}
-      />
-      {(facets?.tags.length ?? 0) > 0 && (
+      {!isSearching && (
+        <Choice
+          label={texts.model}
+          any={texts.anyModel}
+          facets={facets?.models}
+          value={filters.model}
+          onChange={(model) => onChange({ ...filters, model })}
+        />
+      )}
+      {!isSearching && (facets?.tags.length ?? 0) > 0 && (
         <Choice
           label={texts.tag}
           any={texts.anyTag}
@@ -47,25 +50,35 @@ export function FilterBar({ filters, facets, onChange }: Props) {
       )}
       <DayField label={texts.since} value={filters.since} onChange={(since) => onChange({ ...filters, since })} />
       <DayField label={texts.until} value={filters.until} onChange={(until) => onChange({ ...filters, until })} />
-      <Checkbox
-        size="xs"
-        label={texts.pinnedOnly}
-        checked={filters.pinned === true}
-        onChange={(event) => onChange({ ...filters, pinned: event.currentTarget.checked || undefined })}
-      />
-      {chips(filters).map(([name, value]) => {
-        const words = texts.chips[name]?.(name === "day" ? day(value) : value) ?? value;
-        return (
-          <Pill
-            key={name}
-            withRemoveButton
-            onRemove={() => onChange({ ...filters, [name]: undefined })}
-            removeButtonProps={{ "aria-label": texts.removeFilter(words), "aria-hidden": false, tabIndex: 0 }}
-          >
-            {words}
-          </Pill>
-        );
-      })}
+      {isSearching ? (
+        <Checkbox
+          size="xs"
+          label={texts.withTools}
+          checked={filters.tools === true}
+          onChange={(event) => onChange({ ...filters, tools: event.currentTarget.checked || undefined })}
+        />
+      ) : (
+        <Checkbox
+          size="xs"
+          label={texts.pinnedOnly}
+          checked={filters.pinned === true}
+          onChange={(event) => onChange({ ...filters, pinned: event.currentTarget.checked || undefined })}
+        />
+      )}
+      {!isSearching &&
+        chips(filters).map(([name, value]) => {
+          const words = texts.chips[name]?.(name === "day" ? day(value) : value) ?? value;
+          return (
+            <Pill
+              key={name}
+              withRemoveButton
+              onRemove={() => onChange({ ...filters, [name]: undefined })}
+              removeButtonProps={{ "aria-label": texts.removeFilter(words), "aria-hidden": false, tabIndex: 0 }}
+            >
+              {words}
+            </Pill>
+          );
+        })}
       {isNarrowed(filters) && (
         <Button size="xs" variant="subtle" onClick={() => onChange({ state: filters.state })}>
           {texts.clear}

@@ -1,4 +1,4 @@
-import { Button, FileButton } from "@mantine/core";
+import { Button, FileButton, Loader } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -10,24 +10,38 @@ import { refresh } from "./changes";
 export function ImportButton() {
   const texts = useTexts().sessions;
   const client = useQueryClient();
-  const [isBusy, setBusy] = useState(false);
+  const [running, setRunning] = useState<AbortController | null>(null);
   const take = async (file: File | null) => {
     if (!file) return;
-    setBusy(true);
+    const way = new AbortController();
+    setRunning(way);
     try {
       const headers = { "Content-Type": "application/octet-stream" };
-      const { report } = await fetchJSON<Imported>("/api/import", { method: "POST", headers, body: file });
+      const { report } = await fetchJSON<Imported>("/api/import", {
+        method: "POST",
+        headers,
+        body: file,
+        signal: way.signal,
+      });
       notifications.show({ message: texts.imported(told(report)) });
       await refresh(client);
     } catch (error) {
-      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      if (!way.signal.aborted)
+        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
     }
-    setBusy(false);
+    setRunning(null);
   };
+  if (running) {
+    return (
+      <Button size="xs" variant="default" leftSection={<Loader size={12} />} onClick={() => running.abort()}>
+        {texts.stopImport}
+      </Button>
+    );
+  }
   return (
     <FileButton onChange={(file) => void take(file)}>
       {(props) => (
-        <Button {...props} size="xs" variant="default" loading={isBusy}>
+        <Button {...props} size="xs" variant="default">
           {texts.import}
         </Button>
       )}

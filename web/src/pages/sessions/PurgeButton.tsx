@@ -1,51 +1,81 @@
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button, Group, Modal, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { sendJSON } from "@/api/client";
 import { useTexts } from "@/i18n";
 import { refresh } from "./changes";
 
-/** Deleting for good: the one thing here that cannot be undone, so it is asked about. */
-export function PurgeButton({ ids, onDone }: { ids: string[]; onDone: () => void }) {
+interface Props {
+  label: string;
+  text: string;
+  /** These, or everything that is in the trash. */
+  ids: string[] | "everything";
+  onDone: () => void;
+}
+
+/** Deleting for good: the one thing here that cannot be undone, so it is asked about. It can be stopped half way. */
+export function PurgeButton({ label, text, ids, onDone }: Props) {
   const texts = useTexts();
   const client = useQueryClient();
   const [isOpen, dialog] = useDisclosure(false);
-  const [isBusy, setBusy] = useState(false);
+  const [done, setDone] = useState<number | null>(null);
+  const isStopped = useRef(false);
 
   const purge = async () => {
-    setBusy(true);
+    isStopped.current = false;
+    setDone(0);
     try {
-      for (const id of ids) await sendJSON("DELETE", `/api/trash/${encodeURIComponent(id)}`);
+      if (ids === "everything") await sendJSON("DELETE", "/api/trash");
+      else await purgeEach(ids);
     } catch (error) {
       notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
     }
-    setBusy(false);
+    setDone(null);
     dialog.close();
     await refresh(client);
     onDone();
+  };
+  const purgeEach = async (each: string[]) => {
+    for (const [index, id] of each.entries()) {
+      if (isStopped.current) return;
+      setDone(index);
+      await sendJSON("DELETE", `/api/trash/${encodeURIComponent(id)}`);
+    }
+  };
+  const leave = () => {
+    isStopped.current = true;
+    if (done === null) dialog.close();
   };
 
   return (
     <>
       <Button size="xs" color="red" onClick={dialog.open}>
-        {texts.sessions.purge}
+        {label}
       </Button>
       <Modal
         opened={isOpen}
-        onClose={dialog.close}
+        onClose={leave}
         title={texts.sessions.purgeTitle}
         centered
         closeButtonProps={{ "aria-label": texts.general.close }}
       >
-        <Text mb="md">{texts.sessions.purgeText(ids.length)}</Text>
+        <Text mb="md">{text}</Text>
+        {done !== null && ids !== "everything" && (
+          <>
+            <Text size="sm" role="status">
+              {texts.sessions.purging(done, ids.length)}
+            </Text>
+            <Progress value={(100 * done) / ids.length} aria-label={label} mb="md" />
+          </>
+        )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={dialog.close} data-autofocus>
-            {texts.general.cancel}
+          <Button variant="default" onClick={leave} data-autofocus>
+            {done === null ? texts.general.cancel : texts.sessions.stop}
           </Button>
-          <Button color="red" loading={isBusy} onClick={() => void purge()}>
-            {texts.sessions.purge}
+          <Button color="red" loading={done !== null} onClick={() => void purge()}>
+            {label}
           </Button>
         </Group>
       </Modal>

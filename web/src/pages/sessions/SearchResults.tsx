@@ -24,7 +24,15 @@ export function SearchResults({ filters }: { filters: Filters }) {
     queryKey: ["sessions", "search", filters],
     queryFn: ({ pageParam, signal }) =>
       fetchJSON<SearchPage>(
-        withQuery("/api/search", { q: filters.q, source, since, until, limit: PAGE, offset: pageParam || undefined }),
+        withQuery("/api/search", {
+          q: filters.q,
+          source,
+          since,
+          until,
+          with_tools: filters.tools,
+          limit: PAGE,
+          offset: pageParam || undefined,
+        }),
         { signal },
       ),
     initialPageParam: 0,
@@ -42,6 +50,11 @@ export function SearchResults({ filters }: { filters: Filters }) {
     return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
   return (
     <section className={classes.hits} aria-label={texts.results} tabIndex={0} aria-busy={search.isFetching}>
+      {!progress && pages.at(-1)?.is_partial && (
+        <Text size="sm" c="dimmed" mb="xs" role="status">
+          {texts.partial}
+        </Text>
+      )}
       {progress && (
         <Text size="sm" c="dimmed" mb="xs" role="status">
           {texts.searching(whole(progress.done), whole(progress.total))}
@@ -76,10 +89,11 @@ export function SearchResults({ filters }: { filters: Filters }) {
 
 /** The conversations that are called so, before those in which it was said. */
 function useNamed(filters: Filters): SessionItem[] {
+  const { source, since, until } = asQuery(filters);
   const { data } = useQuery({
     queryKey: ["sessions", "named", filters],
     queryFn: ({ signal }) =>
-      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), name: filters.q, limit: MOST_NAMED }), {
+      fetchJSON<SessionPage>(withQuery("/api/sessions", { source, since, until, name: filters.q, limit: MOST_NAMED }), {
         signal,
       }),
     placeholderData: keepPreviousData,

@@ -1,4 +1,4 @@
-import { SegmentedControl } from "@mantine/core";
+import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { Page } from "@/components/Page";
@@ -8,6 +8,7 @@ import { Bulk } from "./Bulk";
 import { FilterBar } from "./FilterBar";
 import { type Filters, parsed } from "./filters";
 import { ImportButton } from "./ImportButton";
+import { PurgeButton } from "./PurgeButton";
 import { SearchResults } from "./SearchResults";
 import { SessionList } from "./SessionList";
 import { useFacets, useSessionList } from "./useSessionList";
@@ -60,6 +61,25 @@ export default function SessionsPage() {
       isFilling
     >
       <FilterBar filters={filters} facets={facets.data} onChange={change} />
+      {chosen.size === 0 && !filters.q && list.items.length > 1 && (
+        <Group gap="xs">
+          <Button
+            size="compact-xs"
+            variant="subtle"
+            onClick={() => setChosen(new Set(list.items.map((one) => one.id)))}
+          >
+            {texts.selectAll(list.items.length)}
+          </Button>
+          {state === "trash" && (
+            <PurgeButton
+              label={texts.emptyTheTrash}
+              text={texts.emptyTrashText}
+              ids="everything"
+              onDone={() => setChosen(NOTHING)}
+            />
+          )}
+        </Group>
+      )}
       {chosen.size > 0 && <Bulk ids={chosen} state={state} onDone={() => setChosen(NOTHING)} />}
       {filters.q ? (
         <SearchResults filters={filters} />

@@ -26,11 +26,12 @@ export async function changeAll(
   action: Action,
   tag?: string,
 ): Promise<BulkResult> {
-  const result: BulkResult = { done: [], failed: [] };
+  const result: BulkResult = { done: [], changed: [], failed: [] };
   for (let start = 0; start < ids.length; start += AT_ONCE) {
     const body = { ids: ids.slice(start, start + AT_ONCE), action, tag };
     const part = await sendJSON<BulkResult>("POST", "/api/sessions/bulk", body);
     result.done.push(...part.done);
+    result.changed.push(...part.changed);
     result.failed.push(...part.failed);
   }
   await refresh(client);

@@ -7,6 +7,8 @@ export interface Filters {
   model?: string;
   tag?: string;
   pinned?: boolean;
+  /** A search looks at what tools were told and said, too. */
+  tools?: boolean;
   since?: string;
   until?: string;
   day?: string;
@@ -49,12 +51,14 @@ export function parsed(search: Record<string, unknown>): Filters {
     if (typeof value === "number") found[name] = String(value);
   }
   if (!STATES.has(String(found.state))) delete found.state;
-  if (search.pinned === true || search.pinned === "true") found.pinned = true;
+  for (const name of ["pinned", "tools"]) {
+    if (search[name] === true || search[name] === "true") found[name] = true;
+  }
   return found as Filters;
 }
 
 /** The filters as the server takes them: days become moments, the search is another request. */
-export function asQuery({ q: _q, since, until, ...rest }: Filters): Record<string, unknown> {
+export function asQuery({ q: _q, tools: _tools, since, until, ...rest }: Filters): Record<string, unknown> {
   return { ...rest, since: since && startOf(since), until: until && startOf(until) + DAY_SECONDS };
 }
 

@@ -12,20 +12,20 @@ export function useChanges() {
   const change = useCallback(
     async (ids: readonly string[], action: Action, tag?: string, isUndo = false): Promise<void> => {
       try {
-        const { done, failed } = await changeAll(client, ids, action, tag);
+        const { done, changed, failed } = await changeAll(client, ids, action, tag);
         if (done.length > 0) {
           const id = notifications.show({
             autoClose: 10_000,
             message: (
               <Group justify="space-between" wrap="nowrap">
                 {texts.sessions.done[action]?.(done.length)}
-                {!isUndo && (
+                {!isUndo && changed.length > 0 && (
                   <Button
                     size="compact-sm"
                     variant="light"
                     onClick={() => {
                       notifications.hide(id);
-                      void change(done, OPPOSITE[action], tag, true);
+                      void change(changed, OPPOSITE[action], tag, true); // not what was so before
                     }}
                   >
                     {texts.general.undo}

@@ -5,6 +5,7 @@ import type { Facets, SessionItem, SessionPage } from "@/api/types";
 import { asQuery, type Filters, isNarrowed } from "./filters";
 
 const PAGE = 100;
+const LONG = 8; // pages; see api/live.ts
 
 /** A list of sessions that is fetched as far as somebody has scrolled. */
 export function useSessionList(filters: Filters) {
@@ -20,14 +21,25 @@ export function useSessionList(filters: Filters) {
     enabled: !filters.q,
   });
   const pinned = usePinned(filters);
+  const head = useHead(filters, (query.data?.pages.length ?? 0) > LONG);
   const items = useMemo(
-    () => unique([...pinned, ...(query.data?.pages.flatMap((page) => page.items) ?? [])]),
-    [pinned, query.data],
+    () => unique([...pinned, ...head, ...(query.data?.pages.flatMap((page) => page.items) ?? [])]),
+    [pinned, head, query.data],
   );
   return { ...query, items, total: query.data?.pages[0]?.total ?? null };
 }
 
 const NONE: SessionItem[] = [];
+
+/** The first page of a long list, which alone is fetched again when something changes. */
+function useHead(filters: Filters, isLong: boolean): SessionItem[] {
+  const { data } = useQuery({
+    queryKey: ["sessions", "head", filters],
+    queryFn: () => fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), limit: PAGE })),
+    enabled: isLong && !filters.q,
+  });
+  return isLong ? (data?.items ?? NONE) : NONE;
+}
 
 /** Pinned sessions stand on top, however long ago they were; a list that is narrowed down has its own order. */
 function usePinned(filters: Filters): SessionItem[] {

@@ -16,8 +16,13 @@ export function Title({ session }: { session: SessionDetail }) {
   const client = useQueryClient();
   const [text, setText] = useState<string | null>(null);
 
-  const submit = async (event: FormEvent) => {
+  const submit = (event: FormEvent) => {
     event.preventDefault();
+    void save();
+  };
+  const save = async () => {
+    if (text === null) return;
+    if (text.trim() === (session.title ?? "")) return setText(null);
     try {
       await sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { title: text?.trim() || null });
       setText(null);
@@ -35,7 +40,7 @@ export function Title({ session }: { session: SessionDetail }) {
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Escape" && setText(null)}
-          onBlur={() => setText(null)}
+          onBlur={() => void save()}
           ref={(field) => field?.focus()}
           w="min(32rem, 80vw)"
         />

@@ -4,6 +4,7 @@ import { fetchJSON, withQuery } from "@/api/client";
 import type { MessagePage } from "@/api/types";
 
 const PAGE = 80;
+const MOST_PAGES = 8; // what lies further away is fetched again when somebody comes back to it
 
 type Place = { before?: number; after?: number; around?: number };
 
@@ -17,6 +18,7 @@ export function useMessages(id: string, target: number | undefined) {
         { signal },
       ),
     initialPageParam: (target ? { around: target } : {}) as Place,
+    maxPages: MOST_PAGES,
     getPreviousPageParam: (page): Place | undefined =>
       page.has_before && page.items[0] ? { before: page.items[0].id } : undefined,
     getNextPageParam: (page): Place | undefined => {
