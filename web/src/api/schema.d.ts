@@ -16,7 +16,8 @@ export interface paths {
          * @description Some days in numbers; the last 90 days unless it is said otherwise.
          *
          *     `before` are the sums of as many days before. `model` is a part of the name. While
-         *     the history is being read for the first time, `is_complete` is false.
+         *     the history is being read for the first time, `is_complete` is false. A `since` before
+         *     the first day with anything on it becomes that day; the answer says which.
          */
         get: operations["show_analytics_api_analytics_get"];
         put?: never;
@@ -176,7 +177,7 @@ export interface paths {
         };
         /**
          * Listed
-         * @description Every tab; one that cannot be used says why.
+         * @description Every tab; one that cannot be used says why, as soon as that is known.
          */
         get: operations["listed_api_dashboard_plugins_get"];
         put?: never;
@@ -336,7 +337,7 @@ export interface paths {
         };
         /**
          * Live
-         * @description Server-sent events: `hello`, `change` and `gateway`.
+         * @description Server-sent events: `hello`, `change` and `gateway`; it ends with the login.
          */
         get: operations["live_api_live_get"];
         put?: never;
@@ -877,6 +878,11 @@ export interface components {
             days: components["schemas"]["DayOfAnalytics"][];
             /** Durations */
             durations: components["schemas"]["Duration"][];
+            /**
+             * Error
+             * @description Why the statistics cannot be used, if they cannot.
+             */
+            error: string | null;
             /** Hours */
             hours: number[][];
             /** Is Complete */
@@ -974,7 +980,15 @@ export interface components {
          * @description What became of many changes.
          */
         BulkReport: {
-            /** Done */
+            /**
+             * Changed
+             * @description Of these, those that were not so before.
+             */
+            changed: string[];
+            /**
+             * Done
+             * @description Those that are now as they were asked to be.
+             */
             done: string[];
             /** Failed */
             failed: components["schemas"]["NotDone"][];
@@ -1000,6 +1014,11 @@ export interface components {
         CalendarView: {
             /** Days */
             days: components["schemas"]["CalendarDay"][];
+            /**
+             * Error
+             * @description Why the statistics cannot be used, if they cannot.
+             */
+            error: string | null;
             /** First */
             first: string;
             /** Last */
@@ -1074,7 +1093,7 @@ export interface components {
         };
         /**
          * Duration
-         * @description Conversations by how long somebody was at it.
+         * @description Conversations by how long they lasted, from the first row's start to the last activity.
          */
         Duration: {
             /** Label */
@@ -3195,8 +3214,8 @@ export interface operations {
     list_sessions_api_sessions_get: {
         parameters: {
             query?: {
-                /** @description `all` is everything, what lies in the trash included. */
-                state?: "active" | "archived" | "trash" | "all";
+                /** @description `kept` is active and archived; `all` is everything, the trash included. */
+                state?: "active" | "archived" | "kept" | "trash" | "all";
                 /** @description Where it was had: cli, telegram, …; one of these. */
                 source?: string[];
                 /** @description A part of the model's name. */

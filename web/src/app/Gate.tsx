@@ -108,7 +108,7 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
             value={password}
             onChange={(event) => setPassword(event.currentTarget.value)}
             error={problem}
-            data-autofocus
+            ref={(field) => field?.focus()}
             required
           />
           <Button type="submit" loading={isBusy}>

@@ -62,7 +62,13 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
           </Menu.Dropdown>
         </Menu>
       </Group>
-      <Chart {...chart} label={title} handle={drawn} />
+      {isWide ? (
+        <section className={classes.sideways} tabIndex={0} aria-label={`${title}: ${texts.analytics.picture}`}>
+          <Chart {...chart} label={title} handle={drawn} />
+        </section>
+      ) : (
+        <Chart {...chart} label={title} handle={drawn} />
+      )}
       <Numbers table={table} sessionsOf={sessionsOf} />
     </Paper>
   );

@@ -56,5 +56,7 @@ export const analytics = {
   sessions: "Sessions",
   label: "Length",
   weekdays: ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+  picture: "picture",
+  unusable: "The statistics cannot be used now:",
   numbers: "The numbers as a table",
 };

@@ -1,4 +1,4 @@
-import { Progress, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
+import { Alert, Progress, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
@@ -16,6 +16,7 @@ import { firstDay, RANGES, rangeOf } from "./ranges";
 import { TotalsRow } from "./TotalsRow";
 
 const READING_MS = 1500;
+const BROKEN_MS = 15_000;
 
 /** What a history amounts to, in pictures; every one leads to the sessions behind it. */
 export default function AnalyticsPage() {
@@ -27,12 +28,12 @@ export default function AnalyticsPage() {
     queryKey: ["analytics", range, since],
     queryFn: () => fetchJSON<Analytics>(withQuery("/api/analytics", { since })),
     placeholderData: keepPreviousData,
-    refetchInterval: (query) => (query.state.data?.is_complete === false ? READING_MS : false),
+    refetchInterval: (query) => waitFor(query.state.data),
   });
   const calendar = useQuery({
     queryKey: ["analytics", "calendar"],
     queryFn: () => fetchJSON<Calendar>("/api/analytics/calendar"),
-    refetchInterval: data?.is_complete === false ? READING_MS : false,
+    refetchInterval: waitFor(data),
   });
 
   return (
@@ -51,6 +52,11 @@ export default function AnalyticsPage() {
     >
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Waiting />}
+      {data?.error && (
+        <Alert color="red" variant="light" role="alert">
+          {texts.unusable} {data.error}
+        </Alert>
+      )}
       {data && <Reading data={data} />}
       {data && <TotalsRow data={data} />}
       {calendar.data && <CalendarChart calendar={calendar.data} />}
@@ -62,6 +68,12 @@ export default function AnalyticsPage() {
         ))}
     </Page>
   );
+}
+
+/** When to look again: soon while a history is being read, seldom while it cannot be, else when told. */
+function waitFor(data: Analytics | undefined): number | false {
+  if (data?.error) return BROKEN_MS;
+  return data?.is_complete === false ? READING_MS : false;
 }
 
 function Charts({ data }: { data: Analytics }) {

@@ -23,6 +23,10 @@ export function Composer({ talk, model }: Props) {
   const { takeReturned } = talk;
 
   useEffect(() => {
+    if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone it would cover the page with keys
+  }, []);
+
+  useEffect(() => {
     if (!returned) return;
     setText((now) => (now ? `${returned}\n${now}` : returned));
     takeReturned();
@@ -115,7 +119,6 @@ export function Composer({ talk, model }: Props) {
         onChange={(event) => setText(event.currentTarget.value)}
         onKeyDown={press}
         onPaste={paste}
-        data-autofocus
       />
       <Group justify="space-between">
         <FileButton onChange={(chosen) => void add(chosen)} multiple>

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Pill, Select, TextInput } from "@mantine/core";
+import { Button, Checkbox, Pill, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { Search } from "lucide-react";
 import { useEffect, useState } from "react";
@@ -148,8 +148,9 @@ function DayField({
     <TextInput
       type="date"
       aria-label={label}
-      title={label}
-      w={150}
+      leftSection={<Text size="xs">{label}</Text>}
+      leftSectionWidth={48}
+      w={190}
       value={value ?? ""}
       onChange={(event) => onChange(event.currentTarget.value || undefined)}
     />
