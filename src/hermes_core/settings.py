@@ -155,6 +155,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "Where the model is served, such as http://127.0.0.1:11434/v1; empty means the "
         "provider's own address.",
+        only_by_hand=True,
     ),
     Setting(
         "llm.window",
@@ -281,6 +282,7 @@ SETTINGS: tuple[Setting, ...] = (
         "What the agent may do without asking: only read, work inside the folder, or all but "
         "what is never allowed.",
         choices=("read_only", "workspace", "full"),
+        only_by_hand=True,
     ),
     Setting(
         "memory.review_turns",
@@ -326,6 +328,7 @@ SETTINGS: tuple[Setting, ...] = (
         "str",
         "127.0.0.1",
         "The address the gateway's web server listens on.",
+        only_by_hand=True,
     ),
     Setting(
         "gateway.http_port",
@@ -361,6 +364,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pair",
         "What a stranger gets who writes directly: a code to be approved with, or nothing.",
         choices=("pair", "ignore"),
+        only_by_hand=True,
     ),
     Setting(
         "gateway.session_store_max_age_days",
@@ -401,6 +405,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "A server that writes down voice messages as OpenAI's does, such as "
         "http://127.0.0.1:8000/v1.",
+        only_by_hand=True,
     ),
     Setting(
         "gateway.transcribe_model",
@@ -469,12 +474,7 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         "Plugins whose tabs the dashboard does not show.",
     ),
-    Setting(
-        "plugins.enabled",
-        "list",
-        (),
-        "Plugins to load.",
-    ),
+    Setting("plugins.enabled", "list", (), "Plugins to load.", only_by_hand=True),
     Setting(
         "plugins.disabled",
         "list",

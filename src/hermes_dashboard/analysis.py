@@ -23,7 +23,7 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.scan_process import ScanProcess
 from hermes_achievements.survey import Order, survey, survey_elsewhere
 from hermes_cli import achievements
-from hermes_core.errors import ScanBusyError, ScanError
+from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.zones import find_zone
 from hermes_state.ledger.file import LedgerFile
@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
 MOST_LOOK_SECONDS: Final = 10.0  # and where looking takes long
+RETRY_SECONDS: Final = 2.0  # after a failure; twice as long after each further one
+MOST_RETRY_SECONDS: Final = 60.0
 SHARE: Final = 10  # of the time, one part at most is spent on looking
 PATIENCE_SECONDS: Final = 0.5  # how long an answer waits for what has just been written
 BUSY_SECONDS: Final = 0.5  # between two looks while another process scans
@@ -57,6 +59,7 @@ class Known(NamedTuple):
     is_complete: bool
     progress: tuple[int, int] | None
     edition: int  # another one as soon as anything is different
+    error: str | None = None  # why the statistics cannot be used
 
     @property
     def calendar(self) -> Calendar:
@@ -90,6 +93,8 @@ class Analysis:
         self._looked_at = -MOST_LOOK_SECONDS
         self._took_seconds = 0.0
         self._edition = 0
+        self._failures = 0
+        self.error: str | None = None  # why the statistics cannot be used, if they cannot
 
     def known(self) -> Known:
         """What is known now, after a moment for what has just been written."""
@@ -105,6 +110,7 @@ class Analysis:
                 self._is_complete,
                 None if self._is_complete else self._progress,
                 self._edition,
+                self.error,
             )
 
     def look(self) -> None:
@@ -113,8 +119,7 @@ class Analysis:
             now = time.monotonic()
             if self._over.is_set() or not self._idle.is_set():
                 return
-            pause = min(max(LOOK_SECONDS, SHARE * self._took_seconds), MOST_LOOK_SECONDS)
-            if now - self._looked_at < pause:
+            if now - self._looked_at < self._pause():
                 return
             self._looked_at = now
             version = self._db.engine.version()
@@ -125,12 +130,37 @@ class Analysis:
                 target=self._work, args=(version,), name="hermes-analysis", daemon=True
             ).start()
 
+    def _pause(self) -> float:
+        """How long it is left alone after a look."""
+        if self._failures:
+            doublings = min(self._failures - 1, 10)
+            return min(RETRY_SECONDS * 2.0**doublings, MOST_RETRY_SECONDS)
+        return min(max(LOOK_SECONDS, SHARE * self._took_seconds), MOST_LOOK_SECONDS)
+
     def _work(self, version: int) -> None:
-        failure = attempt(Step("read the history for analytics", lambda: self._refresh(version)))
-        if failure is not None and not self._over.is_set():
-            log.info("analytics show what was known before")
+        failure = attempt(Step("read the history for analytics", lambda: self._try(version)))
+        if failure is not None:
+            self._fail(failure.error)
         self._took_seconds = time.monotonic() - self._looked_at
         self._idle.set()
+
+    def _try(self, version: int) -> None:
+        """What can be expected to go wrong is told where the answer is, and logged once."""
+        try:
+            self._refresh(version)
+        except (HermesError, OSError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._over.is_set():
+            return
+        text = f"The statistics cannot be used: {error}"
+        if text != self.error:
+            log.warning("%s; analytics show what was known before", text)
+        with self._lock:
+            self._failures += 1
+            self._is_complete, self.error = False, text
+            self._edition += 1
 
     def _refresh(self, version: int) -> None:
         self._take_numbers()
@@ -147,6 +177,7 @@ class Analysis:
             self._take_activities(ledger)
         with self._lock:
             self._is_complete, self._version = True, version
+            self._failures, self.error = 0, None
             self._edition += 1
 
     def _take_numbers(self) -> None:
@@ -255,9 +286,3 @@ def _is_then(day: str, hours: tuple[tuple[int, int], ...], asked: SessionQuery) 
 def weekday_of(day: str) -> int:
     """The day of the week; Monday is 0."""
     return date.fromisoformat(day).weekday()
-
-
-@functools.lru_cache(maxsize=8)
-def of(db: SessionDB) -> Analysis:
-    """The analysis of a store: one for all resources that stand on it."""
-    return Analysis(db)

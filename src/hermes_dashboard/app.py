@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
@@ -58,6 +59,7 @@ class Dashboard(FastAPI):
         super().__init__(
             title="Hermes dashboard",
             version=__version__,
+            openapi_url=None,  # `_add_description` serves it, not in the event loop
             docs_url=None,
             redoc_url=None,
             default_response_class=errors.PlainJson,
@@ -65,6 +67,12 @@ class Dashboard(FastAPI):
         self.access = access
         self.meters = Meters()
         self.farewell = Farewell()
+        self._describing = threading.Lock()
+
+    def openapi(self) -> dict[str, Any]:
+        """What the server says of itself; made once, which takes a while."""
+        with self._describing:
+            return super().openapi()
 
     def build_middleware_stack(self) -> ASGIApp:
         """The usual stack, behind the gate."""
@@ -77,14 +85,15 @@ def create_app(parts: Parts, access: Access, page: Page, *, tabs: Find) -> Dashb
     app = Dashboard(access)
     errors.install(app)
     app.add_middleware(GZipMiddleware, minimum_size=SMALLEST_PACKED, compresslevel=EFFORT)
-    apis = PluginApis(tabs)
+    apis = PluginApis(tabs, access)
     app.include_router(auth.router(access))
-    app.include_router(live.router(parts, app.farewell, app.meters))
-    app.include_router(chat.router(app.farewell, app.meters))
+    app.include_router(live.router(parts, access, app.farewell, app.meters))
+    app.include_router(chat.router(access, app.farewell, app.meters))
     app.include_router(plugin_tabs.router(apis))
     for resource in RESOURCES:
         app.include_router(resource.router(parts))
     _add_metrics(app)
+    _add_description(app)
     app.mount(PREFIX, apis)  # after our own routes below the same path
     _add_page(app, page)
     return app
@@ -95,6 +104,13 @@ def _add_metrics(app: Dashboard) -> None:
     def metrics() -> Response:
         """What was counted, as Prometheus reads it."""
         return Response(app.meters.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _add_description(app: Dashboard) -> None:
+    @app.get("/openapi.json", include_in_schema=False)
+    def description() -> Response:
+        """All addresses, in a thread: others are answered meanwhile."""
+        return errors.PlainJson(app.openapi())
 
 
 def _add_page(app: Dashboard, page: Page) -> None:

@@ -11,7 +11,10 @@ from collections import defaultdict
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_achievements.history import Kind
 from hermes_dashboard.analysis import weekday_of
+from hermes_dashboard.bars import bars
+from hermes_state.index import PURGED
 from hermes_state.session_numbers import SessionNumbers
 
 if TYPE_CHECKING:
@@ -22,16 +25,6 @@ if TYPE_CHECKING:
     from hermes_dashboard.analysis import Known
     from hermes_state.session_numbers import ModelNumbers
 
-DASH: Final = "\N{EN DASH}"
-LENGTHS: Final = ((1, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 199), (200, None))
-DURATIONS: Final = (
-    ("< 1 min", 0, 60),
-    (f"1{DASH}5 min", 60, 300),
-    (f"5{DASH}15 min", 300, 900),
-    (f"15{DASH}60 min", 900, 3600),
-    (f"1{DASH}4 h", 3600, 14400),
-    ("> 4 h", 14400, None),
-)
 DELEGATED: Final = "delegate"
 
 
@@ -69,14 +62,14 @@ class Part(NamedTuple):
     activity: DayActivity | None
 
 
-def gone(activity: Activity) -> SessionNumbers:
+def gone(activity: Activity, known: Known) -> SessionNumbers:
     """The numbers of a session that was removed for good, as the ledger remembers them."""
     row = activity.row
     return SessionNumbers(
         row.id,
-        row.id,
+        _first_row(activity, known),
         "root" if activity.is_conversation else DELEGATED,
-        3,
+        PURGED,
         row.source,
         row.model or None,
         row.started_at,
@@ -90,13 +83,27 @@ def gone(activity: Activity) -> SessionNumbers:
     )
 
 
+def _first_row(activity: Activity, known: Known) -> str:
+    """The row with which the conversation of a removed one began."""
+    row = activity.row
+    seen = {row.id}
+    while row.kind == Kind.CONTINUATION and row.parent_id and row.parent_id not in seen:
+        if row.parent_id in known.numbers:
+            return known.numbers[row.parent_id].root_id
+        if row.parent_id not in known.activities:
+            return row.parent_id
+        row = known.activities[row.parent_id].row
+        seen.add(row.id)
+    return row.id
+
+
 def sessions_of(known: Known) -> Iterator[tuple[SessionNumbers, Activity | None]]:
     """Every session there is or was, with its activity where that is known."""
     for session_id, numbers in known.numbers.items():
         yield numbers, known.activities.get(session_id)
     for session_id, activity in known.activities.items():
         if session_id not in known.numbers:
-            yield gone(activity), activity
+            yield gone(activity, known), activity
 
 
 def parts_of(
@@ -131,8 +138,7 @@ class Sums:
         self.model_days: dict[str, dict[str, list[float]]] = defaultdict(dict)
         self.sources: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.tools: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-        self.seconds: dict[str, int] = defaultdict(int)  # of each conversation
-        self.lengths: dict[str, int] = {}
+        self._roots: set[str] = set()
         self._roots_of_day: dict[str, set[str]] = defaultdict(set)
         self._roots_of: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._several = known.models
@@ -148,7 +154,7 @@ class Sums:
                 self._add(numbers, parts)
         for day, roots in self._roots_of_day.items():
             self.days[day]["sessions"] = len(roots)
-        self.totals["sessions"] = len(self.lengths)
+        self.totals["sessions"] = len(self._roots)
         self.totals["active_days"] = sum(1 for one in self.days.values() if one["messages"])
 
     def _add(self, numbers: SessionNumbers, parts: list[Part]) -> None:
@@ -165,13 +171,10 @@ class Sums:
             self.tools[tool][2] += 1
         if is_talk:
             root = numbers.root_id
-            # The row that stands for a conversation in lists tells how long it is.
-            if root not in self.lengths or numbers.shown == 1:
-                self.lengths[root] = numbers.messages
+            self._roots.add(root)
             self._roots_of["source", numbers.source].add(root)
             for one in self._models_of(numbers):
                 self._roots_of["model", one.model or ""].add(root)
-            self.seconds[root] += sum(one.activity.active_seconds for one in parts if one.activity)
 
     def _spread(self, numbers: SessionNumbers, part: Part) -> None:
         """Tokens and costs, which a session has as a whole."""
@@ -242,15 +245,14 @@ def analytics(known: Known, span: Span) -> dict[str, Any]:
         "models": _models(sums),
         "sources": _sources(sums),
         "tools": _tools(sums),
-        "lengths": _lengths(sums),
-        "durations": _durations(sums),
+        **bars(known, span),
     }
 
 
 def progress_of(known: Known) -> dict[str, Any]:
     """How far the history has been read."""
     done = known.progress and dict(zip(("done", "total"), known.progress, strict=True))
-    return {"is_complete": known.is_complete, "progress": done}
+    return {"is_complete": known.is_complete, "progress": done, "error": known.error}
 
 
 DAY: Final = (
@@ -307,28 +309,12 @@ def _tools(sums: Sums) -> list[dict[str, Any]]:
     return sorted(found, key=lambda t: (-t["calls"], t["tool"]))
 
 
-def _lengths(sums: Sums) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": f"{low}{DASH}{high}" if high else f"{low}+",
-            "min": low,
-            "max": high,
-            "sessions": sum(low <= n and (not high or n <= high) for n in sums.lengths.values()),
-        }
-        for low, high in LENGTHS
-    ]
-
-
-def _durations(sums: Sums) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": label,
-            "min_seconds": low,
-            "max_seconds": high,
-            "sessions": sum(low <= n and (not high or n < high) for n in sums.seconds.values()),
-        }
-        for label, low, high in DURATIONS
-    ]
+def first_day(known: Known) -> date | None:
+    """The first day with anything on it."""
+    days = [one.days[0].day for one in known.activities.values() if one.days]
+    moments = [one.started_at for one in known.numbers.values()]
+    days += [known.calendar.day(min(moments))] if moments else []
+    return date.fromisoformat(min(days)) if days else None
 
 
 def sent_by_day(known: Known) -> dict[str, dict[str, int]]:

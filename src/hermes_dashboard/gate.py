@@ -6,6 +6,7 @@ and no answer leaves without the headers that keep a browser strict.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import secrets
@@ -23,6 +24,9 @@ OPEN_POSTS: Final = frozenset({"/api/auth/launch", "/api/auth/login"})
 LARGEST_OPEN_POST: Final = 8192
 OWN_SITES: Final = frozenset({"same-origin", "none"})  # a page on another port is neither
 READING: Final = frozenset({"GET", "HEAD"})
+AGAIN_SECONDS: Final = 2.0  # between two looks whether an open connection is still somebody's
+LOGGED_OUT: Final = 4401  # the code with which sockets are closed then
+NOT_ANY_MORE: Final = "you are not logged in any more"
 NONCE: Final = "hermes.nonce"
 CALLER: Final = "hermes.caller"
 POLICY: Final = (
@@ -88,7 +92,7 @@ class Gate:
         foreign = self._foreign(scope)
         if foreign is not None:
             return foreign
-        caller = scope[CALLER] = self._caller(scope)
+        caller = scope[CALLER] = caller_of(scope, self._access)
         if caller == "cookie" and is_guarded(scope):
             return _from_elsewhere(scope)
         if caller is None and is_guarded(scope):
@@ -106,13 +110,21 @@ class Gate:
             return Refusal(403, NO_ORIGIN)
         return None
 
-    def _caller(self, scope: Scope) -> Caller | None:
-        for one in _values(scope, b"authorization"):
-            kind, _, word = one.partition(" ")
-            if kind.lower() == "bearer" and self._access.bearer_fits(word.strip()):
-                return "bearer"
-        given = cookies(scope, self._access.doors.cookie)
-        return "cookie" if given and self._access.cookie_fits(given) else None
+
+def caller_of(scope: Scope, access: Access) -> Caller | None:
+    """Who asks, as far as it lets them in at this moment."""
+    for one in _values(scope, b"authorization"):
+        kind, _, word = one.partition(" ")
+        if kind.lower() == "bearer" and access.bearer_fits(word.strip()):
+            return "bearer"
+    given = cookies(scope, access.doors.cookie)
+    return "cookie" if given and access.cookie_fits(given) else None
+
+
+async def let_out(scope: Scope, access: Access) -> None:
+    """Until whoever opened a connection would not be let in any more: logged out, or expired."""
+    while caller_of(scope, access) is not None:  # noqa: ASYNC110 - files and clocks tell nobody
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 def _from_elsewhere(scope: Scope) -> Refusal | None:

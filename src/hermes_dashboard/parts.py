@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes_dashboard.analysis import Analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +38,8 @@ class LooksAtGateway(Protocol):
         ...
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True)
+class Parts:
     """Everything the resources stand on."""
 
     db: SessionDB
@@ -42,3 +47,8 @@ class Parts(NamedTuple):
     gateway: LooksAtGateway
     models: Callable[[], list[dict[str, Any]]]  # as `hermes models list --json` tells them
     is_demo: bool = False
+
+    @functools.cached_property
+    def analysis(self) -> Analysis:
+        """What the history amounts to: one for all resources that stand on it."""
+        return Analysis(self.db)

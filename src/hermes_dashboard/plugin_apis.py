@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import importlib.util
 import logging
 import sys
 import threading
+import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastapi import APIRouter, FastAPI
@@ -15,14 +19,16 @@ from hermes_core.errors import PluginError
 from hermes_core.isolate import Failure, Step, attempt, attempt_async
 from hermes_dashboard import errors
 from hermes_dashboard.errors import PlainJson
+from hermes_dashboard.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
 from hermes_dashboard.inside import inside
 from hermes_dashboard.plugin_tabs import module_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from hermes_dashboard.access import Access
     from hermes_dashboard.plugin_tabs import Tab
 
     Find = Callable[[], dict[str, Tab]]
@@ -30,6 +36,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "/api/plugins"
+LOAD_SECONDS: Final = 10.0  # how long others wait for a plugin's Python
+REFUSED: Final = 1008
+FAILED: Final = 1011
+LONGEST_REASON: Final = 120  # bytes of a close frame are counted
 
 
 class Loaded(NamedTuple):
@@ -45,46 +55,101 @@ class Label(NamedTuple):
     path: str
 
 
+class Loading:
+    """A plugin's Python on its way in, in a thread of its own: it may take forever."""
+
+    def __init__(self, tab: Tab) -> None:
+        self._until = time.monotonic() + LOAD_SECONDS
+        self._ended: Future[Loaded] = Future()
+        self._ended.set_running_or_notify_cancel()  # nobody who waits can call it off
+        name = f"hermes-plugin-{tab.name}"
+        threading.Thread(target=self._run, args=(tab,), name=name, daemon=True).start()
+
+    def _run(self, tab: Tab) -> None:
+        found = Loaded(None, "it ended its thread while being loaded")
+        try:
+            found = _load(tab)
+        finally:
+            self._ended.set_result(found)
+
+    def now(self) -> Loaded:
+        """What is known now; one that takes long counts when it is there."""
+        if self._ended.done():
+            return self._ended.result()
+        is_late = time.monotonic() >= self._until
+        return Loaded(None, f"it did not load in {LOAD_SECONDS:g} seconds" if is_late else None)
+
+    async def wait(self) -> Loaded:
+        """The application, after a while at most; no thread waits meanwhile."""
+        left = self._until - time.monotonic()
+        if left > 0 and not self._ended.done():
+            waiting = asyncio.wrap_future(self._ended)
+            await asyncio.wait([waiting], timeout=left)
+            waiting.cancel()  # it may end when this loop is long closed
+        return self.now()
+
+
 class PluginApis:
     """Serves `/api/plugins/NAME/…` to the plugin of that name, as long as it is enabled."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, access: Access) -> None:
         self._find = find
-        self._loaded: dict[Tab, Loaded] = {}
-        self._lock = threading.RLock()
+        self._access = access
+        self._loading: dict[Tab, Loading] = {}
+        self._lock = threading.Lock()
 
     def tabs(self) -> dict[str, Tab]:
         """The tabs that count now."""
         return self._find()
 
     def error_of(self, tab: Tab) -> str | None:
-        """What is wrong with a tab; its Python is tried for that."""
-        return tab.error or (self.loaded(tab).error if tab.api else None)
+        """What is known to be wrong with a tab; its Python begins to load for that."""
+        return tab.error or (self._begun(tab).now().error if tab.api else None)
 
-    def loaded(self, tab: Tab) -> Loaded:
-        """A plugin's application, imported once."""
+    def _begun(self, tab: Tab) -> Loading:
+        """A plugin's Python, imported once."""
         with self._lock:
-            if tab not in self._loaded:
-                self._loaded[tab] = _load(tab)
-            return self._loaded[tab]
+            if tab not in self._loading:
+                self._loading[tab] = Loading(tab)
+            return self._loading[tab]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name, _, rest = scope["path"].removeprefix(f"{PREFIX}/").partition("/")
-        found = await run_in_threadpool(self._wanted, name)
-        if found is None or scope["type"] != "http":
+        loading = await run_in_threadpool(self._wanted, name)
+        if loading is None:
             text = f"There is no enabled plugin {name!r} with an API."
             await _refuse(404, text, scope, receive, send)
-        elif found.app is None:
+            return
+        found = await loading.wait()
+        if found.app is None:
             text = f"The plugin {name} could not be loaded: {found.error}"
             await _refuse(502, text, scope, receive, send)
         else:
             scope["route"] = Label(f"{PREFIX}/{name}")
             inner = {**scope, "path": f"/{rest}", "root_path": "", "raw_path": f"/{rest}".encode()}
-            await _isolated(found.app, name, inner, receive, send)
+            work = _isolated(found.app, name, inner, receive, send)
+            await (work if scope["type"] == "http" else self._while_let_in(work, scope, send))
 
-    def _wanted(self, name: str) -> Loaded | None:
+    async def _while_let_in(
+        self, work: Coroutine[Any, Any, None], scope: Scope, send: Send
+    ) -> None:
+        """A socket ends when whoever opened it is logged out."""
+        socket = asyncio.create_task(work)
+        login = asyncio.create_task(let_out(scope, self._access))
+        tasks = (socket, login)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in tasks:
+                one.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if socket.cancelled():
+            with contextlib.suppress(RuntimeError, OSError):  # the page may be gone
+                await send(_close(LOGGED_OUT, NOT_ANY_MORE))
+
+    def _wanted(self, name: str) -> Loading | None:
         tab = self._find().get(name)
-        return None if tab is None or tab.api is None else self.loaded(tab)
+        return None if tab is None or tab.api is None else self._begun(tab)
 
 
 def _load(tab: Tab) -> Loaded:
@@ -128,16 +193,19 @@ def _imported(tab: Tab) -> Any:
 
 async def _isolated(app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send) -> None:
     """Run a plugin's handler; what it throws is told, and stops nobody else."""
-    is_begun = False
+    sent = ""
 
     async def sending(message: Message) -> None:
-        nonlocal is_begun
-        is_begun = True
+        nonlocal sent
+        sent = message["type"]
         await send(message)
 
     ended = await attempt_async(f"plugin {name}: {scope['path']}", app(scope, receive, sending))
-    if isinstance(ended, Failure) and not is_begun:
-        await _refuse(500, _failed(name, ended.error), scope, receive, send)
+    is_socket = scope["type"] == "websocket"
+    is_over = sent == "websocket.close" if is_socket else bool(sent)
+    if isinstance(ended, Failure) and not is_over:
+        with contextlib.suppress(RuntimeError, OSError):  # whoever asked may be gone
+            await _refuse(500, _failed(name, ended.error), scope, receive, send)
 
 
 def _failed(name: str, error: Exception) -> str:
@@ -146,6 +214,11 @@ def _failed(name: str, error: Exception) -> str:
 
 async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": detail[:100]})
+        await send(_close(FAILED if status >= 500 else REFUSED, detail))
         return
     await PlainJson({"detail": detail}, status)(scope, receive, send)
+
+
+def _close(code: int, detail: str) -> Message:
+    reason = detail.encode(errors="replace")[:LONGEST_REASON].decode(errors="ignore")
+    return {"type": "websocket.close", "code": code, "reason": reason}

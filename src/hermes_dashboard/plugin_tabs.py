@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hermes_cli.plugins.discovery import bundled_folder
@@ -27,6 +27,10 @@ MANIFEST: Final = "manifest.json"
 LARGEST_MANIFEST: Final = 100_000
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLACE: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
+HOUSE: Final = frozenset(
+    {"/", "/chat", "/sessions", "/analytics", "/gateway", "/hooks", "/plugins", "/settings"}
+)
+NOT_REPLACED: Final = frozenset({"/plugins", "/settings"})  # where a plugin is put off again
 POSITION: Final = re.compile(r"end|(after|before):[A-Za-z0-9_-]+")
 
 
@@ -51,6 +55,11 @@ class Tab:
     api: str | None = None
     error: str | None = field(default=None, compare=False)
 
+    @property
+    def has_page(self) -> bool:
+        """Whether it is opened under its path."""
+        return not self.is_hidden and self.override is None
+
 
 def tabs(home: Path, bundled: Path | None = None) -> dict[str, Tab]:
     """Every tab that counts now, by name."""
@@ -64,7 +73,31 @@ def tabs(home: Path, bundled: Path | None = None) -> dict[str, Tab]:
         if module not in taken and not {tab.name, key} & hidden:
             found[tab.name] = tab
         taken.add(module)
-    return found
+    return _in_place(found)
+
+
+def _in_place(found: dict[str, Tab]) -> dict[str, Tab]:
+    """The same; one that wants a place that is somebody else's says so."""
+    owners: dict[str, str] = {}
+    placed: dict[str, Tab] = {}
+    for name, tab in found.items():
+        problem = tab.error or _misplaced(tab, owners)
+        placed[name] = replace(tab, error=problem)
+        if problem is None and tab.has_page:
+            owners[tab.path] = name
+    return placed
+
+
+def _misplaced(tab: Tab, owners: dict[str, str]) -> str | None:
+    if tab.override in NOT_REPLACED:
+        return f"`tab.override` cannot be {tab.override}: that page is not replaced"
+    if not tab.has_page:
+        return None
+    if tab.path == "/" or f"/{tab.path.split('/')[1]}" in HOUSE:
+        return f"`tab.path` cannot be {tab.path}: that is the dashboard's own page"
+    if tab.path in owners:
+        return f"`tab.path` cannot be {tab.path}: the plugin {owners[tab.path]} is there"
+    return None
 
 
 def module_name(name: str) -> str:

@@ -101,8 +101,8 @@ class Sight:
         attempt(Step("look at the gateway", self._gateway_changed))
 
     def _settle(self) -> None:
-        self._version = self._history.version()
-        self._mark = self._history.mark()
+        version = self._history.version()
+        self._mark, self._version = self._history.mark(), version
 
     def news(self, *, is_gateway_due: bool) -> list[News]:
         """What happened since the last look; a look that fails sees nothing."""
@@ -123,8 +123,8 @@ class Sight:
         except StoreError:
             return []  # whoever asks for something is told why
         if version != self._version:
-            before, self._version = self._mark, version
-            self._mark = self._history.mark()
+            mark = self._history.mark()  # one that fails is looked for again
+            before, self._mark, self._version = self._mark, mark, version
             named = self._named(before)
             if named:
                 return [News("change", {"sessions": named})]

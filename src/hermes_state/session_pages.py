@@ -31,6 +31,7 @@ MOST_STRANGERS: Final = 1000
 ACTIVE: Final = "active"
 ARCHIVED: Final = "archived"
 TRASH: Final = "trash"
+KEPT: Final = "kept"
 EVERYTHING: Final = "all"
 
 # In the trash lie all rows of a conversation: the last one stands for it.
@@ -48,14 +49,17 @@ HAS_TAGS = """
                   WHERE folded IN (SELECT value FROM json_each(?))
                   GROUP BY session_id HAVING count(*) = ?)
 """
-LASTED = "(i.last_activity - s.started_at)"
+ROOT_STARTED = "SELECT started_at FROM sessions WHERE id = ?"
+LASTED = """
+    (i.last_activity - coalesce(
+        nullif((SELECT r.started_at FROM sessions r WHERE r.id = i.root_id), 0), s.started_at))
+"""
 IS_PINNED = "s.pinned <> 0"
 IS_PINNED_BESIDE = """
     s.id IN (SELECT session_id FROM hermes_session_extra
              WHERE name = 'pinned' AND CAST(value AS INTEGER) <> 0)
 """
 ANY: Final = Wish(include_children=True, include_archived=True)
-ROOT_STARTED = "SELECT started_at FROM sessions WHERE id = ?"
 
 
 class Place(NamedTuple):
@@ -68,9 +72,10 @@ class Place(NamedTuple):
 class Choice(NamedTuple):
     """Which conversations are wanted; what is not said does not matter.
 
-    `state` is active, archived, trash or all. `ids` name conversations by any of their
-    rows; with `children`, rows that are not listed by themselves come too, and `ids` name
-    rows. How long one lasted is at least `min_seconds` and less than `max_seconds`.
+    `state` is active, archived, kept (both of these), trash or all. `ids` name
+    conversations by any of their rows; with `children`, rows that are not listed by
+    themselves come too, and `ids` name rows. How long one lasted, from the start of its
+    first row to its last activity, is at least `min_seconds` and less than `max_seconds`.
     """
 
     state: str = ACTIVE
@@ -105,7 +110,7 @@ class Choice(NamedTuple):
             cwd_prefix=self.folder,
             min_message_count=self.min_messages or 0,
             include_children=self.children,
-            include_archived=self.state == EVERYTHING,
+            include_archived=self.state in (KEPT, EVERYTHING),
             archived_only=self.state == ARCHIVED,
             trashed_only=self.state == TRASH,
             model=self.model,
@@ -233,7 +238,7 @@ def read_strangers(reader: Reader, choice: Choice, after: Place | None) -> list[
     """Rows that fit and that the index has not reached yet."""
     ids = session_list.unindexed(reader, choice.wish._replace(limit=MOST_STRANGERS))
     rows = list(session_list.list_computed(reader, choice.wish, ids[:MOST_STRANGERS]))
-    rows = with_extras(reader, rows)
+    rows = begun(reader, with_extras(reader, rows))
     tags = tags_of(reader, [row["root_id"] for row in rows])
     return [
         row
@@ -245,7 +250,7 @@ def read_strangers(reader: Reader, choice: Choice, after: Place | None) -> list[
 
 def completed(reader: Reader, rows: list[Row], running: set[str]) -> list[Row]:
     """Rows with what is kept beside them: tags, whether a turn runs, when it began."""
-    rows = with_extras(reader, rows)
+    rows = begun(reader, with_extras(reader, rows))
     tags = tags_of(reader, [row["root_id"] for row in rows])
     for row in rows:
         row["tags"] = tags.get(row["root_id"], [])
@@ -254,6 +259,12 @@ def completed(reader: Reader, rows: list[Row], running: set[str]) -> list[Row]:
         row["title"] = row["title"] or row.pop("trashed_title", None)
         seen = row.get("last_read_at")
         row["unread"] = seen is not None and row["last_active"] > float(seen)
+    return rows
+
+
+def begun(reader: Reader, rows: list[Row]) -> list[Row]:
+    """Rows that tell when their conversation began, not the row that stands for it."""
+    for row in rows:
         if row["root_id"] != row["id"]:
             row["started_at"] = reader.value(ROOT_STARTED, (row["root_id"],)) or row["started_at"]
     return rows

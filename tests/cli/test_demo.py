@@ -13,6 +13,7 @@ from hermes_cli.demo.topics import Filling, topics
 from hermes_dashboard import place
 from hermes_state import SessionDB
 from support.command_line import command
+from support.daemons import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,36 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
             os.killpg(process.pid, signal.SIGINT)
     assert not place.is_held(folder)
     assert not (hermes_home / "state.db").exists()
+
+
+def test_its_daemon_ends_before_the_folder_goes(hermes: Hermes, hermes_home: Path) -> None:
+    hermes("demo", "--make")
+    folder = demo_of(hermes_home)
+    daemon = start_daemon(folder)
+    removed = hermes("demo", "--remove")
+    assert removed.code == 0, removed.err
+    assert daemon.wait(timeout=30) == 0
+    assert not folder.exists()
+
+
+def test_its_daemon_ends_before_it_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+    hermes("demo", "--make")
+    folder = demo_of(hermes_home)
+    daemon = start_daemon(folder)
+    for one in folder.glob("state.db*"):
+        one.unlink()
+    assert hermes("demo", "--make").code == 0
+    assert daemon.wait(timeout=30) == 0
+    with SessionDB(folder / "state.db", read_only=True) as db:
+        assert db.session_count() > 300
+
+
+def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
+    """A daemon that listens."""
+    there = os.environ | {"HERMES_HOME": str(folder)}
+    daemon = subprocess.Popen(command("serve"), env=there, stdout=subprocess.DEVNULL)
+    wait_until((folder / "run" / "serve.json").exists)
+    return daemon
 
 
 def test_every_topic_can_be_filled_in() -> None:

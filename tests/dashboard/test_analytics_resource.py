@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_cli.demo import writing
 from hermes_dashboard import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
@@ -91,7 +92,7 @@ def test_days_hours_tools_and_models_are_summed(db: SessionDB, client: httpx.Cli
     assert found["models"][0]["days"]["2026-03-05"] == {"tokens": 75, "cost_usd": 0.5}
     assert {one["source"] for one in found["sources"]} == {"cli", "telegram"}
     assert [one["sessions"] for one in found["lengths"]] == [1, 1, 0, 0, 0, 0, 0]
-    assert [one["sessions"] for one in found["durations"]] == [1, 1, 0, 0, 0, 0]
+    assert [one["sessions"] for one in found["durations"]] == [1, 0, 0, 0, 0, 1]
 
 
 def test_charts_lead_to_the_sessions_behind_them(db: SessionDB, client: httpx.Client) -> None:
@@ -149,9 +150,9 @@ def test_filters_and_wrong_spans(db: SessionDB, client: httpx.Client) -> None:
     work(db, "two", NOON, source="telegram", model="claude-sonnet")
     assert settled(client, source="telegram")["totals"]["sessions"] == 1
     assert settled(client, model="SONNET")["totals"]["messages"] == 3
-    backwards = {"since": "2026-03-02", "until": "2026-03-01"}
-    assert client.get("/api/analytics", params=backwards).status_code == 400
-    assert client.get("/api/analytics", params={"since": "0001-01-01"}).status_code == 400
+    backwards = client.get("/api/analytics", params={"since": "2026-03-02", "until": "2026-03-01"})
+    assert backwards.status_code == 400
+    assert "`since` (2026-03-02) comes after `until` (2026-03-01)" in backwards.json()["detail"]
     long_ago = {"since": "0001-01-01", "until": "0001-01-09"}
     assert client.get("/api/analytics", params=long_ago).status_code == 400
     assert client.get("/api/analytics", params={"until": "0001-01-09"}).status_code == 400
@@ -248,3 +249,135 @@ def test_a_session_with_several_models_is_told_by_what_each_did(
     }
     assert {name: one["sessions"] for name, one in models.items()} == {"gpt-5": 1, "claude": 1}
     assert models["claude"]["cost_usd"] == 0.3
+
+
+def test_a_span_that_begins_before_everything_begins_with_the_first_day(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    for since in ("2000-01-01", "0001-01-01"):  # nothing is there yet
+        empty = client.get("/api/analytics", params={"since": since})
+        assert empty.status_code == 200
+        assert len(empty.json()["days"]) == 90
+    work(db, "one", NOON)
+    for since in ("2026-03-01", "2000-01-01", "0001-01-01"):
+        found = settled(client, since=since)
+        assert (found["since"], len(found["days"])) == ("2026-03-04", 28)
+        assert found["totals"]["sessions"] == 1
+    before = settled(client, since="2000-01-01", until="2025-12-31")
+    assert len(before["days"]) == analytics.MOST_DAYS
+    assert settled(client, since="2026-03-05")["since"] == "2026-03-05"
+    far = client.get("/api/analytics", params={"until": "9999-12-31"})
+    assert far.status_code == 200
+
+
+def test_a_conversation_that_was_purged_still_counts_once(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    work(db, "one", NOON)
+    db.end_session("one", "compression")
+    work(db, "two", NOON + 3600, parent_session_id="one")
+    before = settled(client)["totals"]
+    assert before["sessions"] == 1
+    db.delete_session("two")
+    db.purge_session("two")
+    assert db.stats()["sessions"] == 0
+    found = settled(client)
+    assert found["lengths"][0]["sessions"] == 0  # it has seen that they are gone
+    assert found["totals"] == before
+    assert [one["sessions"] for one in found["days"] if one["sessions"]] == [1]
+
+
+def agree(client: httpx.Client, found: dict[str, Any], **asked: Any) -> int:
+    """Every bar has as many sessions as the list it leads to; how many that are in all."""
+    first, last = (datetime.fromisoformat(found[one]).replace(tzinfo=UTC) for one in SPAN)
+    asked |= {"since": first.timestamp(), "until": last.timestamp() + DAY, "state": "kept"}
+    names = {
+        "lengths": (("min", "min_messages"), ("max", "max_messages")),
+        "durations": (("min_seconds", "min_seconds"), ("max_seconds", "max_seconds")),
+    }
+    for chart, bounds in names.items():
+        for bar in found[chart]:
+            wanted = {there: bar[here] for here, there in bounds if bar[here] is not None}
+            listed = client.get("/api/sessions", params={**asked, **wanted, "limit": 1})
+            assert listed.json()["total"] == bar["sessions"], (chart, bar)
+    return sum(bar["sessions"] for bar in found["durations"])
+
+
+SPAN = ("since", "until")
+
+
+def test_bars_have_as_many_sessions_as_the_lists_they_lead_to(
+    db: SessionDB, client: httpx.Client, hermes_home: Path
+) -> None:
+    work(db, "one", NOON)
+    db.end_session("one", "compression")
+    work(db, "two", NOON + 5 * DAY, parent_session_id="one")
+    work(db, "three", NOON - 3 * DAY)
+    work(db, "put-away", NOON)
+    work(db, "gone", NOON + 60)
+    work(db, "helper", NOON, source="subagent", parent_session_id="one")
+    db.set_session_archived("put-away")
+    db.delete_session("gone")
+    found = settled(client)
+    assert agree(client, found) == 3
+    assert [one["sessions"] for one in found["durations"]] == [2, 0, 0, 0, 0, 1]
+    part = settled(client, until="2026-03-05")
+    assert agree(client, part) == 2  # the continued one was last active later
+    assert agree(client, settled(client, model="GPT", source="cli"), model="GPT", source="cli") == 3
+
+
+def test_bars_of_a_whole_year_agree_with_the_lists(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("display:\n  timezone: UTC\n")
+    clock = writing.DemoClock()
+    with SessionDB(hermes_home / "state.db", clock=clock) as db:
+        writing.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
+        with serving(db, hermes_home, analytics, sessions) as client:
+            for asked in ({"since": "2000-01-01"}, {"since": "2026-03-01", "source": "cli"}):
+                found = settled(client, **asked)
+                filters = {name: one for name, one in asked.items() if name != "since"}
+                assert agree(client, found, **filters) > 10
+
+
+def test_statistics_that_cannot_be_used_are_told_and_used_again(
+    db: SessionDB,
+    client: httpx.Client,
+    hermes_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    work(db, "one", NOON)
+    monkeypatch.setattr(analysis, "RETRY_SECONDS", 0.001)
+    blocked = hermes_home / "statistics.db"
+    blocked.mkdir()
+    deadline = time.monotonic() + 30
+    for _ in range(5):
+        while not (found := client.get("/api/analytics", params=MARCH).json())["error"]:
+            assert time.monotonic() < deadline
+    assert found["error"].startswith("The statistics cannot be used: ")
+    assert found["is_complete"] is False
+    assert client.get("/api/analytics/calendar").json()["error"] == found["error"]
+    notes = client.get("/api/overview").json()["health"]["notes"]
+    assert f"analytics: {found['error']}" in notes
+    assert sum("cannot be used" in one.message for one in caplog.records) == 1
+    blocked.rmdir()
+    assert settled(client)["error"] is None
+
+
+def test_after_a_failure_the_statistics_are_left_alone_for_longer_and_longer(
+    db: SessionDB, hermes_home: Path
+) -> None:
+    (hermes_home / "statistics.db").mkdir()
+    engine = analysis.Analysis(db)
+    try:
+        engine.known()
+        deadline = time.monotonic() + 30
+        while engine.error is None:
+            assert time.monotonic() < deadline
+        pauses = []
+        for _ in range(8):
+            pauses.append(engine._pause())
+            engine._fail(OSError("again"))
+    finally:
+        engine.close()
+    assert pauses == sorted(pauses)
+    assert pauses[0] < pauses[-1] == analysis.MOST_RETRY_SECONDS

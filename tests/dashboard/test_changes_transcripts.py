@@ -127,8 +127,29 @@ def test_bulk_changes_say_what_was_not_done(db: SessionDB, client: httpx.Client)
     again = client.post("/api/sessions/bulk", json={"ids": ["one"], "action": "pin"}).json()
     assert "trash" in again["failed"][0]["detail"]
     restored = client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "restore"})
-    assert restored.json() == {"done": ["one", "two"], "failed": []}
+    both = ["one", "two"]
+    assert restored.json() == {"done": both, "changed": both, "failed": []}
     assert client.post("/api/sessions/bulk", json={"ids": [], "action": "tag"}).status_code == 400
+
+
+@pytest.mark.parametrize("action", ["pin", "archive", "tag", "trash", "unpin", "unarchive"])
+def test_bulk_changes_say_what_was_so_already(
+    db: SessionDB, client: httpx.Client, action: str
+) -> None:
+    def ask(ids: list[str], what: str) -> dict[str, Any]:
+        asked = {"ids": ids, "action": what, "tag": "X"}
+        found: dict[str, Any] = client.post("/api/sessions/bulk", json=asked).json()
+        return found
+
+    for name in ("one", "two"):
+        talk(db, name)
+    if action.startswith("un"):
+        ask(["two"], action.removeprefix("un"))
+    else:
+        ask(["one"], action)
+    report = ask(["one", "two"], action)
+    assert report == {"done": ["one", "two"], "changed": ["two"], "failed": []}
+    assert ask(["one", "two"], action)["changed"] == []
 
 
 def test_pages_of_messages_meet_and_continuations_read_as_one(

@@ -139,6 +139,22 @@ def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes:
             let_in(one).close()
 
 
+def test_a_second_one_says_that_it_does_not_move_the_first(
+    hermes_home: Path, hermes: Hermes
+) -> None:
+    with started(hermes_home, "--json") as running:
+        url = json.loads(running.first_line())["url"]
+        port = url.rpartition(":")[2]
+        for words in (("--port", "1"), ("--host", "192.0.2.1"), ("--host", "0.0.0.0")):  # noqa: S104
+            again = hermes("dashboard", "--no-open", *words)
+            assert again.code == 0
+            assert url in again.err
+            assert "do not move it" in again.err
+            assert "#token=" in again.out
+        for words in ((), ("--port", port), ("--host", "localhost"), ("--port", "0")):
+            assert "do not move it" not in hermes("dashboard", "--no-open", *words).err
+
+
 def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: Hermes) -> None:
     assert "No dashboard runs" in hermes("dashboard", "--status").out
     assert json.loads(hermes("dashboard", "--status", "--json").out) == {"running": False}

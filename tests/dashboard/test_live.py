@@ -11,6 +11,7 @@ from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import __version__
+from hermes_core.errors import StoreError
 from hermes_dashboard import watcher
 from support.dashboards import NoGateway, dashboard, parts_of, wait_until
 
@@ -106,7 +107,8 @@ def listeners(served: Served) -> float:
 
 def test_who_leaves_is_noticed(served: Served) -> None:
     with served.client.stream("GET", "/api/live") as stream:
-        assert next(stream.iter_lines()) == "event: hello"
+        lines = stream.iter_lines()  # one that is let go of leaves
+        assert next(lines) == "event: hello"
         assert listeners(served) == 1
     wait_until(lambda: listeners(served) == 0)
 
@@ -165,3 +167,25 @@ async def test_who_does_not_listen_keeps_nobody_waiting(db: SessionDB) -> None:
             found._tell(watcher.News("change", {"sessions": [str(number)]}))
         assert queue.qsize() <= watcher.MOST_WAITING
         assert queue.get_nowait() == watcher.EVERYTHING
+
+
+def test_a_look_that_fails_half_way_is_made_again(db: SessionDB) -> None:
+    db.create_session("one", source="cli")
+    sight = watcher.Sight(parts_of(db))
+    sight.begin()
+    db.append_message("one", "user", "hello")
+    history = sight._history
+    sight._history = Forgetful(history)
+    assert sight.news(is_gateway_due=False) == []
+    sight._history = history
+    assert sight.news(is_gateway_due=False) == [watcher.News("change", {"sessions": ["one"]})]
+
+
+class Forgetful:
+    """A history that cannot be read just now."""
+
+    def __init__(self, history: Any) -> None:
+        self.version = history.version
+
+    def mark(self) -> Any:
+        raise StoreError("the disk is busy")

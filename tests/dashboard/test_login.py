@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
+from hermes_core.atomic_files import write_atomically
 from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
+from hermes_dashboard import gate
 from hermes_dashboard.passwords import PasswordFile
 from hermes_dashboard.rates import MOST, MOST_TOGETHER, WINDOW_SECONDS, Rates
 from hermes_dashboard.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
+from support.daemons import ending
 from support.dashboards import TOKEN, dashboard, parts_of
 
 if TYPE_CHECKING:
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx2 as httpx
+    from websockets.sync.client import ClientConnection
 
     from hermes_state import SessionDB
     from support.dashboards import Served
@@ -267,3 +274,73 @@ def test_many_addresses_together_are_slowed_down_too() -> None:
     for number in range(MOST_TOGETHER):
         assert rates.begin(f"address {number}") == 0.0
     assert rates.begin("one more") > 0
+
+
+# Connections that are open when somebody leaves
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "AGAIN_SECONDS", 0.05)
+
+
+@contextmanager
+def talking(served: Served, **headers: str) -> Iterator[ClientConnection]:
+    """The socket of a page, with the daemon behind it."""
+    with connect(
+        served.socket_url, additional_headers=headers, origin=served.url, proxy=None
+    ) as socket:
+        socket.recv(timeout=60)
+        yield socket
+
+
+def code_of(socket: ClientConnection) -> int | None:
+    """With which code it is closed."""
+    with pytest.raises(ConnectionClosed) as caught:
+        socket.recv(timeout=60)
+    return caught.value.rcvd and caught.value.rcvd.code
+
+
+@contextmanager
+def hearing(served: Served, **headers: str) -> Iterator[Iterator[str]]:
+    with served.stranger.stream("GET", "/api/live", headers=headers) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "event: hello"
+        yield lines
+
+
+def cookie_of(served: Served, stamp: str = "") -> dict[str, str]:
+    return {"Cookie": f"{served.access.doors.cookie}={served.access.cookies.make(stamp)}"}
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_a_logout_ends_the_connections_of_that_browser_and_no_others(served: Served) -> None:
+    mine, others = cookie_of(served), cookie_of(served)
+    with (
+        ending(),
+        talking(served, **mine) as socket,
+        talking(served, **others) as other,
+        hearing(served, **mine) as lines,
+    ):
+        leave = served.stranger.post("/api/auth/logout", headers={**mine, "Origin": served.url})
+        assert leave.status_code == 204
+        assert code_of(socket) == 4401
+        assert not [one for one in lines if one.startswith("event")]
+        other.send('{"jsonrpc": "2.0", "id": 5, "method": "session.active_list"}')
+        assert '"id":5' in str(other.recv(timeout=60)).replace(" ", "")
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_a_new_password_ends_connections(locked: Served, hermes_home: Path) -> None:
+    own = {"Cookie": login(locked, PASSWORD).headers["set-cookie"].partition(";")[0]}
+    with ending(), talking(locked, **own) as socket, hearing(locked, **own) as lines:
+        PasswordFile(hermes_home).set("another password")
+        assert code_of(socket) == 4401
+        assert not [one for one in lines if one.startswith("event")]
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_a_new_word_for_programs_ends_their_connections(served: Served, hermes_home: Path) -> None:
+    with ending(), talking(served, **served.headers) as socket:
+        write_atomically(hermes_home / "run" / "dashboard.json", '{"token": "another"}')
+        assert code_of(socket) == 4401

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,3 +52,20 @@ def test_the_reference_is_what_the_code_says() -> None:
     page = REFERENCE / "dashboard-api.md"
     assert tool["document"](found) == (REFERENCE / "dashboard.openapi.json").read_text()
     assert tool["page"](page.read_text(), found) == page.read_text()
+
+
+def test_it_is_served_and_made_in_a_thread_of_its_own(served: Served) -> None:
+    makers: list[str] = []
+    make = served.app.openapi
+
+    def made() -> dict[str, Any]:
+        makers.append(threading.current_thread().name)
+        return make()
+
+    served.app.openapi = made  # type: ignore[method-assign]
+    found = served.client.get("/openapi.json")
+    assert "/api/sessions" in found.json()["paths"]
+    assert served.client.get("/openapi.json").json() == found.json()
+    assert served.stranger.get("/openapi.json").status_code == 401
+    assert all("worker" in one for one in makers)
+    assert make() is make()

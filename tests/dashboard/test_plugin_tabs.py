@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from hermes_core.config_file import ConfigFile
-from support.dashboards import dashboard, parts_of, raw
+from hermes_dashboard import gate, plugin_apis
+from support.dashboards import dashboard, parts_of, raw, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +22,12 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
     from support.dashboards import Served
+
+# FastAPI puts this warning off while it makes routes, for all threads at once; plugins are
+# loaded in several.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pydantic.warnings.UnsupportedFieldAttributeWarning"
+)
 
 GOOD = """
 from fastapi import APIRouter, HTTPException
@@ -255,6 +265,144 @@ def test_a_handler_that_throws_is_told_and_stops_nobody(db: SessionDB, tmp_path:
             assert reason in answer.json()["detail"]
             assert "board" in answer.json()["detail"]
         assert served.client.get("/api/plugins/board/hello").status_code == 200
+
+
+HANGS = (
+    """
+import pathlib, time
+here = pathlib.Path(__file__).parent
+(here / "begun").touch()
+while not (here / "go-on").exists():
+    time.sleep(0.01)
+"""
+    + GOOD
+)
+
+
+def test_one_that_hangs_while_it_loads_holds_up_nobody_and_counts_when_it_is_there(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin_apis, "LOAD_SECONDS", 0.5)
+    folder = plugin(tmp_path / "b", "hangs", HANGS)
+    plugin(tmp_path / "b", "good", GOOD)
+    with serving(db, tmp_path / "b") as served:
+        assert {one["error"] for one in listed(served).values()} == {None}
+        wait_until((folder / "begun").exists)
+        with ThreadPoolExecutor(60) as pool:  # more than the server has threads
+            asked = [pool.submit(served.client.get, "/api/plugins/hangs/hello") for _ in range(60)]
+            assert served.client.get("/api/plugins/good/hello").status_code == 200
+            assert listed(served)["good"]["error"] is None
+            answers = [one.result() for one in asked]
+        assert {one.status_code for one in answers} == {502}
+        assert "did not load in 0.5 seconds" in answers[0].json()["detail"]
+        assert "did not load in 0.5 seconds" in listed(served)["hangs"]["error"]
+        (folder / "go-on").touch()
+        wait_until(lambda: listed(served)["hangs"]["error"] is None)
+        assert served.client.get("/api/plugins/hangs/hello").status_code == 200
+
+
+# WebSockets
+
+
+def socket_of(served: Served, path: str) -> str:
+    return served.socket_url.replace("/api/ws", f"/api/plugins/{path}")
+
+
+def test_a_plugin_has_sockets_and_one_that_breaks_stops_nobody(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    plugin(tmp_path / "b", "board", SOCKETS)
+    with serving(db, tmp_path / "b") as served:
+        headers = served.headers
+        with connect(socket_of(served, "board/echo"), additional_headers=headers) as socket:
+            socket.send("hello")
+            assert socket.recv(timeout=30) == "hello"
+        with (
+            connect(socket_of(served, "board/breaks"), additional_headers=headers) as socket,
+            pytest.raises(ConnectionClosed) as ended,
+        ):
+            socket.recv(timeout=30)
+        assert ended.value.rcvd is not None
+        assert ended.value.rcvd.code == 1011
+        assert "it is broken" in ended.value.rcvd.reason
+        for path, one in (("board/echo", None), ("other/echo", headers), ("board/no", headers)):
+            with (
+                pytest.raises(InvalidStatus),
+                connect(socket_of(served, path), additional_headers=one),
+            ):
+                pass
+        with connect(socket_of(served, "board/echo"), additional_headers=headers) as socket:
+            socket.send("still here")
+            assert socket.recv(timeout=30) == "still here"
+
+
+def test_a_logout_ends_the_sockets_of_plugins(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "AGAIN_SECONDS", 0.05)
+    plugin(tmp_path / "b", "board", SOCKETS)
+    with serving(db, tmp_path / "b") as served:
+        word = served.access.cookies.make("")
+        headers = {"Cookie": f"{served.access.doors.cookie}={word}"}
+        url = socket_of(served, "board/echo")
+        with connect(url, additional_headers=headers, origin=served.url) as socket:
+            served.access.cookies.forget(word)
+            with pytest.raises(ConnectionClosed) as ended:
+                socket.recv(timeout=30)
+        assert ended.value.rcvd is not None
+        assert ended.value.rcvd.code == 4401
+
+
+SOCKETS = """
+from fastapi import APIRouter, WebSocket
+router = APIRouter()
+
+@router.websocket("/echo")
+async def echo(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.send_text(await socket.receive_text())
+
+@router.websocket("/breaks")
+async def breaks(socket: WebSocket) -> None:
+    await socket.accept()
+    raise RuntimeError("it is broken")
+"""
+
+
+# Places
+
+
+@pytest.mark.parametrize("path", ["/", "/chat", "/sessions/mine", "/settings", "/plugins/x"])
+def test_a_place_of_the_house_is_not_a_plugins(db: SessionDB, tmp_path: Path, path: str) -> None:
+    plugin(tmp_path / "b", "board", tab={"path": path})
+    plugin(tmp_path / "b", "chatter", tab={"path": "/chatter"})
+    with serving(db, tmp_path / "b") as served:
+        found = listed(served)
+        assert path in found["board"]["error"]
+        assert "own page" in found["board"]["error"]
+        assert found["chatter"]["error"] is None
+
+
+def test_the_pages_where_plugins_are_put_off_are_not_replaced(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    for name in ("plugins", "settings", "sessions"):
+        plugin(tmp_path / "b", f"my-{name}", tab={"path": f"/my-{name}", "override": f"/{name}"})
+    with serving(db, tmp_path / "b") as served:
+        found = listed(served)
+        assert "not replaced" in found["my-plugins"]["error"]
+        assert "not replaced" in found["my-settings"]["error"]
+        assert found["my-sessions"]["error"] is None
+
+
+def test_of_two_tabs_with_one_path_the_second_says_so(db: SessionDB, tmp_path: Path) -> None:
+    plugin(tmp_path / "b", "a", tab={"path": "/board"})
+    plugin(tmp_path / "b", "b", tab={"path": "/board"})
+    plugin(tmp_path / "b", "c", tab={"path": "/board", "hidden": True})
+    with serving(db, tmp_path / "b") as served:
+        found = listed(served)
+        assert found["a"]["error"] is found["c"]["error"] is None
+        assert "the plugin a is there" in found["b"]["error"]
 
 
 # Files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,7 +148,7 @@ def test_every_setting_is_listed_and_can_be_changed(
     assert (changed["value"], changed["is_set"]) == (9, True)
     assert "# mine" in (hermes_home / "config.yaml").read_text()
     assert client.put("/api/settings/search.tool_output", json={"value": True}).json()["value"]
-    assert client.put("/api/settings/plugins.enabled", json={"value": ["a", "b"]}).json()[
+    assert client.put("/api/settings/plugins.disabled", json={"value": ["a", "b"]}).json()[
         "value"
     ] == ["a", "b"]
     back = client.delete("/api/settings/store.trash_days").json()
@@ -161,7 +162,13 @@ def test_every_setting_is_listed_and_can_be_changed(
         ("store.trash_days", "many", 400),
         ("store.trash_days", ["1"], 400),
         ("display.color", "pink", 400),
-        ("plugins.enabled", ["a,b"], 400),
+        ("plugins.disabled", ["a,b"], 400),
+        ("plugins.enabled", ["a"], 403),
+        ("agent.approvals", "full", 403),
+        ("llm.base_url", "http://127.0.0.1:1/v1", 403),
+        ("gateway.http_host", "192.0.2.1", 403),
+        ("gateway.transcribe_url", "http://127.0.0.1:1/v1", 403),
+        ("gateway.unauthorized_dm_behavior", "pair", 403),
         ("no.such", 1, 404),
         ("store", 1, 404),
         ("store.trash_days", None, 422),
@@ -194,6 +201,25 @@ def test_a_mistake_in_one_setting_hides_no_other(client: httpx.Client, hermes_ho
 
 
 # Plugins and health
+
+
+def test_a_plugin_that_is_put_there_meanwhile_is_found(
+    client: httpx.Client, hermes_home: Path
+) -> None:
+    plugin_room.active.cache_clear()
+    keys = {one["key"] for one in client.get("/api/plugins").json()["items"]}
+    assert "late" not in keys
+    assert client.post("/api/plugins/late/enable").status_code == 404
+    folder = hermes_home / "plugins" / "late"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text("name: late\nversion: '1'\n")
+    (folder / "__init__.py").write_text("def register(ctx): pass")
+    listed = {one["key"]: one for one in client.get("/api/plugins").json()["items"]}
+    assert (listed["late"]["is_loaded"], listed["late"]["error"]) == (False, None)
+    on = client.post("/api/plugins/late/enable").json()
+    assert (on["is_enabled"], on["is_loaded"], on["error"]) == (True, True, None)
+    shutil.rmtree(folder)
+    assert {one["key"] for one in client.get("/api/plugins").json()["items"]} == keys
 
 
 def test_plugins_are_switched(client: httpx.Client, hermes_home: Path) -> None:

@@ -7,13 +7,14 @@ import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from hermes_cli.parser import add, add_json
 from hermes_core import paths
 from hermes_core.config_file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_dashboard import place
-from hermes_dashboard.doors import is_loopback
+from hermes_dashboard.doors import doors, is_loopback
 from hermes_dashboard.passwords import PasswordFile
 
 if TYPE_CHECKING:
@@ -80,10 +81,24 @@ def _again(wishes: argparse.Namespace, out: Output) -> int:
     link = dashboard_links.fresh(found)
     if not wishes.link:
         out.note(f"A dashboard runs already (process {found.pid}).")
+    if _is_elsewhere(found, wishes):
+        out.note(
+            f"It listens at {found.url}, and --host and --port do not move it. "
+            "`hermes dashboard --stop` ends it; then start it with them."
+        )
     dashboard_links.show(found, link, out, as_json=wishes.json)
     if not (wishes.no_open or wishes.link):
         dashboard_links.open_browser(link, out)
     return 0
+
+
+def _is_elsewhere(found: Place, wishes: argparse.Namespace) -> bool:
+    """Whether the one that runs listens where it was not asked to."""
+    here = urlsplit(found.url)
+    port = wishes.port or here.port or 0  # 0 takes any
+    host = wishes.host or here.hostname or ""
+    wanted = urlsplit(doors(host, port).url)
+    return (wanted.hostname, wanted.port) != (here.hostname, here.port)
 
 
 def _status(found: Place | None, wishes: argparse.Namespace, out: Output) -> int:

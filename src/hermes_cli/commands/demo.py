@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli.demo import home
 from hermes_cli.parser import add_json
+from hermes_core import sole
 from hermes_core.errors import UsageError
 from hermes_dashboard import place
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 HOME: Final = "HERMES_HOME"
 PORT: Final = 9230
+STOP_SECONDS: Final = 15.0
 EXAMPLES = """\
 examples:
   hermes demo                     make it, and open the dashboard on it; Ctrl-C ends it
@@ -70,6 +75,7 @@ def _fill(folder: Path, out: Output) -> None:
     from hermes_cli.demo import writing  # noqa: PLC0415 - most demos are there
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
+    _end_daemon(folder)
     half = folder / "half"
     shutil.rmtree(half, ignore_errors=True)
 
@@ -90,10 +96,30 @@ def _remove(wishes: argparse.Namespace, out: Output) -> int:
     folder = home.folder()
     if home.is_demo(folder) and place.is_held(folder):
         raise UsageError("the demo's dashboard runs; end it first (Ctrl-C where it was started)")
+    if home.is_demo(folder):
+        _end_daemon(folder)
     removed = home.remove()
     if removed is None:
         return _told(None, wishes, out, "There is no demo.")
     return _told(removed, wishes, out, f"{removed} is gone.")
+
+
+def _end_daemon(folder: Path) -> None:
+    """End the daemon that the demo's chats left behind: it writes into the folder."""
+    from tui_gateway import whereabouts  # noqa: PLC0415 - most demos are there
+
+    os.environ[HOME] = str(folder)
+    told: set[int] = set()
+    deadline = time.monotonic() + STOP_SECONDS
+    while sole.is_held(folder / "run" / "serve.lock"):
+        found = whereabouts.found()
+        if found is not None and found.pid not in told:
+            told.add(found.pid)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(found.pid, signal.SIGTERM)
+        if time.monotonic() > deadline:
+            raise UsageError(f"the demo's daemon does not end; {folder / 'logs'} may say why")
+        time.sleep(0.05)
 
 
 def _told(folder: Path | None, wishes: argparse.Namespace, out: Output, text: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from hermes_dashboard.models.sessions import Progress, SessionItem  # noqa: TC001 - pydantic
 from hermes_dashboard.models.words import Words  # noqa: TC001 - pydantic reads it
@@ -83,7 +83,7 @@ class Length(BaseModel):
 
 
 class Duration(BaseModel):
-    """Conversations by how long somebody was at it."""
+    """Conversations by how long they lasted, from the first row's start to the last activity."""
 
     label: str
     min_seconds: int
@@ -99,6 +99,7 @@ class Analytics(BaseModel):
     zone: str
     is_complete: bool
     progress: Progress | None
+    error: Words | None = Field(description="Why the statistics cannot be used, if they cannot.")
     totals: Totals
     before: Totals
     days: list[DayOfAnalytics]
@@ -125,6 +126,7 @@ class CalendarView(BaseModel):
     first: str
     last: str
     days: list[CalendarDay]
+    error: Words | None = Field(description="Why the statistics cannot be used, if they cannot.")
 
 
 class Today(BaseModel):

@@ -23,8 +23,9 @@ MOST_IDS = 500
 class SessionQuery(BaseModel):
     """Which conversations are wanted; everything that is said must fit."""
 
-    state: Literal["active", "archived", "trash", "all"] = Field(
-        "active", description="`all` is everything, what lies in the trash included."
+    state: Literal["active", "archived", "kept", "trash", "all"] = Field(
+        "active",
+        description="`kept` is active and archived; `all` is everything, the trash included.",
     )
     source: Annotated[list[Word], Field(max_length=50)] = Field(
         [], description="Where it was had: cli, telegram, …; one of these."

@@ -180,7 +180,8 @@ class NotDone(BaseModel):
 class BulkReport(BaseModel):
     """What became of many changes."""
 
-    done: list[Words]
+    done: list[Words] = Field(description="Those that are now as they were asked to be.")
+    changed: list[Words] = Field(description="Of these, those that were not so before.")
     failed: list[NotDone]
 
 

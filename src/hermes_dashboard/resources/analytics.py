@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Query
 
 from hermes_core.errors import UsageError
-from hermes_dashboard import analysis
-from hermes_dashboard.charts import Span, Sums, analytics, progress_of
+from hermes_dashboard.charts import Span, Sums, analytics, first_day, progress_of
 from hermes_dashboard.models.analytics import Analytics, CalendarView
 from hermes_dashboard.models.words import problems
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hermes_dashboard.analysis import Known
     from hermes_dashboard.parts import Parts
 
 USUAL_DAYS: Final = 90
 MOST_DAYS: Final = 3700
 WEEKS: Final = 53
 MOST_HELD: Final = 32
+EARLIEST: Final = date(1970, 1, 2)
 
 Name = Annotated[str, Query(max_length=300)]
 Year = Annotated[int, Query(ge=1970, le=9000)]
@@ -34,7 +35,7 @@ class Drawn:
     def __init__(self) -> None:
         self._held: tuple[int, dict[Span, dict[str, Any]]] = (-1, {})
 
-    def of(self, known: analysis.Known, span: Span) -> dict[str, Any]:
+    def of(self, known: Known, span: Span) -> dict[str, Any]:
         """The answer for *span*."""
         held = self._held
         if held[0] != known.edition or len(held[1]) > MOST_HELD:
@@ -46,7 +47,7 @@ class Drawn:
 
 def router(parts: Parts) -> APIRouter:
     """The addresses of analytics."""
-    engine = analysis.of(parts.db)
+    engine = parts.analysis
     drawn = Drawn()
 
     @contextlib.asynccontextmanager
@@ -66,16 +67,11 @@ def router(parts: Parts) -> APIRouter:
         """Some days in numbers; the last 90 days unless it is said otherwise.
 
         `before` are the sums of as many days before. `model` is a part of the name. While
-        the history is being read for the first time, `is_complete` is false.
+        the history is being read for the first time, `is_complete` is false. A `since` before
+        the first day with anything on it becomes that day; the answer says which.
         """
         known = engine.known()
-        last = until or date.fromisoformat(known.today)
-        first = since or last - timedelta(days=min(USUAL_DAYS - 1, (last - date.min).days))
-        days = (last - first).days + 1
-        if not 0 < days <= MOST_DAYS:
-            raise UsageError(f"`since` comes before `until`, at most {MOST_DAYS} days")
-        if (first - date.min).days < days:
-            raise UsageError("`since` is too long ago")
+        first, last = days_of(known, since, until)
         span = Span(first.isoformat(), last.isoformat(), source or None, model or None)
         return drawn.of(known, span)
 
@@ -94,6 +90,25 @@ def router(parts: Parts) -> APIRouter:
             {"day": day, **{name: round(found[day][name]) for name in names}}
             for day in sorted(found)
         ]
-        return {"first": first.isoformat(), "last": last.isoformat(), "days": days}
+        return {
+            "first": first.isoformat(),
+            "last": last.isoformat(),
+            "days": days,
+            "error": known.error,
+        }
 
     return routes
+
+
+def days_of(known: Known, since: date | None, until: date | None) -> tuple[date, date]:
+    """The first and the last day that are meant; empty days before everything are left out."""
+    last = until or date.fromisoformat(known.today)
+    if last < EARLIEST:
+        raise UsageError(f"`until` is {last}; no history is older than {EARLIEST}")
+    if since is None:
+        return max(last - timedelta(days=USUAL_DAYS - 1), EARLIEST), last
+    if since > last:
+        raise UsageError(f"`since` ({since}) comes after `until` ({last})")
+    began = first_day(known) or last - timedelta(days=USUAL_DAYS - 1)
+    first = max(since, EARLIEST, last - timedelta(days=min(MOST_DAYS, last.toordinal()) - 1))
+    return (max(first, began) if began <= last else first), last

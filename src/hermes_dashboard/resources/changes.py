@@ -100,18 +100,40 @@ def changed_all(db: SessionDB, asked: BulkChange) -> dict[str, Any]:
     """Do one thing to many conversations, one after the other."""
     act = _action(db, asked)
     done: list[str] = []
+    changed: list[str] = []
     failed: list[dict[str, str]] = []
     for one in dict.fromkeys(asked.ids):
+        is_so = _is_so(db, one, asked)
         try:
-            if asked.action != "restore" and db.family_in_trash(one):
+            if asked.action not in ("restore", "trash") and db.family_in_trash(one):
                 raise UsageError("it lies in the trash; restore it first")
-            if act(one) is False:
+            if not is_so and act(one) is False:
                 raise SessionNotFoundError(f"there is no session {one}")
         except HermesError as error:
             failed.append({"id": one, "detail": str(error)})
         else:
             done.append(one)
-    return {"done": done, "failed": failed}
+            changed += [] if is_so else [one]
+    return {"done": done, "changed": changed, "failed": failed}
+
+
+def _is_so(db: SessionDB, session_id: str, asked: BulkChange) -> bool:
+    """Whether a conversation is already as it is asked to be."""
+    rows = db.session_items([session_id])
+    if not rows:
+        return False
+    row, tag = rows[0], (asked.tag or "").strip().casefold()
+    has_tag = tag in {one.casefold() for one in row["tags"]}
+    states: dict[str, bool] = {
+        "pin": bool(row.get("pinned")),
+        "unpin": not row.get("pinned"),
+        "archive": bool(row["archived"]),
+        "unarchive": not row["archived"],
+        "trash": row["trashed_at"] is not None,
+        "tag": has_tag,
+        "untag": not has_tag,
+    }
+    return states.get(asked.action, False)
 
 
 def _action(db: SessionDB, asked: BulkChange) -> Callable[[str], object]:

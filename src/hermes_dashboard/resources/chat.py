@@ -14,6 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from hermes_core.errors import HermesError
+from hermes_dashboard.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
 from tui_gateway import daemon, frames
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.client import ClientConnection
 
+    from hermes_dashboard.access import Access
     from hermes_dashboard.farewell import Farewell
     from hermes_dashboard.meters import Meters
 
@@ -45,7 +47,7 @@ class Ended(NamedTuple):
     reason: str
 
 
-def router(farewell: Farewell, meters: Meters) -> APIRouter:
+def router(access: Access, farewell: Farewell, meters: Meters) -> APIRouter:
     """The socket."""
     routes = APIRouter(tags=["chat"])
     daemons = Daemons()
@@ -56,7 +58,7 @@ def router(farewell: Farewell, meters: Meters) -> APIRouter:
         await page.accept()
         meters.sockets.inc()
         try:
-            ended = await _talk(page, daemons, farewell)
+            ended = await _talk(page, daemons, access, farewell)
             if page.application_state is WebSocketState.CONNECTED:
                 with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may be gone
                     await page.close(ended.code, ended.reason[:LONGEST_REASON])
@@ -66,11 +68,14 @@ def router(farewell: Farewell, meters: Meters) -> APIRouter:
     return routes
 
 
-async def _talk(page: WebSocket, daemons: Daemons, farewell: Farewell) -> Ended:
+async def _talk(page: WebSocket, daemons: Daemons, access: Access, farewell: Farewell) -> Ended:
     try:
         async with daemons.connected() as connection:
             return await _first(
-                _from_page(page, connection), _from_daemon(page, connection), _end_of(farewell)
+                _from_page(page, connection),
+                _from_daemon(page, connection),
+                _end_of(farewell),
+                _logout(page, access),
             )
     except (HermesError, OSError, WebSocketException) as error:
         log.warning("the daemon cannot be reached: %s", error)
@@ -168,6 +173,11 @@ async def _from_daemon(page: WebSocket, connection: ClientConnection) -> Ended:
 async def _end_of(farewell: Farewell) -> Ended:
     await farewell.wait()
     return Ended(GONE, "the dashboard ends")
+
+
+async def _logout(page: WebSocket, access: Access) -> Ended:
+    await let_out(page.scope, access)
+    return Ended(LOGGED_OUT, NOT_ANY_MORE)
 
 
 def _lost(connection: ClientConnection) -> Ended:

@@ -46,6 +46,7 @@ def examine(parts: Parts) -> list[dict[str, str]]:
         "journal": _journal,
         "index": _index,
         "search": _search,
+        "analytics": _analytics,
         "disk": _disk,
         "settings": _settings,
         "gateway": _gateway,
@@ -88,6 +89,11 @@ def _search(parts: Parts) -> Found:
         return OK, "complete"
     done, total = progress
     return OK, f"{100 * done // max(total, 1)} % indexed; the rest is read when it is asked for"
+
+
+def _analytics(parts: Parts) -> Found:
+    error = parts.analysis.error
+    return (OK, "nothing is known to be wrong") if error is None else (WARN, error)
 
 
 def _disk(parts: Parts) -> Found:

@@ -9,7 +9,6 @@ from fastapi import APIRouter
 
 from hermes_achievements.values import streaks
 from hermes_cli import __version__
-from hermes_dashboard import analysis
 from hermes_dashboard.charts import Span, Sums, sent_by_day
 from hermes_dashboard.models.analytics import Overview
 from hermes_dashboard.models.sessions import item_of
@@ -30,12 +29,11 @@ def router(parts: Parts) -> APIRouter:
     """The address of the overview."""
     routes = APIRouter(prefix="/api/overview", tags=["overview"])
     db = parts.db
-    engine = analysis.of(db)
 
     @routes.get("", response_model=Overview, responses=problems(503))
     def show_overview() -> dict[str, Any]:
         """What a person wants to see first."""
-        known = engine.known()
+        known = parts.analysis.known()
         running = db.session_items(sorted(db.running_turns()))
         stats = db.stats()
         days = _last_days(known)

@@ -8,11 +8,13 @@ from fastapi import APIRouter, HTTPException, Path
 
 from hermes_cli import plugins
 from hermes_cli.plugins import switching
+from hermes_cli.plugins.discovery import discover
+from hermes_cli.plugins.manager import Plugin
 from hermes_dashboard.models.surroundings import PluginItem, PluginList
 from hermes_dashboard.models.words import problems
 
 if TYPE_CHECKING:
-    from hermes_cli.plugins.manager import Plugin
+    from hermes_cli.plugins.discovery import Found
     from hermes_dashboard.parts import Parts
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
@@ -26,7 +28,7 @@ def router(parts: Parts) -> APIRouter:
     @routes.get("", response_model=PluginList)
     def list_plugins() -> dict[str, Any]:
         """Every plugin that is there, and what became of it."""
-        return {"items": [shown(one) for one in plugins.active().plugins.values()]}
+        return {"items": [shown(one) for one in present()]}
 
     @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCHING)
     def enable(key: Name) -> dict[str, Any]:
@@ -51,9 +53,21 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
+def present() -> list[Plugin]:
+    """Every plugin that is there now, also one that was put there since this process began."""
+    known = plugins.active().plugins
+    return [known.get(key) or _new(one) for key, one in discover().items()]
+
+
+def _new(found: Found) -> Plugin:
+    return Plugin(found, "failed" if found.problem else "available", found.problem)
+
+
 def _known(key: str) -> str:
     if key not in plugins.active().plugins:
-        raise HTTPException(404, f"there is no plugin {key}")
+        if key not in discover():
+            raise HTTPException(404, f"there is no plugin {key}")
+        plugins.active.cache_clear()  # it was put there since
     return key
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from hermes_core.errors import SessionNotFoundError
-from hermes_dashboard import analysis
 from hermes_dashboard.models.choosing import PagedQuery, cursor_of, place_of
 from hermes_dashboard.models.sessions import (
     Facets,
@@ -28,7 +27,6 @@ def router(parts: Parts) -> APIRouter:
     """The addresses below /api/sessions that only read."""
     routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
     db = parts.db
-    activity = analysis.of(db)
 
     @routes.get("", response_model=SessionPage, responses=problems(400, 503))
     def list_sessions(asked: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
@@ -36,7 +34,7 @@ def router(parts: Parts) -> APIRouter:
 
         `next` is the cursor of the next page, `total` is told on the first page only.
         """
-        active = activity.sessions_with(asked) if asked.asks_for_activity else None
+        active = parts.analysis.sessions_with(asked) if asked.asks_for_activity else None
         choice = asked.choice(active)
         after = None if asked.cursor is None else place_of(asked.cursor)
         page = db.session_page(choice, asked.limit, after)

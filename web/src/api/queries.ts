@@ -2,6 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { fetchJSON } from "./client";
 import type { Overview, PluginTab, SessionDetail } from "./types";
 
+const SETTLING_MS = 12_000; // plugins load behind the first answer, and some fail
+
 /** What the first page shows. */
 export function useOverview() {
   return useQuery({ queryKey: ["overview"], queryFn: () => fetchJSON<Overview>("/api/overview") });
@@ -13,6 +15,7 @@ export function useTabs() {
     queryKey: ["tabs"],
     queryFn: () => fetchJSON<PluginTab[]>("/api/dashboard/plugins"),
     staleTime: 60_000,
+    refetchInterval: (query) => (query.state.dataUpdateCount < 2 ? SETTLING_MS : false),
   });
 }
 

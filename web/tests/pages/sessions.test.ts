@@ -10,7 +10,7 @@ describe("filters", () => {
 
   it("turn days into moments, the last day included", () => {
     const query = asQuery({ since: "2026-11-01", until: "2026-11-02", q: "x", tool: "terminal" });
-    expect(query).toEqual({ since: startOf("2026-11-01"), until: startOf("2026-11-02") + 86_400, tool: "terminal" });
+    expect(query).toEqual({ since: startOf("2026-11-01"), until: startOf("2026-11-03"), tool: "terminal" });
   });
 
   it("that have no field are shown as chips", () => {

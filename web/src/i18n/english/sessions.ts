@@ -21,7 +21,7 @@ export const sessions = {
   named: "called so",
   total: (n: string) => `${n} in this list`,
   state: "Which sessions",
-  states: { active: "Active", archived: "Archived", trash: "Trash", all: "All" },
+  states: { active: "Active", archived: "Archived", trash: "Trash", kept: "Active and archived" },
   filters: "Filters",
   source: "Source",
   model: "Model",

@@ -51,7 +51,7 @@ export function ToolsChart({ data }: { data: Analytics }) {
         void navigate({
           to: "/sessions",
           search: {
-            state: "all",
+            state: "kept",
             [seriesIndex === 1 ? "failed_tool" : "tool"]: name,
             since: data.since,
             until: data.until,
@@ -98,7 +98,7 @@ export function SourcesChart({ data }: { data: Analytics }) {
       onPick={({ name }) =>
         void navigate({
           to: "/sessions",
-          search: { state: "all", source: name, since: data.since, until: data.until } as never,
+          search: { state: "kept", source: name, since: data.since, until: data.until } as never,
         })
       }
     />
@@ -154,7 +154,7 @@ export function LengthsChart({ data, kind }: LengthsProps) {
       table={{ head: [texts.label, texts.sessions], rows: steps.map((one) => [one.label, one.sessions]) }}
       sessionsOf={behind}
       onPick={({ dataIndex }) =>
-        void navigate({ to: "/sessions", search: { state: "all", ...behind(dataIndex) } as never })
+        void navigate({ to: "/sessions", search: { state: "kept", ...behind(dataIndex) } as never })
       }
     />
   );

@@ -2,7 +2,7 @@
 
 export interface Filters {
   q?: string;
-  state?: "active" | "archived" | "trash" | "all";
+  state?: "active" | "archived" | "trash" | "kept";
   source?: string;
   model?: string;
   tag?: string;
@@ -39,8 +39,7 @@ const CHIPS = [
 
 const NAMES = ["q", "state", "source", "model", "tag", "since", "until", ...CHIPS] as const;
 
-const STATES = new Set(["active", "archived", "trash", "all"]);
-const DAY_SECONDS = 86_400;
+const STATES = new Set(["active", "archived", "trash", "kept"]);
 
 /** The filters of an address; what makes no sense is left out. */
 export function parsed(search: Record<string, unknown>): Filters {
@@ -59,13 +58,13 @@ export function parsed(search: Record<string, unknown>): Filters {
 
 /** The filters as the server takes them: days become moments, the search is another request. */
 export function asQuery({ q: _q, tools: _tools, since, until, ...rest }: Filters): Record<string, unknown> {
-  return { ...rest, since: since && startOf(since), until: until && startOf(until) + DAY_SECONDS };
+  return { ...rest, since: since && startOf(since), until: until && startOf(until, 1) };
 }
 
-/** Midnight of a day, here. */
-export function startOf(day: string): number {
+/** Midnight of a day, here, or of one so many days later; days may be 23 or 25 hours long. */
+export function startOf(day: string, later = 0): number {
   const [year = 1970, month = 1, date = 1] = day.split("-").map(Number);
-  return new Date(year, month - 1, date).getTime() / 1000;
+  return new Date(year, month - 1, date + later).getTime() / 1000;
 }
 
 /** The filters that are shown as words, each with a way to take it away. */

@@ -1,0 +1,153 @@
+"""The bundled plugin's page: a history that becomes badges, before one's eyes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from support.browsers import ROOT, Picture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page
+
+    from hermes_state import SessionDB
+    from support.browsers import Home, Visitor
+
+COUNTED = re.compile(r"Scanned ([\d,]+) of ([\d,]+) sessions · (\d+) %")
+# What the banner said, each time it said something else, and how many badges stood below it.
+FOLLOW = """
+  window.said = [];
+  new MutationObserver(() => {
+    const words = document.querySelector(".ach-banner-count")?.textContent ?? "";
+    const cards = document.querySelectorAll(".ach-grid > li[data-state=unlocked]").length;
+    if (words !== window.said.at(-1)?.[0]) window.said.push([words, cards]);
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+"""
+# A few thousand sessions are read in two seconds; a page that asks every second hardly sees it.
+HURRY = """
+  const wait = window.setTimeout;
+  window.setTimeout = (work, pause, ...rest) => wait(work, pause / 10, ...rest);
+"""
+
+
+def cards(page: Page) -> Locator:
+    return page.locator("ul.ach-grid > li")
+
+
+@pytest.fixture
+def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A few thousand sessions that nobody has counted yet."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    from history import Size, make  # noqa: PLC0415 - the benchmarks are programs, no package
+
+    make(hermes_home / "state.db", Size(2_500, 30_000), 1)
+    return hermes_home
+
+
+def test_a_first_scan_climbs_and_badges_appear_meanwhile(
+    long_history: Path, start: Callable[..., Home], visit: Callable[..., Visitor]
+) -> None:
+    home = start(long_history)
+    visitor = visit(home.url)
+    visitor.context.add_init_script(HURRY)
+    visitor.context.add_init_script(FOLLOW)
+    page = visitor.open(home.link().replace("/#", "/achievements#"))
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ earned"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
+    expect(cards(page).first).to_be_visible()
+    said = [(COUNTED.search(words), shown) for words, shown in page.evaluate("window.said")]
+    done = [int(found[1].replace(",", "")) for found, _ in said if found]
+    assert done == sorted(done)
+    assert len(set(done)) >= 2, "the banner did not climb"
+    assert any(shown for found, shown in said if found), "no badge while it ran"
+    # The next visit has everything at once, and no banner.
+    page.evaluate("window.said.length = 0")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Hooks").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Achievements").click()
+    expect(cards(page).first).to_be_visible()
+    assert not any(COUNTED.search(words) for words, _ in page.evaluate("window.said"))
+
+
+def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Page) -> None:
+    db.create_session("one", "cli", is_owned=False)
+    db.append_message("one", "user", "Hello")
+    page.goto("/achievements")
+    lead = page.get_by_text(re.compile(r"earned over|Badges for what"))
+    expect(lead).to_be_visible()
+    page.get_by_role("button", name="Rescan").click()
+    expect(page.get_by_text(re.compile("Up to date"))).to_be_visible()
+    before = page.get_by_role("main").inner_text()
+    for number in range(60):
+        name = f"more-{number}"
+        db.create_session(name, "cli", is_owned=False)
+        db.append_message(name, "user", "Traceback (most recent call last): why?")
+        call = {"id": name, "type": "function", "function": {"name": "terminal", "arguments": "{}"}}
+        db.append_message(name, "assistant", "I look.", tool_calls=[call])
+        db.append_message(name, "tool", "error: it failed", tool_call_id=name, tool_name="terminal")
+        db.append_message(name, "assistant", "There.")
+    page.get_by_role("button", name="Rescan").click()
+    expect(page.get_by_text(re.compile("Achievements? unlocked|New tier")).first).to_be_visible()
+    expect(page.get_by_role("main")).not_to_have_text(before)
+    expect(page.get_by_text(re.compile("over 61 sessions"))).to_be_visible()
+
+
+def test_badges_are_narrowed_down_and_searched(shown: Page) -> None:
+    shown.goto("/achievements")
+    expect(cards(shown).first).to_be_visible()
+    everything = cards(shown).count()
+    shown.get_by_role("button", name=re.compile("^Unlocked")).click()
+    expect(cards(shown)).not_to_have_count(everything)
+    unlocked = cards(shown).count()
+    assert 0 < unlocked < everything
+    shown.get_by_role("searchbox", name="Search badges").or_(
+        shown.get_by_role("textbox", name="Search badges")
+    ).fill("Seven for Seven")
+    expect(cards(shown).filter(has_text="Seven for Seven").first).to_be_visible()
+    expect(cards(shown)).not_to_have_count(unlocked)
+    shown.get_by_label("Search badges").fill("nothing is called this")
+    expect(shown.get_by_text("No badge fits")).to_be_visible()
+    shown.get_by_role("button", name="Show all badges").click()
+    expect(cards(shown)).to_have_count(everything)
+
+
+def test_the_evidence_opens_the_message_that_earned_it(shown: Page) -> None:
+    shown.goto("/achievements")
+    shown.get_by_role("main").locator("a[href*='message=']").first.click()
+    expect(shown).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
+    expect(shown.locator("article[data-target=true]")).to_be_in_viewport()
+
+
+def test_a_card_to_share_is_a_picture_with_something_on_it(shown: Page) -> None:
+    shown.goto("/achievements")
+    shown.get_by_role("button", name=re.compile("^Share ")).first.click()
+    dialog = shown.get_by_role("dialog")
+    with shown.expect_download() as waiting:
+        dialog.get_by_role("button", name="Download PNG").click()
+    picture = Picture.read(Path(waiting.value.path()).read_bytes())
+    assert (picture.width, picture.height) == (1200, 630)
+    assert picture.rows > 200  # words and a medal, not a blank sheet
+    shown.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_a_year_is_looked_back_on_and_saved(shown: Page) -> None:
+    shown.goto("/achievements")
+    parts = shown.get_by_role("navigation", name="Parts of this page")
+    parts.get_by_role("link", name="Recap").click()
+    recap = shown.get_by_role("region", name="Recap")
+    expect(recap.get_by_role("region", name="In numbers")).to_be_visible()
+    expect(recap.get_by_role("heading", name="Longest streak")).to_be_visible()
+    with shown.expect_download() as waiting:
+        recap.get_by_role("button", name="Save as picture").click()
+    picture = Picture.read(Path(waiting.value.path()).read_bytes())
+    assert picture.width >= 1000
+    assert picture.rows > 200
+    parts.get_by_role("link", name="Timeline").click()
+    expect(shown.get_by_text("unlocks and tier-ups")).to_be_visible()

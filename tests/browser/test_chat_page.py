@@ -1,0 +1,238 @@
+"""Talking to the agent in the browser, with the real daemon and a scripted model."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from hermes_core.config_file import ConfigFile
+from support.dashboards import dashboard, parts_of, wait_until
+from support.scripted import model, serving
+from tui_gateway import whereabouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+    from playwright.sync_api import Locator, Page
+
+    from hermes_state import SessionDB
+    from support.browsers import Visitor
+
+WORDS = [f"word{number}" for number in range(40)]
+SLOW = " ".join(WORDS)
+
+
+@pytest.fixture
+def say(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
+    """Lets the model of the home follow a script."""
+    begin = servers.enter_context(serving())
+
+    def follow(steps: str) -> str:
+        server = begin(steps)
+        config = ConfigFile.of_home()
+        for name, value in (
+            ("api", "openai"),
+            ("base_url", server.base_url),
+            ("model", "scripted"),
+        ):
+            config.set(f"llm.{name}", value)
+        return model(server)
+
+    return follow
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Message to the agent").fill(text)
+    page.keyboard.press("Enter")
+
+
+def log(page: Page) -> Locator:
+    return page.get_by_role("log", name="Conversation")
+
+
+def test_an_answer_streams_in_and_is_drawn_as_markdown(
+    say: Callable[[str], str], page: Page, db: SessionDB
+) -> None:
+    say(f"[{{say: '**Bold** {SLOW} end.', pause: 0.02, think: Let me see.}}]")
+    page.goto("/chat")
+    ask(page, "Tell me")
+    expect(log(page).get_by_text("word3")).to_be_visible()
+    expect(log(page).get_by_text("end.")).to_have_count(0)  # not yet
+    expect(log(page).get_by_text("end.")).to_be_visible()
+    expect(log(page).locator("strong")).to_have_text("Bold")
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/chat/\S+"))
+    log(page).get_by_text("Thinking").click()
+    expect(log(page).get_by_text("Let me see.")).to_be_visible()
+    session = page.url.rpartition("/")[2]
+    assert db.get_messages(session)[0]["content"] == "Tell me"
+    ask(page, "Thanks")  # the script is over: it says it back
+    expect(log(page).get_by_text("You said: Thanks")).to_be_visible()
+    page.get_by_role("link", name="Open the transcript").click()
+    expect(
+        page.get_by_label("Messages of the conversation").get_by_text("Thanks").first
+    ).to_be_visible()
+
+
+def test_a_command_is_asked_about_and_the_answer_obeyed(
+    say: Callable[[str], str], page: Page, tmp_path: Path
+) -> None:
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    kept.mkdir()
+    gone.mkdir()
+    calls = [f"{{name: terminal, arguments: {{command: rm -rf {one}}}}}" for one in (kept, gone)]
+    say(f"[{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: All done.}}]")
+    page.goto("/chat")
+    ask(page, "Tidy up")
+    question = page.get_by_role("alertdialog", name="May this run?")
+    expect(question.get_by_text(f"rm -rf {kept}")).to_be_visible()
+    question.get_by_role("button", name="No").click()
+    expect(question.get_by_text(f"rm -rf {gone}")).to_be_visible()
+    assert gone.exists()
+    question.get_by_role("button", name="Once").click()
+    expect(log(page).get_by_text("All done.")).to_be_visible()
+    expect(question).to_have_count(0)
+    wait_until(lambda: not gone.exists())
+    assert kept.exists()
+    tool = log(page).locator("details", has_text=str(gone))
+    tool.locator("summary").click()
+    expect(tool.locator("pre").first).to_be_visible()
+    expect(log(page).locator("details")).to_have_count(2)
+
+
+def test_something_is_said_to_the_running_turn_or_after_it(
+    say: Callable[[str], str], page: Page
+) -> None:
+    call = "{name: terminal, arguments: {command: sleep 2}}"
+    say(f"[{{calls: [{call}]}}, {{say: I heard it.}}, {{say: And later.}}]")
+    page.goto("/chat")
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    field = page.get_by_role("textbox", name="Message to the agent")
+    field.fill("Also this")
+    page.get_by_role("button", name="Say it now").click()
+    expect(log(page).get_by_text("Also this")).to_be_visible()
+    field.fill("Then that")
+    page.get_by_role("button", name="Say it afterwards").click()
+    expect(log(page).locator("[data-waiting=true]", has_text="Then that")).to_be_visible()
+    expect(log(page).get_by_text("I heard it.")).to_be_visible()
+    expect(log(page).get_by_text("And later.")).to_be_visible()
+    expect(log(page).locator("[data-waiting=true]")).to_have_count(0)
+    expect(log(page).get_by_text("Then that")).to_have_count(1)
+
+
+def test_stop_stops(say: Callable[[str], str], page: Page, db: SessionDB) -> None:
+    say(f"[{{say: {SLOW}, pause: 0.2}}]")
+    page.goto("/chat")
+    ask(page, "Count")
+    expect(log(page).get_by_text("word2")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(log(page).get_by_text("Stopped. What was said so far is kept.")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert WORDS[-1] not in log(page).inner_text()
+    session = page.url.rpartition("/")[2]
+    assert "word2" in str([row["content"] for row in db.get_messages(session)])
+
+
+def test_a_reload_in_mid_answer_loses_and_doubles_nothing(
+    say: Callable[[str], str], page: Page
+) -> None:
+    say(f"[{{say: {SLOW}, pause: 0.08}}]")
+    page.goto("/chat")
+    ask(page, "Count")
+    expect(log(page).get_by_text("word5")).to_be_visible()
+    page.reload()
+    expect(log(page).get_by_text("word5")).to_be_visible()
+    assert WORDS[-1] not in log(page).inner_text()  # it goes on meanwhile
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+    expect(log(page).get_by_text("Count")).to_have_count(1)
+    page.reload()
+    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+
+
+def test_a_conversation_of_the_terminal_is_gone_on_with(
+    say: Callable[[str], str], page: Page, db: SessionDB
+) -> None:
+    say("[{say: We spoke of bees.}]")
+    db.create_session("bees", "cli", is_owned=False)
+    db.append_message("bees", "user", "Let us speak of bees.")
+    db.append_message("bees", "assistant", "They hum.")
+    page.goto("/chat")
+    page.get_by_role("navigation", name="Recent conversations").get_by_role("link").click()
+    expect(log(page).get_by_text("They hum.")).to_be_visible()
+    ask(page, "What did we speak of?")
+    expect(log(page).get_by_text("We spoke of bees.")).to_be_visible()
+    said = [row["content"] for row in db.get_messages("bees")]
+    assert said[-2:] == ["What did we speak of?", "We spoke of bees."]
+
+
+def test_files_go_along(say: Callable[[str], str], page: Page, tmp_path: Path) -> None:
+    say("[{say: I have it.}]")
+    (tmp_path / "notes.txt").write_text("remember the milk")
+    page.goto("/chat")
+    with page.expect_file_chooser() as choosing:
+        page.get_by_role("button", name="Attach files").click()
+    choosing.value.set_files(tmp_path / "notes.txt")
+    expect(page.get_by_text("notes.txt")).to_be_visible()
+    expect(page.get_by_role("button", name="Take notes.txt back")).to_be_visible()
+    ask(page, "Read this")
+    expect(log(page).get_by_text("I have it.")).to_be_visible()
+    path = re.search(r"/\S+notes\S*\.txt", log(page).inner_text())
+    assert path is not None
+    assert Path(path[0]).read_text() == "remember the milk"
+
+
+def test_the_model_is_chosen(
+    servers: ExitStack, say: Callable[[str], str], visit: Callable[..., Visitor], db: SessionDB
+) -> None:
+    other, first = say("[{say: I am the other.}]"), say("[{say: I am the first.}]")
+    models = [{"name": one, "provider": "script"} for one in (first, other)]
+    served = servers.enter_context(dashboard(parts_of(db, models=lambda: models)))
+    visitor = visit(served.url)
+    visitor.let_in(served.access)
+    page = visitor.open("/chat")
+    choice = page.get_by_role("combobox", name="Model")
+    choice.click()
+    page.get_by_role("option", name=other).click()
+    ask(page, "Who are you?")
+    expect(log(page).get_by_text("I am the other.")).to_be_visible()
+    choice.click()
+    page.get_by_role("option", name=first).click()
+    ask(page, "And now?")
+    expect(log(page).get_by_text("I am the first.")).to_be_visible()
+
+
+def test_a_lost_connection_is_said_and_comes_back(
+    say: Callable[[str], str], visitor: Visitor, page: Page
+) -> None:
+    visitor.complaints.allow("WebSocket connection")
+    say("[{say: First.}, {say: Second.}]")
+    page.goto("/chat")
+    ask(page, "One")
+    expect(log(page).get_by_text("First.")).to_be_visible()
+    place = whereabouts.found()
+    assert place is not None
+    os.kill(place.pid, signal.SIGKILL)
+    expect(page.get_by_text("The connection was lost.")).to_be_visible()
+    expect(page.get_by_text("The connection was lost.")).to_have_count(0)
+    expect(log(page).get_by_text("First.")).to_be_visible()
+    ask(page, "Two")
+    expect(log(page).get_by_text("Second.")).to_be_visible()
+
+
+def test_without_a_model_the_page_says_how_to_get_one(page: Page) -> None:
+    page.goto("/chat")
+    ask(page, "Hello?")
+    problem: Any = page.get_by_role("alert").first
+    expect(problem).to_contain_text("No model can answer yet")
+    expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("Hello?")

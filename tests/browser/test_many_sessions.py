@@ -1,0 +1,74 @@
+"""Twenty-five thousand sessions in one list."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from support.browsers import ROOT, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.browsers import Home, Visitor
+
+SESSIONS = 25_000
+# Scrolls by a screen and a half at every frame, and notes how long each took.
+SCROLL = """async (steps) => {
+  const list = document.querySelector('section[aria-label="Sessions"]');
+  const frames = [];
+  let most = 0, last = performance.now();
+  for (let step = 0; step < steps; step++) {
+    list.scrollTop += 900;
+    const now = await new Promise((done) => requestAnimationFrame(done));
+    frames.push(now - last);
+    last = now;
+    most = Math.max(most, list.querySelectorAll("li").length);
+  }
+  return { frames, most, top: list.scrollTop };
+}"""
+
+
+@pytest.fixture
+def many(hermes_home: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Home]) -> Home:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    from history import Size, make  # noqa: PLC0415 - the benchmarks are programs, no package
+
+    make(hermes_home / "state.db", Size(SESSIONS, SESSIONS + 1_000), 1)
+    return start(hermes_home)
+
+
+def test_a_list_of_twenty_five_thousand_scrolls_and_stays_small(
+    many: Home, visit: Callable[..., Visitor], artefacts: Path
+) -> None:
+    page = visit(many.url).open(many.link().replace("/#", "/sessions#"))
+    rows = page.get_by_label("Sessions", exact=True).get_by_role("listitem")
+    expect(rows.first).to_be_visible()
+    total = int(rows.first.get_attribute("aria-setsize") or 0)
+    assert total > SESSIONS * 0.8  # branches and compactions stand with their conversations
+    frames: list[float] = []
+    for _ in range(30):
+        found = page.evaluate(SCROLL, 20)
+        frames += found["frames"]
+        assert found["most"] < 60, "all rows are in the page"
+        if found["top"] > 1_500 * 66:
+            break
+    assert found["top"] > 1_500 * 66, "it does not go on"
+    place = int(rows.first.get_attribute("aria-posinset") or 0)
+    assert place > 1_400
+    slow = sorted(frames)
+    recorded(
+        artefacts,
+        "scrolling.json",
+        {
+            "sessions": total,
+            "frames": len(slow),
+            "median_ms": slow[len(slow) // 2],
+            "p95_ms": slow[int(len(slow) * 0.95)],
+            "worst_ms": slow[-1],
+        },
+    )

@@ -1,0 +1,198 @@
+"""The list of sessions: found, narrowed down, put in order, thrown away and taken back."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+
+    from hermes_state import SessionDB
+    from support.browsers import Visitor
+
+GREW = """(some) => {
+  const found = document.querySelector("main").innerText.match(/([\\d,]+) in this list/);
+  return found !== null && Number(found[1].replace(",", "")) > some;
+}"""
+WRITE_ONE = """
+from hermes_state import SessionDB, driver
+driver.install()
+with SessionDB() as db:
+    db.create_session("quinces", "telegram", is_owned=False)
+    db.append_message("quinces", "user", "Tell me about quinces.")
+"""
+
+
+@pytest.fixture
+def three(db: SessionDB) -> SessionDB:
+    """Three short conversations."""
+    for number, name in enumerate(("apples", "pears", "plums")):
+        db.create_session(name, "cli", started_at=1_790_000_000 + number, is_owned=False)
+        db.append_message(name, "user", f"Tell me about {name}.")
+        db.append_message(name, "assistant", f"There is much to say about {name}.")
+        db.set_session_title(name, name.title())
+    return db
+
+
+def rows(page: Page) -> Locator:
+    return page.get_by_label("Sessions", exact=True).get_by_role("listitem")
+
+
+def choose(page: Page, *names: str) -> None:
+    for name in names:
+        page.get_by_role("checkbox", name=f"Select {name}").check()
+
+
+def test_what_was_done_can_be_undone(three: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    expect(rows(page)).to_have_count(3)
+    choose(page, "Apples", "Pears")
+    bar = page.get_by_role("region", name="2 selected")
+    bar.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("2 archived")).to_be_visible()
+    expect(rows(page)).to_have_count(1)
+    page.get_by_role("button", name="Undo").click()
+    expect(rows(page)).to_have_count(3)
+    choose(page, "Plums")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("1 moved to the trash")).to_be_visible()
+    expect(rows(page)).to_have_count(2)
+    page.get_by_role("button", name="Undo").last.click()
+    expect(rows(page)).to_have_count(3)
+    assert three.get_session("plums")
+
+
+def test_sessions_are_pinned_and_tagged_and_found_by_it(three: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    choose(page, "Pears", "Plums")
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.get_by_text("2 pinned")).to_be_visible()
+    expect(page.get_by_label("pinned", exact=True)).to_have_count(2)
+    choose(page, "Pears")
+    page.get_by_role("button", name="Tag…").click()
+    page.get_by_role("textbox", name="Tag").fill("thesis")
+    page.keyboard.press("Enter")
+    expect(rows(page).filter(has_text="thesis")).to_have_count(1)
+    page.get_by_role("checkbox", name="Pinned only").check()
+    expect(rows(page)).to_have_count(2)
+    expect(page).to_have_url(re.compile("pinned=true"))
+    page.goto("/sessions?tag=thesis")
+    expect(rows(page)).to_have_count(1)
+    assert three.session_tags(["pears"]) == {"pears": ["thesis"]}
+    page.get_by_role("button", name="Clear filters").click()
+    expect(rows(page)).to_have_count(3)
+
+
+def test_the_trash_gives_back_and_asks_before_it_forgets(three: SessionDB, page: Page) -> None:
+    three.delete_session("apples")
+    three.delete_session("pears")
+    page.goto("/sessions?state=trash")
+    choose(page, "Apples")
+    page.get_by_role("button", name="Restore").click()
+    expect(page.get_by_text("1 restored")).to_be_visible()
+    assert three.get_session("apples")
+    choose(page, "Pears")
+    purge = page.get_by_role("button", name="Delete for good")
+    purge.click()
+    dialog = page.get_by_role("dialog", name="Delete for good?")
+    expect(dialog.get_by_text("cannot be brought back")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    expect(rows(page)).to_have_count(1)
+    purge.click()
+    dialog.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("The trash is empty")).to_be_visible()
+    assert not three.search_messages("about pears")
+
+
+def test_an_export_of_some_is_taken_in_elsewhere(
+    three: SessionDB, page: Page, tmp_path: Path
+) -> None:
+    page.goto("/sessions")
+    choose(page, "Apples", "Pears")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export").click()
+    file = tmp_path / "some.jsonl"
+    waiting.value.save_as(file)
+    assert "about apples" in file.read_text()
+    three.delete_session("apples")
+    three.purge_session("apples")
+    with page.expect_file_chooser() as choosing:
+        page.get_by_role("button", name="Import").click()
+    choosing.value.set_files(file)
+    expect(page.get_by_text("Imported:")).to_be_visible()
+    expect(rows(page)).to_have_count(3)
+    assert three.get_messages("apples")[0]["content"] == "Tell me about apples."
+
+
+def test_what_another_process_writes_appears_at_once(three: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    expect(rows(page)).to_have_count(3)
+    subprocess.run([sys.executable, "-c", WRITE_ONE], check=True)
+    expect(rows(page).filter(has_text="Tell me about quinces.")).to_be_visible()
+    expect(rows(page)).to_have_count(4)
+    expect(page.get_by_text("4 in this list")).to_be_visible()
+
+
+def test_words_are_found_marked_and_lead_to_their_message(shown: Page) -> None:
+    shown.goto("/sessions")
+    shown.get_by_role("searchbox", name="Search in everything that was said").fill("lighthouse")
+    hits = shown.get_by_role("region", name="Search results")
+    marked = hits.locator("mark").first
+    expect(marked).to_be_visible()
+    assert "lighthouse" in marked.inner_text().lower()
+    expect(shown).to_have_url(re.compile("q=lighthouse"))
+    hits.locator("a[href*='message=']").first.click()
+    expect(shown).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
+    target = shown.locator("article[data-target=true]")
+    expect(target).to_be_in_viewport()
+    expect(target).to_have_count(1)
+
+
+def test_filters_come_from_the_address_and_go_into_it(shown: Page) -> None:
+    shown.goto("/sessions?tool=terminal&weekday=0&min_messages=5")
+    bar = shown.get_by_role("search", name="Filters")
+    for words in ("used terminal", "Mondays", "5 messages or more"):
+        expect(bar.get_by_text(words)).to_be_visible()
+    some = total(shown)
+    bar.get_by_role("button", name="Remove the filter “Mondays”").click()
+    expect(shown).not_to_have_url(re.compile("weekday"))
+    expect(bar.get_by_text("Mondays")).to_have_count(0)
+    shown.wait_for_function(GREW, arg=some)
+    bar.get_by_role("combobox", name="Model").click()
+    shown.get_by_role("option", name=re.compile("claude")).first.click()
+    expect(shown).to_have_url(re.compile("model=anthropic"))
+    bar.get_by_role("button", name="Clear filters").click()
+    expect(shown).to_have_url(re.compile(r"/sessions$"))
+
+
+def total(page: Page) -> int:
+    lead = page.get_by_text(re.compile(r"[\d,]+ in this list"))
+    return int(lead.inner_text().split()[0].replace(",", ""))
+
+
+def test_a_day_of_the_overview_leads_to_its_sessions(shown: Page) -> None:
+    shown.goto("/")
+    panel = shown.get_by_role("region", name="The last two weeks")
+    panel.get_by_role("link").last.click()
+    expect(shown).to_have_url(re.compile(r"/sessions\?day=\d{4}-\d\d-\d\d"))
+    expect(rows(shown).first).to_be_visible()
+
+
+def test_archived_ones_are_apart(three: SessionDB, visitor: Visitor) -> None:
+    three.set_session_archived("plums")
+    page = visitor.open("/sessions")
+    expect(rows(page)).to_have_count(2)
+    page.get_by_text("Archived 1").click()
+    expect(rows(page)).to_have_count(1)
+    choose(page, "Plums")
+    page.get_by_role("button", name="Bring back").click()
+    expect(page.get_by_text("Nothing is archived")).to_be_visible()

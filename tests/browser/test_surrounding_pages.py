@@ -1,0 +1,192 @@
+"""Gateway, hooks, settings and plugins: what is changed there is changed for real."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from hermes_cli import plugins
+from hermes_core.config_file import ConfigFile
+from support.dashboards import dashboard, parts_of
+from support.plugin_folders import make_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from hermes_state import SessionDB
+    from support.browsers import Visitor
+
+# As plugins for the original are written: no build, React and everything else from the window.
+OLD_STYLE = """
+(function () {
+  const { React, hooks, components, fetchJSON, utils } = window.__HERMES_PLUGIN_SDK__;
+  const { Card, CardContent, Button, Badge, Input } = components;
+  const h = React.createElement;
+  function Counter() {
+    const [count, setCount] = hooks.useState(0);
+    const [title, setTitle] = hooks.useState("…");
+    const [text, setText] = hooks.useState("");
+    hooks.useEffect(() => {
+      fetchJSON("/api/sessions").then((found) => setTitle(`${found.total} sessions are here`));
+    }, []);
+    return h(Card, { className: utils.cn("counter", false) }, h(CardContent, null,
+      h("h1", null, "Counter"), h("p", null, title), h(Badge, null, `count ${count}`),
+      h(Input, { "aria-label": "Words", value: text, onChange: (e) => setText(e.target.value) }),
+      h("p", null, `typed ${text}`),
+      h(Button, { onClick: () => setCount(count + 1) }, "More")));
+  }
+  window.__HERMES_PLUGINS__.register("counter", Counter);
+})();
+"""
+BROKEN = """
+window.__HERMES_PLUGINS__.register("broken", () => { throw new Error("it fell over"); });
+"""
+SILENT = "console.log('I register nothing');"
+
+
+@pytest.fixture
+def with_tabs(hermes_home: Path) -> Iterator[None]:
+    """Plugins of the user's own with a page each."""
+    for name, code in (("counter", OLD_STYLE), ("broken", BROKEN), ("silent", SILENT)):
+        make_plugin(hermes_home, name, "def register(ctx): pass")
+        folder = hermes_home / "plugins" / name / "dashboard"
+        (folder / "dist").mkdir(parents=True)
+        (folder / "dist" / "index.js").write_text(code)
+        facts: dict[str, Any] = {"name": name, "label": name.title(), "tab": {"path": f"/{name}"}}
+        (folder / "manifest.json").write_text(json.dumps({**facts, "entry": "dist/index.js"}))
+    plugins.active.cache_clear()  # a process knows the plugins of one home; this one has many
+    yield
+    plugins.active.cache_clear()
+
+
+def test_somebody_is_let_in_with_the_code_they_were_given(db: SessionDB, page: Page) -> None:
+    code = db.ask_to_pair("telegram", "42", "Ada")
+    assert code is not None
+    page.goto("/gateway")
+    people = page.get_by_role("region", name="People")
+    expect(people.get_by_text("Ada · telegram")).to_be_visible()
+    people.get_by_role("textbox", name="Code: Ada").fill(code)
+    people.get_by_role("button", name="Let them in").click()
+    expect(page.get_by_text("Ada may talk to the agent now.")).to_be_visible()
+    assert [one["user_id"] for one in db.allowed_users()] == ["42"]
+    people.get_by_role("button", name="Let in no more: Ada").click()
+    expect(page.get_by_text("Ada may not talk to the agent any more.")).to_be_visible()
+    expect(people.get_by_text("Nobody yet.")).to_be_visible()
+
+
+def test_a_wrong_code_is_refused_in_words(db: SessionDB, visitor: Visitor) -> None:
+    visitor.complaints.allow("status of 404")
+    db.ask_to_pair("telegram", "42", "Ada")
+    page = visitor.open("/gateway")
+    page.get_by_role("textbox", name="Code: Ada").fill("WRONGONE")
+    page.get_by_role("button", name="Let them in").click()
+    expect(page.get_by_role("alert").filter(has_text="code")).to_be_visible()
+    assert not db.allowed_users()
+
+
+def test_a_boundary_is_told_again(db: SessionDB, page: Page) -> None:
+    db.create_session("talk", "cli", is_owned=False)
+    db.append_message("talk", "user", "Goodbye")
+    db.end_session("talk", "done")
+    page.goto("/hooks")
+    log = page.get_by_role("region", name="Boundary log")
+    row = log.get_by_role("row").nth(1)
+    expect(row.get_by_role("link", name="talk")).to_be_visible()
+    with page.expect_response("**/replay") as waiting:
+        row.get_by_role("button", name="Tell again").click()
+    assert waiting.value.status == 202
+    expect(page.get_by_text("It will be told again.")).to_be_visible()
+    expect(page.get_by_text("on_session_finalize", exact=True)).to_be_visible()
+
+
+def test_a_setting_is_changed_in_the_file_and_taken_back(
+    visitor: Visitor, hermes_home: Path
+) -> None:
+    visitor.complaints.allow("status of 400")
+    page = visitor.open("/settings")
+    page.get_by_role("searchbox", name="Find a setting").fill("trash_days")
+    field = page.get_by_role("textbox", name="store.trash_days")
+    field.fill("7")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("store.trash_days is saved.")).to_be_visible()
+    expect(page.get_by_text("from the file")).to_be_visible()
+    assert "trash_days: 7" in (hermes_home / "config.yaml").read_text()
+    field.fill("-5")
+    page.get_by_role("button", name="Save").click()
+    refusal = page.get_by_role("alert").filter(has_not_text="is saved")
+    expect(refusal).to_contain_text("store.trash_days")
+    assert "trash_days: 7" in (hermes_home / "config.yaml").read_text()
+    page.get_by_role("button", name="Back to the default").click()
+    expect(field).to_have_value("30")
+    assert "trash_days" not in (hermes_home / "config.yaml").read_text()
+
+
+def test_a_secret_is_kept_and_never_in_the_page(page: Page) -> None:
+    ConfigFile.of_home().set("keys.openai", "sk-very-secret")
+    bodies: list[str] = []
+    page.on("response", lambda one: "/api/settings" in one.url and bodies.append(one.text()))
+    page.goto("/settings")
+    page.get_by_role("searchbox", name="Find a setting").fill("keys.")
+    first = page.get_by_role("textbox", name="keys.openai", exact=True)
+    expect(first).to_have_attribute(
+        "placeholder", "It is set. It is never shown; type to replace it."
+    )
+    assert "sk-very-secret" not in page.content()
+    first.fill("sk-another-one")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("keys.openai is saved.")).to_be_visible()
+    expect(first).to_have_value("")
+    assert ConfigFile.of_home().secret("keys.openai") == "sk-another-one"
+    assert "sk-another-one" not in page.content()
+    assert "sk-" not in "".join(bodies)
+
+
+def test_a_plugin_that_is_switched_on_brings_its_page(with_tabs: None, page: Page) -> None:
+    page.goto("/plugins")
+    tabs = page.get_by_role("navigation", name="Pages")
+    expect(tabs.get_by_role("link", name="Achievements")).to_be_visible()
+    expect(tabs.get_by_role("link", name="Counter")).to_have_count(0)
+    switch = page.get_by_role("switch", name="Switch counter on")
+    expect(switch).not_to_be_checked()
+    switch.click(force=True)
+    expect(page.get_by_text("Running processes take it up")).to_be_visible()
+    tabs.get_by_role("link", name="Counter").click()
+    expect(page.get_by_text("0 sessions are here")).to_be_visible()
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_text("count 2")).to_be_visible()
+    page.get_by_role("textbox", name="Words").fill("hello")
+    expect(page.get_by_text("typed hello")).to_be_visible()
+    page.goto("/plugins")
+    expect(switch).to_be_checked()
+    switch.click(force=True)
+    expect(tabs.get_by_role("link", name="Counter")).to_have_count(0)
+
+
+def test_a_plugin_that_breaks_breaks_its_own_page_only(
+    with_tabs: None,
+    servers: ExitStack,
+    db: SessionDB,
+    visit: Callable[..., Visitor],
+) -> None:
+    ConfigFile.of_home().set("plugins.enabled", "broken,silent,counter")
+    served = servers.enter_context(dashboard(parts_of(db)))
+    visitor = visit(served.url)
+    visitor.let_in(served.access)
+    visitor.complaints.allow("it fell over")
+    page = visitor.open("/broken")
+    expect(page.get_by_role("alert")).to_contain_text("Broken: it fell over")
+    tabs = page.get_by_role("navigation", name="Pages")
+    tabs.get_by_role("link", name="Silent").click()
+    expect(page.get_by_role("alert")).to_contain_text("has registered no page")
+    tabs.get_by_role("link", name="Counter").click()
+    expect(page.get_by_text("count 0")).to_be_visible()
+    tabs.get_by_role("link", name="Overview").click()
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()

@@ -1,0 +1,243 @@
+"""A conversation to be read: tools, changes, pictures, long ones, words that want to be code."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from hermes_state import SessionDB
+
+# One red dot.
+DOT = base64.b64encode(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+        "0000000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+    )
+).decode()
+EVIL = "\n\n".join(
+    [
+        "Say <script>window.evil = 1</script> and <img src=x onerror='window.evil = 2'>.",
+        "<script>window.evil = 1</script>",
+        "[click me](javascript:window.evil=3) ![spy](https://elsewhere.example/spy.png)",
+        "<iframe src='https://elsewhere.example/'></iframe> <svg onload='window.evil=4'></svg>",
+        "<a href='https://elsewhere.example/' ping='https://elsewhere.example/ping'>x</a>",
+        "<style>body { display: none }</style>",
+        "[honest](https://elsewhere.example/page)",
+    ]
+)
+LONG = 1_000
+
+
+def called(name: str, **arguments: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": f"call-{name}", "type": "function", "function": function}
+
+
+@pytest.fixture
+def tooled(db: SessionDB) -> SessionDB:
+    """A conversation with a tool, an edit and a picture."""
+    db.create_session("work", "cli", model="some/model", is_owned=False)
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DOT}"}}
+    db.append_message("work", "user", [{"type": "text", "text": "What is this?"}, picture])
+    run = called("terminal", command="ls -l")
+    db.append_message("work", "assistant", "I look.", tool_calls=[run], reasoning="First, look.")
+    db.append_message("work", "tool", "total 0", tool_call_id=run["id"], tool_name="terminal")
+    edit = called("patch", path="a.txt", old_string="one\ntwo", new_string="one\nthree")
+    db.append_message("work", "assistant", "", tool_calls=[edit])
+    db.append_message("work", "tool", "done", tool_call_id=edit["id"], tool_name="patch")
+    db.append_message("work", "assistant", "A **dot**.\n\n```python\nprint(1)\n```")
+    return db
+
+
+def test_tools_are_folded_and_open_and_a_change_is_shown_as_one(
+    tooled: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions/work")
+    log = page.get_by_label("Messages of the conversation")
+    expect(log.locator("strong", has_text="dot")).to_be_visible()
+    expect(log.get_by_text("total 0")).to_be_hidden()
+    tool = log.locator("details", has_text="ls -l")
+    tool.locator("summary").click()
+    expect(tool.get_by_text("total 0")).to_be_visible()
+    change = log.locator("details", has_text="patch")
+    change.locator("summary").click()
+    expect(change.locator("[data-sign='-']")).to_have_text("- two")
+    expect(change.locator("[data-sign='+']")).to_have_text("+ three")
+    log.get_by_text("Thoughts").click()
+    expect(log.get_by_text("First, look.")).to_be_visible()
+    picture = log.get_by_role("img", name="A picture of the conversation")
+    picture.scroll_into_view_if_needed()
+    page.wait_for_function("one => one.naturalWidth === 1", arg=picture.element_handle())
+    expect(log.locator("code.language-python")).to_be_visible()
+
+
+def test_words_that_want_to_be_code_stay_words(db: SessionDB, page: Page) -> None:
+    db.create_session("evil", "telegram", is_owned=False)
+    db.set_session_title("evil", "<img src=x onerror=window.evil=5>")
+    for role in ("user", "assistant"):
+        db.append_message("evil", role, EVIL)
+    db.append_message("evil", "tool", EVIL, tool_name="<b>tool</b>")
+    for path in ("/", "/sessions", "/sessions?q=honest", "/chat", "/sessions/evil"):
+        page.goto(path)
+        expect(page.get_by_text("onerror").first).to_be_visible()
+    log = page.get_by_label("Messages of the conversation")
+    log.locator("summary").first.click()
+    expect(log.get_by_text("<script>window.evil = 1</script>").first).to_be_visible()
+    assert log.locator("script, iframe, svg[onload], style, img").count() == 0
+    assert log.locator("a[href^='javascript'], a[ping]").count() == 0
+    log.get_by_text("click me").last.click()
+    assert page.evaluate("window.evil") is None
+    honest = log.get_by_role("link", name="honest")
+    assert honest.get_attribute("rel") == "noopener noreferrer"
+
+
+def test_a_long_conversation_is_read_upwards_without_a_jump(db: SessionDB, page: Page) -> None:
+    db.create_session("long", "cli", is_owned=False)
+    lines = "\n\n".join(["A line of the answer that goes on for a while."] * 4)
+    said = [
+        {
+            "role": "assistant" if n % 2 else "user",
+            "content": f"Message {n}.\n\n{lines[: n % 7 * 40]}",
+        }
+        for n in range(LONG)
+    ]
+    db.append_messages_batch("long", said)
+    page.goto("/sessions/long")
+    log = page.get_by_label("Messages of the conversation")
+    expect(log.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
+    seen: set[int] = set()
+    for _ in range(400):
+        before = read(page)
+        seen.update(before)
+        if min(before) < LONG - 180:
+            break
+        scroll(page, -500)
+        after = read(page)
+        # Whatever was in sight before and still is has moved down by as much as was scrolled.
+        moved = {number: after[number] - before[number] for number in after if number in before}
+        assert moved, "what was being read is gone"
+        assert all(-40 <= one <= 560 for one in moved.values()), moved
+    assert min(seen) < LONG - 180
+    assert seen.issuperset(range(min(seen), LONG))  # none was left out
+    assert log.locator("article").count() < 60  # however many were read
+
+
+READ = """() => {
+  const log = document.querySelector('[aria-label="Messages of the conversation"]');
+  const frame = log.getBoundingClientRect();
+  const found = {};
+  for (const one of log.querySelectorAll("article")) {
+    const box = one.getBoundingClientRect();
+    const number = one.innerText.match(/Message (\\d+)\\./)?.[1];
+    if (number && box.bottom > frame.top && box.top < frame.bottom) found[number] = box.top;
+  }
+  return found;
+}"""
+
+
+def read(page: Page) -> dict[int, float]:
+    """Which messages are in sight, and where."""
+    return {int(number): top for number, top in page.evaluate(READ).items()}
+
+
+SCROLLED = """async ([name, pixels]) => {
+  const log = document.querySelector(`[aria-label="${name}"]`);
+  log.scrollBy(0, pixels);
+  let last = NaN;
+  for (let still = 0; still < 4; ) {
+    await new Promise((done) => requestAnimationFrame(done));
+    const now = log.scrollTop + log.scrollHeight * 1e6;
+    still = now === last ? still + 1 : 0;
+    last = now;
+  }
+}"""
+
+
+def scroll(page: Page, pixels: int) -> None:
+    """Scroll, and wait until everything has found its place."""
+    page.evaluate(SCROLLED, ["Messages of the conversation", pixels])
+
+
+def test_a_link_to_a_message_shows_it_among_a_thousand(db: SessionDB, page: Page) -> None:
+    db.create_session("long", "cli", is_owned=False)
+    said = [
+        {"role": "assistant" if n % 2 else "user", "content": f"Message {n}."} for n in range(LONG)
+    ]
+    ids = db.append_messages_batch("long", said)
+    page.goto(f"/sessions/long?message={ids[500]}")
+    target = page.locator("article[data-target=true]")
+    expect(target).to_have_text(re.compile("Message 500\\."))
+    expect(target).to_be_in_viewport()
+    wanted = page.get_by_text("Message 640.")
+    for _ in range(100):  # what comes later is fetched on the way
+        if wanted.is_visible():
+            break
+        scroll(page, 600)
+    expect(wanted).to_be_visible()
+
+
+def test_a_conversation_is_renamed_tagged_exported_and_deleted(
+    tooled: SessionDB, page: Page, tmp_path: Path
+) -> None:
+    page.goto("/sessions/work")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Title").fill("A red dot")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="A red dot")).to_be_visible()
+    expect(page).to_have_title("A red dot · Hermes")
+    tags = page.get_by_role("combobox", name="Tags").or_(page.get_by_role("textbox", name="Tags"))
+    tags.fill("pictures")
+    tags.press("Enter")
+    expect(page.get_by_label("Facts").get_by_text("pictures").first).to_be_visible()
+    for name, part in {
+        "Markdown": "What is this?",
+        "Web page": "<!doctype html>",
+        "JSON": '"What is this?',
+        "Hermes export file": "What is this?",
+    }.items():
+        page.get_by_role("button", name="Export").click()
+        with page.expect_download() as waiting:
+            page.get_by_role("menuitem", name=name, exact=True).click()
+        file = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        assert part.lower() in file.read_text().lower(), name
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    expect(page).to_have_url(re.compile("/sessions$"))
+    expect(page.get_by_text("1 moved to the trash")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("A red dot")).to_be_visible()
+    assert tooled.get_session_title("work") == "A red dot"
+
+
+def test_a_branch_and_where_it_came_from_are_a_tree(tooled: SessionDB, page: Page) -> None:
+    tooled.branch_session("work", "other", title="Another way")
+    tooled.append_message("other", "user", "And differently?")
+    page.goto("/sessions/other")
+    family = page.get_by_role("region", name="Family")
+    expect(family.get_by_role("link", name=re.compile("Another way"))).to_have_attribute(
+        "aria-current", "page"
+    )
+    expect(family.get_by_text("branch", exact=False).first).to_be_visible()
+    family.get_by_role("link", name=re.compile("What is this")).click()
+    expect(page).to_have_url(re.compile("/sessions/work"))
+    expect(page.get_by_role("region", name="Family").get_by_role("link")).to_have_count(2)
+
+
+def test_a_conversation_that_does_not_exist_says_so(page: Page) -> None:
+    page.goto("/")
+    page.context.on("console", lambda _: None)
+    page.goto("/no/such/page")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    page.get_by_role("link", name="Back to the overview").click()
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()

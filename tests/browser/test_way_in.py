@@ -1,0 +1,125 @@
+"""How a browser gets in: with a link that works once, or a password; and what it sees first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from hermes_dashboard.passwords import PasswordFile
+from support.browsers import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from support.browsers import Home, Visitor
+    from support.command_line import Hermes
+    from support.dashboards import Served
+
+UNKNOWN = r"status of 401"
+REFUSED = r"status of (401|429)"
+ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are let in by
+PASSWORD = "correct horse battery"
+EMPTY = {
+    "/": ("Welcome", "hermes demo"),
+    "/chat": ("What shall we do?", "Ask for something"),
+    "/sessions": ("No sessions yet", "in a terminal"),
+    "/sessions?state=archived": ("Nothing is archived", "stay searchable"),
+    "/sessions?state=trash": ("The trash is empty", "can be restored"),
+    "/sessions?q=nothing": ("Nothing found", "Fewer words"),
+    "/sessions?source=matrix": ("No session fits these filters", "Take one of them away"),
+    "/analytics": ("Nothing happened in these days", "Choose more days"),
+    "/gateway": ("The gateway does not run", "hermes gateway start"),
+    "/hooks": ("No boundary yet", "it is written down here"),
+}
+
+
+def test_a_link_opens_an_empty_home_and_is_gone_from_the_address(
+    visit: Callable[..., Visitor], served: Served
+) -> None:
+    page = visit(served.url).open(served.access.link())
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+    assert page.url == f"{served.url}/"
+    assert "token" not in page.evaluate("JSON.stringify(history.state) + location.href")
+    assert page.evaluate("document.cookie") == ""  # scripts cannot read it
+    page.get_by_role("link", name="Begin a chat").click()
+    expect(page).to_have_url(f"{served.url}/chat")
+
+
+def test_an_empty_page_says_what_to_do(page: Page) -> None:
+    for path, words in EMPTY.items():
+        page.goto(path)
+        main = page.get_by_role("main")
+        for one in words:
+            expect(main.get_by_text(one).first).to_be_visible()
+        settled(page)
+        expect(page.get_by_role("alert").filter(has_text="did not work")).to_have_count(0)
+
+
+def test_a_link_works_once(visit: Callable[..., Visitor], served: Served) -> None:
+    link = served.access.link()
+    first = visit(served.url)
+    expect(first.open(link).get_by_role("heading", name="Welcome")).to_be_visible()
+    second = visit(served.url)
+    second.complaints.allow(UNKNOWN)
+    page = second.open(link)
+    expect(page.get_by_text("That link was used already")).to_be_visible()
+    expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
+    expect(page.get_by_role("navigation")).to_have_count(0)
+    # The browser that was let in may use its old link as a bookmark.
+    first.complaints.allow(UNKNOWN)
+    expect(first.open(link).get_by_role("heading", name="Welcome")).to_be_visible()
+
+
+def test_a_stranger_is_told_how_to_get_in(visit: Callable[..., Visitor], served: Served) -> None:
+    stranger = visit(served.url)
+    stranger.complaints.allow(UNKNOWN)
+    page = stranger.open("/sessions")
+    expect(page.get_by_role("heading", name="Who is there?")).to_be_visible()
+    expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
+    expect(page.get_by_role("navigation")).to_have_count(0)
+
+
+def test_the_link_of_the_command_opens_every_page(
+    start: Callable[..., Home],
+    visit: Callable[..., Visitor],
+    hermes_home: Path,
+    hermes: Hermes,
+) -> None:
+    home = start(hermes_home)
+    visitor = visit(home.url)
+    visitor.complaints.allow(UNKNOWN)
+    page = visitor.open("/settings")
+    expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
+    page.goto(hermes("dashboard", "--link").out.strip())
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+    page.goto("/settings")
+    expect(page.get_by_text(str(hermes_home / "config.yaml"))).to_be_visible()
+
+
+def test_other_machines_need_the_password_and_may_not_guess(
+    start: Callable[..., Home], visit: Callable[..., Visitor], hermes_home: Path
+) -> None:
+    PasswordFile(hermes_home).set(PASSWORD)
+    home = start(hermes_home, "--host", ANYWHERE)
+    visitor = visit(home.url)
+    visitor.complaints.allow(REFUSED)
+    page = visitor.open("/hooks")
+    field = page.get_by_role("textbox", name="Password")
+    field.fill("wrong")
+    page.get_by_role("button", name="Let me in").click()
+    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    field.fill(PASSWORD)
+    field.press("Enter")
+    expect(page.get_by_role("heading", name="Hooks").first).to_be_visible()
+    guesser = visit(home.url)
+    guesser.complaints.allow(REFUSED)
+    page = guesser.open("/")
+    for number in range(6):
+        page.get_by_role("textbox", name="Password").fill(f"guess {number}")
+        with page.expect_response("**/api/auth/login"):
+            page.get_by_role("button", name="Let me in").click()
+    expect(page.get_by_text("That was wrong too often")).to_be_visible()
