@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from hermes_state import SessionDB
 from support.browsers import ROOT, Picture
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-    from hermes_state import SessionDB
     from support.browsers import Home, Visitor
+    from support.command_line import Hermes
 
 COUNTED = re.compile(r"Scanned ([\d,]+) of ([\d,]+) sessions · (\d+) %")
 # What the banner said, each time it said something else, and how many badges stood below it.
@@ -28,6 +30,14 @@ FOLLOW = """
     const words = document.querySelector(".ach-banner-count")?.textContent ?? "";
     const cards = document.querySelectorAll(".ach-grid > li[data-state=unlocked]").length;
     if (words !== window.said.at(-1)?.[0]) window.said.push([words, cards]);
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+"""
+# Over how many sessions the page says it looks, each time it says something else.
+FOLLOW_SESSIONS = """
+  window.counted = [];
+  new MutationObserver(() => {
+    const said = document.body?.innerText.match(/over ([\\d,]+) sessions/)?.[1];
+    if (said && said !== window.counted.at(-1)) window.counted.push(said);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
 # A few thousand sessions are read in two seconds; a page that asks every second hardly sees it.
@@ -96,6 +106,31 @@ def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Pag
     expect(page.get_by_text(re.compile("Achievements? unlocked|New tier")).first).to_be_visible()
     expect(page.get_by_role("main")).not_to_have_text(before)
     expect(page.get_by_text(re.compile("over 61 sessions"))).to_be_visible()
+
+
+def test_what_was_known_is_shown_at_once_and_made_new_behind_it(
+    hermes_home: Path, start: Callable[..., Home], visit: Callable[..., Visitor], hermes: Hermes
+) -> None:
+    fill(hermes_home, "old", 40)
+    assert hermes("achievements", "--json").code == 0
+    snapshot = hermes_home / "plugins" / "hermes-achievements" / "scan_snapshot.json"
+    facts = json.loads(snapshot.read_text("utf-8"))
+    facts["generated_at"] -= 86_400
+    snapshot.write_text(json.dumps(facts), "utf-8")
+    fill(hermes_home, "new", 25)
+    home = start(hermes_home)
+    visitor = visit(home.url)
+    visitor.context.add_init_script(FOLLOW_SESSIONS)
+    page = visitor.open(home.link().replace("/#", "/achievements#"))
+    expect(page.get_by_text(re.compile("over 65 sessions"))).to_be_visible(timeout=60_000)
+    assert page.evaluate("window.counted") == ["40", "65"]
+
+
+def fill(home: Path, name: str, count: int) -> None:
+    with SessionDB(home / "state.db") as db:
+        for number in range(count):
+            db.create_session(f"{name}-{number}", "cli", is_owned=False)
+            db.append_message(f"{name}-{number}", "user", "Hello")
 
 
 def test_badges_are_narrowed_down_and_searched(shown: Page) -> None:
