@@ -13,7 +13,7 @@ from figures import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [
-    "achievements", "appends", "chats", "lists", "memory", "opening",
+    "achievements", "appends", "chats", "dashboard", "lists", "memory", "opening",
     "screens", "search", "space", "startup", "talks",
 ]  # fmt: skip
 

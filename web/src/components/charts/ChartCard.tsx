@@ -96,7 +96,7 @@ function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
                   {row.map((value, column) => (
                     <Table.Td key={table.head[column]}>
                       {column === 0 ? (
-                        <Link to="/sessions" search={{ state: "kept", ...sessionsOf(index) } as never}>
+                        <Link to="/sessions" search={{ state: "all", ...sessionsOf(index) } as never}>
                           {value}
                         </Link>
                       ) : (

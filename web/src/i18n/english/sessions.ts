@@ -21,7 +21,7 @@ export const sessions = {
   named: "called so",
   total: (n: string) => `${n} in this list`,
   state: "Which sessions",
-  states: { active: "Active", archived: "Archived", trash: "Trash", kept: "Active and archived" },
+  states: { active: "Active", archived: "Archived", trash: "Trash", kept: "Active and archived", all: "Everything" },
   filters: "Filters",
   source: "Source",
   model: "Model",

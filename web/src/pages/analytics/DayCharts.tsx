@@ -75,7 +75,7 @@ function ModelsChart({ data, amount, title, help, write }: ModelsProps) {
         const group = groups[dataIndex];
         void navigate({
           to: "/sessions",
-          search: { state: "kept", model: seriesName, since: group?.[0]?.day, until: group?.at(-1)?.day } as never,
+          search: { state: "all", model: seriesName, since: group?.[0]?.day, until: group?.at(-1)?.day } as never,
         });
       }}
     />
@@ -120,7 +120,7 @@ export function ActivityChart({ data }: { data: Analytics }) {
         const group = groups[dataIndex];
         const search =
           group?.length === 1 ? { day: group[0]?.day } : { since: group?.[0]?.day, until: group?.at(-1)?.day };
-        void navigate({ to: "/sessions", search: { state: "kept", ...search } as never });
+        void navigate({ to: "/sessions", search: { state: "all", ...search } as never });
       }}
     />
   );

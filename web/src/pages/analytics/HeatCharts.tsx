@@ -57,7 +57,7 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
       table={{ head: [texts.day, texts.messages, texts.toolCalls, texts.sessions], rows }}
       sessionsOf={(row) => ({ day: calendar.days[row]?.day })}
       onPick={({ data }) =>
-        void navigate({ to: "/sessions", search: { state: "kept", day: (data as [string])[0] } as never })
+        void navigate({ to: "/sessions", search: { state: "all", day: (data as [string])[0] } as never })
       }
       isWide
     />
@@ -110,7 +110,7 @@ export function HoursChart({ data: { hours, since, until } }: { data: Analytics 
       sessionsOf={(row) => ({ weekday: String(Math.floor(row / 24)), hour: String(row % 24), since, until })}
       onPick={({ data }) => {
         const [hour, weekday] = data as [number, number];
-        const search = { state: "kept", hour: String(hour), weekday: String(weekday), since, until };
+        const search = { state: "all", hour: String(hour), weekday: String(weekday), since, until };
         void navigate({ to: "/sessions", search: search as never });
       }}
     />

@@ -51,7 +51,7 @@ export function ToolsChart({ data }: { data: Analytics }) {
         void navigate({
           to: "/sessions",
           search: {
-            state: "kept",
+            state: "all",
             [seriesIndex === 1 ? "failed_tool" : "tool"]: name,
             since: data.since,
             until: data.until,
@@ -98,7 +98,7 @@ export function SourcesChart({ data }: { data: Analytics }) {
       onPick={({ name }) =>
         void navigate({
           to: "/sessions",
-          search: { state: "kept", source: name, since: data.since, until: data.until } as never,
+          search: { state: "all", source: name, since: data.since, until: data.until } as never,
         })
       }
     />
@@ -143,7 +143,7 @@ export function LengthsChart({ data, kind }: LengthsProps) {
       "min" in step
         ? { min_messages: step.min, max_messages: step.max ?? undefined }
         : { min_seconds: step.min_seconds, max_seconds: step.max_seconds ?? undefined };
-    return { ...bounds, since: data.since, until: data.until };
+    return { ...bounds, state: "kept", since: data.since, until: data.until }; // what lies in the trash is not counted
   };
   return (
     <ChartCard
@@ -153,9 +153,7 @@ export function LengthsChart({ data, kind }: LengthsProps) {
       height={240}
       table={{ head: [texts.label, texts.sessions], rows: steps.map((one) => [one.label, one.sessions]) }}
       sessionsOf={behind}
-      onPick={({ dataIndex }) =>
-        void navigate({ to: "/sessions", search: { state: "kept", ...behind(dataIndex) } as never })
-      }
+      onPick={({ dataIndex }) => void navigate({ to: "/sessions", search: behind(dataIndex) as never })}
     />
   );
 }

@@ -14,7 +14,7 @@ import { SessionList } from "./SessionList";
 import { useFacets, useSessionList } from "./useSessionList";
 
 const NOTHING: ReadonlySet<string> = new Set();
-const STATES = ["active", "archived", "trash", "kept"] as const;
+const STATES = ["active", "archived", "trash"] as const;
 
 /** Every conversation: to be narrowed down, searched, put in order and looked at. */
 export default function SessionsPage() {
@@ -36,10 +36,14 @@ export default function SessionsPage() {
 
   const state = filters.state ?? "active";
   const counts = facets.data?.counts;
-  const shown = state === "kept" ? STATES : STATES.filter((one) => one !== "kept"); // charts count active and archived
+  // Charts lead here with what they count: all of it, or what is not in the trash.
+  const shown = state === "kept" || state === "all" ? [...STATES, state] : STATES;
   const names = shown.map((value) => ({
     value,
-    label: counts && value !== "kept" ? `${texts.states[value]} ${whole(counts[value])}` : texts.states[value],
+    label:
+      counts && value in counts
+        ? `${texts.states[value]} ${whole(counts[value as keyof typeof counts])}`
+        : texts.states[value],
   }));
 
   return (

@@ -2,7 +2,7 @@
 
 export interface Filters {
   q?: string;
-  state?: "active" | "archived" | "trash" | "kept";
+  state?: "active" | "archived" | "trash" | "kept" | "all";
   source?: string;
   model?: string;
   tag?: string;
@@ -39,7 +39,7 @@ const CHIPS = [
 
 const NAMES = ["q", "state", "source", "model", "tag", "since", "until", ...CHIPS] as const;
 
-const STATES = new Set(["active", "archived", "trash", "kept"]);
+const STATES = new Set(["active", "archived", "trash", "kept", "all"]);
 
 /** The filters of an address; what makes no sense is left out. */
 export function parsed(search: Record<string, unknown>): Filters {
