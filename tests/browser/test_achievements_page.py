@@ -57,7 +57,7 @@ def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
     from history import Size, make  # noqa: PLC0415 - the benchmarks are programs, no package
 
-    make(hermes_home / "state.db", Size(2_500, 30_000), 1)
+    make(hermes_home / "state.db", Size(9_000, 100_000), 1)
     return hermes_home
 
 

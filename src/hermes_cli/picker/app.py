@@ -165,7 +165,8 @@ class Picker(App[Row | None]):
     def on_ending_read(self, report: reports.EndingRead) -> None:
         """The end of the selected conversation."""
         if report.row["id"] == self._previewed:
-            self.query_one(Preview).show(pieces(report.row, report.messages))
+            for preview in self.query(Preview):  # none while the screen is being taken down
+                preview.show(pieces(report.row, report.messages))
 
     def on_row_changed(self, report: reports.RowChanged) -> None:
         """A conversation was pinned, unpinned or moved into the trash."""
