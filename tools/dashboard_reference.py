@@ -1,9 +1,9 @@
-"""Write what the dashboard's server says of itself: for programs, for people, for the page.
+"""Write what the dashboard's server says of itself: for programs and for people.
 
 .venv/bin/python tools/dashboard_reference.py
 
-docs/reference/dashboard.openapi.json, the table of docs/reference/dashboard-api.md, and from
-the former web/src/api/schema.d.ts (with `npm run types`, where the packages of the page are).
+docs/reference/dashboard.openapi.json, from which the page's types are made, and the tables of
+docs/reference/dashboard-api.md.
 """
 
 from __future__ import annotations

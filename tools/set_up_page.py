@@ -32,7 +32,7 @@ STAMP = WEB / "dist" / ".built"
 PACKAGES_STAMP = WEB / "node_modules" / ".installed"
 OWN_NODE = set_up.VENV / "node"
 OLDEST = (20, 19)
-MADE = {"node_modules", "dist"}
+MADE = {"node_modules", "dist", "build"}
 
 
 def build() -> None:

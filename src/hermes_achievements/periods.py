@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
@@ -107,6 +108,7 @@ def short(day: str) -> str:
     return f"{int(number)} {MONTHS[int(month) - 1][:3]} {year}"
 
 
+@lru_cache(maxsize=20_000)  # the same days come for every session
 def weekday(day: str) -> int:
     """The day of the week, Monday as 0."""
     return date.fromisoformat(day).weekday()

@@ -50,6 +50,10 @@ class ManualClock:
         self._now += seconds
         self._monotonic += seconds
 
+    def set(self, now: float) -> None:
+        """Set the wall clock to a moment; real time does not pass."""
+        self._now = now
+
     def jump(self, seconds: float) -> None:
         """Set the wall clock forwards or backwards; real time does not pass."""
         self._now += seconds

@@ -15,9 +15,9 @@ import itertools
 import logging
 import threading
 import time
-from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_achievements import periods
 from hermes_achievements.activity_reading import read_elsewhere, read_here
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.scan_process import ScanProcess
@@ -277,12 +277,6 @@ def _fits(activity: Activity, asked: SessionQuery) -> bool:
 
 
 def _is_then(day: str, hours: tuple[tuple[int, int], ...], asked: SessionQuery) -> bool:
-    if asked.weekday is not None and weekday_of(day) != asked.weekday:
+    if asked.weekday is not None and periods.weekday(day) != asked.weekday:
         return False
     return asked.hour is None or any(hour == asked.hour for hour, _ in hours)
-
-
-@functools.lru_cache(maxsize=20_000)
-def weekday_of(day: str) -> int:
-    """The day of the week; Monday is 0."""
-    return date.fromisoformat(day).weekday()

@@ -11,10 +11,12 @@ from collections import defaultdict
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_achievements import periods
 from hermes_achievements.history import Kind
-from hermes_dashboard.analysis import weekday_of
+from hermes_achievements.values import SENT
 from hermes_dashboard.bars import bars
 from hermes_state.index import PURGED
+from hermes_state.lineage import DELEGATE
 from hermes_state.session_numbers import SessionNumbers
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
     from hermes_dashboard.analysis import Known
     from hermes_state.session_numbers import ModelNumbers
-
-DELEGATED: Final = "delegate"
 
 
 class Span(NamedTuple):
@@ -44,8 +44,7 @@ class Span(NamedTuple):
 
     def days(self) -> list[str]:
         """Every day."""
-        begin, end = date.fromisoformat(self.first), date.fromisoformat(self.last)
-        return [(begin + timedelta(days=n)).isoformat() for n in range((end - begin).days + 1)]
+        return periods.every_day(self.first, self.last)
 
     def wants(self, numbers: SessionNumbers) -> bool:
         """Whether a session is one of those that are asked for."""
@@ -68,7 +67,7 @@ def gone(activity: Activity, known: Known) -> SessionNumbers:
     return SessionNumbers(
         row.id,
         _first_row(activity, known),
-        "root" if activity.is_conversation else DELEGATED,
+        "root" if activity.is_conversation else DELEGATE,
         PURGED,
         row.source,
         row.model or None,
@@ -158,7 +157,7 @@ class Sums:
         self.totals["active_days"] = sum(1 for one in self.days.values() if one["messages"])
 
     def _add(self, numbers: SessionNumbers, parts: list[Part]) -> None:
-        is_talk = numbers.kind != DELEGATED
+        is_talk = numbers.kind != DELEGATE
         tools: set[str] = set()
         for part in parts:
             self._spread(numbers, part)
@@ -209,7 +208,7 @@ class Sums:
             self.totals["messages"] += day.messages
             self.totals["active_seconds"] += day.active_seconds
             self.sources[numbers.source]["messages"] += day.messages
-            row = self.hours[weekday_of(day.day)]
+            row = self.hours[periods.weekday(day.day)]
             for hour, messages in day.hours:
                 row[hour] += messages
 
@@ -323,4 +322,4 @@ def sent_by_day(known: Known) -> dict[str, dict[str, int]]:
     for activity in known.activities.values():
         for day in activity.days:
             found[day.day] += day.sent
-    return {day: {"messages_sent": number} for day, number in found.items()}
+    return {day: {SENT: number} for day, number in found.items()}

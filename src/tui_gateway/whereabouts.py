@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import paths, sole
 from hermes_core.atomic_files import write_atomically
@@ -12,6 +12,9 @@ from hermes_core.atomic_files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+LOCK: Final = "serve.lock"
 
 
 class Whereabouts(NamedTuple):
@@ -23,17 +26,22 @@ class Whereabouts(NamedTuple):
     version: str
 
 
-def folder() -> Path:
+def folder(home: Path | None = None) -> Path:
     """What belongs to processes that run."""
-    return paths.private_folder(paths.hermes_home() / "run")
+    return paths.private_folder((home or paths.hermes_home()) / "run")
 
 
-def found() -> Whereabouts | None:
+def is_held(home: Path) -> bool:
+    """Whether a daemon of *home* lives, be it that it has not said yet where it listens."""
+    return sole.is_held(home / "run" / LOCK)
+
+
+def found(home: Path | None = None) -> Whereabouts | None:
     """The daemon of this folder, if one runs; one that died does not count."""
-    if not sole.is_held(_lock_path()):
+    if not sole.is_held(folder(home) / LOCK):
         return None
     try:
-        facts = json.loads((folder() / "serve.json").read_text(encoding="utf-8"))
+        facts = json.loads((folder(home) / "serve.json").read_text(encoding="utf-8"))
         return Whereabouts(facts["url"], facts["token"], int(facts["pid"]), facts["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # it is about to say where it listens
@@ -47,13 +55,9 @@ def publish(place: Whereabouts) -> None:
 @contextlib.contextmanager
 def held() -> Iterator[bool]:
     """Be the daemon of this folder; False when another one is. Ends with the process, too."""
-    with sole.held(_lock_path()) as is_ours:
+    with sole.held(folder() / LOCK) as is_ours:
         if is_ours:
             (folder() / "serve.json").unlink(missing_ok=True)  # of one that was killed
         yield is_ours
         if is_ours:
             (folder() / "serve.json").unlink(missing_ok=True)
-
-
-def _lock_path() -> Path:
-    return folder() / "serve.lock"

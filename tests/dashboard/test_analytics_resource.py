@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_cli.demo import writing
+from hermes_core.clock import ManualClock
 from hermes_dashboard import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
@@ -328,7 +329,7 @@ def test_bars_have_as_many_sessions_as_the_lists_they_lead_to(
 
 def test_bars_of_a_whole_year_agree_with_the_lists(hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("display:\n  timezone: UTC\n")
-    clock = writing.DemoClock()
+    clock = ManualClock()
     with SessionDB(hermes_home / "state.db", clock=clock) as db:
         writing.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
         with serving(db, hermes_home, analytics, sessions) as client:

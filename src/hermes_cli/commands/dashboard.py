@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hermes_cli.ending import end
 from hermes_cli.parser import add, add_json
 from hermes_core import paths
 from hermes_core.config_file import ConfigFile
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
     from hermes_dashboard.place import Place
 
-STOP_SECONDS: Final = 15.0
 EXAMPLES = """\
 examples:
   hermes dashboard                     open it in the browser; Ctrl-C ends it
@@ -118,12 +115,7 @@ def _stop(found: Place | None, out: Output) -> int:
     if found is None:
         out.text("No dashboard runs.")
         return 0
-    os.kill(found.pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while place.is_held(paths.hermes_home()):
-        if time.monotonic() > deadline:
-            raise UsageError(f"process {found.pid} does not end; see the log")
-        time.sleep(0.05)
+    end(found.pid, lambda: not place.is_held(paths.hermes_home()))
     out.text("It has ended.")
     return 0
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli.demo import home
+from hermes_cli.ending import end
 from hermes_cli.parser import add_json
-from hermes_core import sole
 from hermes_core.errors import UsageError
 from hermes_dashboard import place
+from tui_gateway import whereabouts
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 HOME: Final = "HERMES_HOME"
 PORT: Final = 9230
-STOP_SECONDS: Final = 15.0
 EXAMPLES = """\
 examples:
   hermes demo                     make it, and open the dashboard on it; Ctrl-C ends it
@@ -73,6 +70,7 @@ def _fill(folder: Path, out: Output) -> None:
     if done.exists():
         return
     from hermes_cli.demo import writing  # noqa: PLC0415 - most demos are there
+    from hermes_core.clock import ManualClock  # noqa: PLC0415 - as above
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
     _end_daemon(folder)
@@ -82,7 +80,7 @@ def _fill(folder: Path, out: Output) -> None:
     def tell(number: int, total: int) -> None:
         out.progress(f"making up a year of conversations: {number} of {total}")
 
-    clock = writing.DemoClock()
+    clock = ManualClock()
     home.put_model(folder)
     with SessionDB(half / "state.db", clock=clock) as db:
         writing.write(db, clock, datetime.now().astimezone(), tell)
@@ -106,20 +104,12 @@ def _remove(wishes: argparse.Namespace, out: Output) -> int:
 
 def _end_daemon(folder: Path) -> None:
     """End the daemon that the demo's chats left behind: it writes into the folder."""
-    from tui_gateway import whereabouts  # noqa: PLC0415 - most demos are there
-
-    os.environ[HOME] = str(folder)
-    told: set[int] = set()
-    deadline = time.monotonic() + STOP_SECONDS
-    while sole.is_held(folder / "run" / "serve.lock"):
-        found = whereabouts.found()
-        if found is not None and found.pid not in told:
-            told.add(found.pid)
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
-                os.kill(found.pid, signal.SIGTERM)
-        if time.monotonic() > deadline:
-            raise UsageError(f"the demo's daemon does not end; {folder / 'logs'} may say why")
-        time.sleep(0.05)
+    if not whereabouts.is_held(folder):
+        return
+    found = whereabouts.found(folder)
+    if found is None:
+        raise UsageError("the demo's daemon is just starting; try again in a moment")
+    end(found.pid, lambda: not whereabouts.is_held(folder))
 
 
 def _told(folder: Path | None, wishes: argparse.Namespace, out: Output, text: str) -> int:

@@ -11,6 +11,7 @@ from gateway import process, status
 from gateway.platforms.local import socket_path
 from hermes_cli import log_file, moments
 from hermes_cli.commands import history
+from hermes_cli.ending import end
 from hermes_core import detached, paths
 from hermes_core.errors import UsageError
 
@@ -89,13 +90,12 @@ def stop(_wishes: argparse.Namespace, out: Output) -> int:
     if process_id is None:
         out.text("No gateway runs.")
         return 0
-    os.kill(process_id, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while status.running_pid() is not None:
-        if time.monotonic() > deadline:
-            raise UsageError(f"process {process_id} does not end; see the log")
-        out.progress("finishing what runs …")
-        time.sleep(0.1)
+    end(
+        process_id,
+        lambda: status.running_pid() is None,
+        STOP_SECONDS,
+        lambda: out.progress("finishing what runs …"),
+    )
     out.progress("")
     out.text("It has ended; what was not answered is answered after the next start.")
     return 0

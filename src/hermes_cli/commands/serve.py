@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import time
 from typing import TYPE_CHECKING
 
+from hermes_cli.ending import end
 from hermes_cli.parser import add_json
 from hermes_core.errors import UsageError
 from tui_gateway import daemon, whereabouts
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import Output
 
-STOP_SECONDS = 15.0
 EXAMPLES = """\
 examples:
   hermes serve                  run it here, until Ctrl-C
@@ -106,11 +104,6 @@ def _stop(out: Output) -> int:
     if place is None:
         out.text("No daemon runs.")
         return 0
-    os.kill(place.pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while whereabouts.found() is not None:
-        if time.monotonic() > deadline:
-            raise UsageError(f"process {place.pid} does not end; see the log")
-        time.sleep(0.05)
+    end(place.pid, lambda: whereabouts.found() is None)
     out.text("It has ended; every conversation is kept.")
     return 0

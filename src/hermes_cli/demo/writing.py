@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_cli.demo.topics import Turn
+    from hermes_core.clock import ManualClock
     from hermes_state import SessionDB
 
     Progress = Callable[[int, int], object]
@@ -33,22 +33,9 @@ TAGS: Final = ("work", "home", "learning", "release")
 HOURS: Final = (8, 9, 9, 10, 10, 11, 13, 14, 14, 15, 16, 17, 20, 21, 21, 22, 23, 6)
 
 
-class DemoClock:
-    """Stands where the history is being written; what is not dated by hand gets that time."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return self.at
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
-
-
-def write(db: SessionDB, clock: DemoClock, now: datetime, progress: Progress | None = None) -> int:
+def write(
+    db: SessionDB, clock: ManualClock, now: datetime, progress: Progress | None = None
+) -> int:
     """Write the whole history up to *now* into *db*, which lives by *clock*."""
     dice = random.Random(SEED)
     known = topics()
@@ -57,7 +44,7 @@ def write(db: SessionDB, clock: DemoClock, now: datetime, progress: Progress | N
         _Writer(db, clock, dice, known).conversation(moment, now.timestamp())
         if progress is not None:
             progress(number, len(moments))
-    clock.at = now.timestamp()
+    clock.set(now.timestamp())
     _put_in_order(db, dice)
     return len(moments)
 
@@ -90,7 +77,7 @@ class _Writer:
     """One conversation under way."""
 
     def __init__(
-        self, db: SessionDB, clock: DemoClock, dice: random.Random, known: list[Topic]
+        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[Topic]
     ) -> None:
         self._db = db
         self._shown = clock
@@ -103,7 +90,8 @@ class _Writer:
     def conversation(self, began: float, now: float) -> None:
         """Begin it, hold it, and end it."""
         dice = self._dice
-        self._clock = self._shown.at = began
+        self._clock = began
+        self._shown.set(began)
         stamp = datetime.fromtimestamp(began).astimezone().strftime("%Y%m%d_%H%M%S")
         session_id = f"{stamp}_{dice.randrange(16**6):06x}"
         model, read_price, write_price, _ = dice.choices(MODELS, [m[3] for m in MODELS])[0]
@@ -120,7 +108,7 @@ class _Writer:
             system_prompt="You are Hermes, a personal agent. This conversation is invented.",
         )
         self._db.append_messages_batch(session_id, list(self._messages(now)))
-        self._shown.at = self._clock
+        self._shown.set(self._clock)
         self._name(session_id)
         read, written = dice.randint(4_000, 90_000), dice.randint(300, 6_000)
         self._db.update_token_counts(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
 from hermes_dashboard.models.words import Named, Words  # noqa: TC001 - pydantic reads them
+
+# How a body is documented that is a file as it is.
+ANY_BYTES: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 class ExportOrder(BaseModel):

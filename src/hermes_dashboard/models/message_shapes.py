@@ -33,7 +33,6 @@ def message_of(row: dict[str, Any]) -> dict[str, Any]:
         "token_count": row.get("token_count"),
         "state": state_of(row),
         "images": images,
-        "model": None,
     }
 
 

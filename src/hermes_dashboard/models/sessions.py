@@ -137,7 +137,6 @@ class Message(BaseModel):
     token_count: int | None
     state: Literal["active", "undone", "compacted"]
     images: list[Words]
-    model: Words | None
 
 
 class MessagePage(BaseModel):

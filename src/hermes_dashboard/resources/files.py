@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
 
 from hermes_core import media
-from hermes_dashboard.models.files import ExportOrder, Imported
+from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
 from hermes_dashboard.models.words import Named, problems
 from hermes_state.portable import html, markdown, pages
 
@@ -44,12 +44,6 @@ def a_file(*kinds: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "The file.", "content": content}}
 
 
-BODY: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
 IN_MEMORY: Final = 8 * 1024 * 1024
 
 
@@ -83,7 +77,7 @@ def router(parts: Parts) -> APIRouter:
         return _attachment(db.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
 
     @routes.post(
-        "/import", response_model=Imported, responses=problems(400, 503), openapi_extra=BODY
+        "/import", response_model=Imported, responses=problems(400, 503), openapi_extra=ANY_BYTES
     )
     async def import_file(
         request: Request,

@@ -14,11 +14,12 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from hermes_core import media
 from hermes_core.paths import FILE_MODE, private_folder
+from hermes_dashboard.models.files import ANY_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import BinaryIO
 
     from hermes_dashboard.parts import Parts
 
@@ -26,17 +27,10 @@ FOLDER: Final = "uploads"
 LARGEST_MB: Final = 25
 LARGEST_BYTES: Final = LARGEST_MB * 1024 * 1024
 LONGEST_NAME: Final = 100
-UNKNOWN: Final = "application/octet-stream"
 TOO_LARGE: Final = f"A file has at most {LARGEST_MB} MB."
 ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "the connection was lost in the middle"},
     413: {"description": "the file is too large"},
-}
-BODY: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
 }
 
 
@@ -54,7 +48,7 @@ def router(parts: Parts) -> APIRouter:
     """The one route."""
     routes = APIRouter(tags=["chat"])
 
-    @routes.post("/api/uploads", responses=ANSWERS, openapi_extra=BODY)
+    @routes.post("/api/uploads", responses=ANSWERS, openapi_extra=ANY_BYTES)
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
     ) -> Upload:
@@ -68,7 +62,7 @@ def router(parts: Parts) -> APIRouter:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        kind = mimetypes.guess_type(path.name)[0] or UNKNOWN
+        kind = mimetypes.guess_type(path.name)[0] or media.UNKNOWN
         return Upload(
             path=str(path),
             name=safe_name(name),
@@ -90,14 +84,10 @@ async def _received(request: Request, path: Path) -> int:
                 size += len(piece)
                 if size > LARGEST_BYTES:
                     raise HTTPException(413, TOO_LARGE)
-                await run_in_threadpool(_write, file, piece)
+                await run_in_threadpool(file.write, piece)
         except ClientDisconnect as error:
             raise HTTPException(400, "The upload broke off.") from error
     return size
-
-
-def _write(file: BinaryIO, piece: bytes) -> None:
-    file.write(piece)
 
 
 def _new_path(home: Path, name: str) -> Path:

@@ -16,17 +16,16 @@ export class ApiError extends Error {
 /** How one gets in: with a fresh link from the terminal, or with a password. */
 export type Login = "link" | "password";
 
-type Listener = (login: Login | null) => void;
+type Listener = (login: Login) => void;
 const listeners = new Set<Listener>();
 
-/** Be told when the server wants to know who we are, and (null) when it does. */
+/** Be told when the server wants to know who we are. */
 export function onLogin(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** Tell everybody who listens that a login is needed, or (null) was given. */
-export function tellLogin(login: Login | null): void {
+function tellLogin(login: Login): void {
   for (const listener of listeners) listener(login);
 }
 

@@ -9,6 +9,17 @@ export function useOverview() {
   return useQuery({ queryKey: ["overview"], queryFn: () => fetchJSON<Overview>("/api/overview") });
 }
 
+/** Whether this is the demo; that is asked once, on whatever page somebody begins. */
+export function useIsDemo(): boolean {
+  const { data } = useQuery({
+    queryKey: ["is-demo"],
+    queryFn: () => fetchJSON<Overview>("/api/overview"),
+    select: (overview) => overview.is_demo,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return data ?? false;
+}
+
 /** The tabs that plugins bring. */
 export function useTabs() {
   return useQuery({

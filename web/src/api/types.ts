@@ -1,10 +1,9 @@
-/** What the server answers with, named for the page; schema.d.ts is made from the server's own description. */
-import type { components } from "./schema";
+/** What the server answers with, named for the page; build/schema.d.ts is made from the server's own description. */
+import type { components } from "../../build/schema";
 
 type Schemas = components["schemas"];
 
 export type Analytics = Schemas["Analytics"];
-export type AnalyticsDay = Schemas["DayOfAnalytics"];
 export type Boundaries = Schemas["Boundaries"];
 export type Boundary = Schemas["Boundary"];
 export type BulkResult = Schemas["BulkReport"];

@@ -14,7 +14,7 @@ export function Gate({ children }: { children: ReactNode }) {
   const client = useQueryClient();
 
   useEffect(() => {
-    const forget = onLogin((login) => setState(login ?? "open"));
+    const forget = onLogin(setState);
     const token = takeLaunchToken(window.location, window.history);
     void enter(token).then(setState);
     return forget;

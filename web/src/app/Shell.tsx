@@ -17,7 +17,7 @@ import { LogOut, Moon, Sun } from "lucide-react";
 import { useEffect, useState } from "react";
 import { fetchChecked, sendJSON } from "@/api/client";
 import { type Connection, followChanges } from "@/api/live";
-import { useOverview } from "@/api/queries";
+import { useIsDemo } from "@/api/queries";
 import { useTexts } from "@/i18n";
 import { goThrough } from "@/plugins/navigation";
 import { Slot } from "@/plugins/Slot";
@@ -150,8 +150,7 @@ function LogoutButton() {
 
 function DemoBanner() {
   const texts = useTexts().general;
-  const { data } = useOverview();
-  return data?.is_demo ? (
+  return useIsDemo() ? (
     <div className={classes.demo} role="note">
       {texts.demo} <Code>{texts.demoCommand}</Code>
     </div>

@@ -6,14 +6,23 @@ interface Props {
   title: string;
   help?: ReactNode;
   more?: ReactNode;
+  /** It takes the whole width of its grid. */
+  isWide?: boolean;
   children: ReactNode;
 }
 
 /** A part of a page with its name. */
-export function Panel({ title, help, more, children }: Props) {
+export function Panel({ title, help, more, isWide, children }: Props) {
   return (
-    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={title}>
-      <Group justify="space-between" mb="xs" className={classes.more}>
+    <Paper
+      withBorder
+      p="md"
+      bg="var(--panel)"
+      component="section"
+      aria-label={title}
+      className={isWide ? classes.wide : undefined}
+    >
+      <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs" className={classes.more}>
         <div>
           <Title order={2} size="h5">
             {title}

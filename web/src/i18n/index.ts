@@ -16,8 +16,3 @@ export const LanguageContext = createContext<Language>({ locale: "en", texts: en
 export function useTexts(): Texts {
   return useContext(LanguageContext).texts;
 }
-
-/** The language that was chosen. */
-export function useLanguage(): Language {
-  return useContext(LanguageContext);
-}

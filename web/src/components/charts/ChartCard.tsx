@@ -1,7 +1,8 @@
-import { ActionIcon, Group, Menu, Paper, Table, Text, Title, Tooltip } from "@mantine/core";
+import { ActionIcon, Menu, Table, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
+import { Panel } from "@/components/Panel";
 import { bytesOf, saveAs } from "@/components/saving";
 import { useTexts } from "@/i18n";
 import { Chart, type ChartHandle, type ChartProps } from "./Chart";
@@ -26,26 +27,13 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
   const savePng = () => {
     if (drawn.current) saveAs(bytesOf(drawn.current.png()), `${name}.png`);
   };
+  const drawing = <Chart {...chart} label={title} handle={drawn} />;
   return (
-    <Paper
-      withBorder
-      p="md"
-      bg="var(--panel)"
-      component="section"
-      aria-label={title}
-      className={isWide ? classes.wide : undefined}
-    >
-      <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs">
-        <div>
-          <Title order={2} size="h5">
-            {title}
-          </Title>
-          {help && (
-            <Text size="xs" c="dimmed">
-              {help}
-            </Text>
-          )}
-        </div>
+    <Panel
+      title={title}
+      help={help}
+      isWide={isWide}
+      more={
         <Menu position="bottom-end">
           <Menu.Target>
             <Tooltip label={texts.general.download}>
@@ -61,16 +49,17 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
             </Menu.Item>
           </Menu.Dropdown>
         </Menu>
-      </Group>
+      }
+    >
       {isWide ? (
         <section className={classes.sideways} tabIndex={0} aria-label={`${title}: ${texts.analytics.picture}`}>
-          <Chart {...chart} label={title} handle={drawn} />
+          {drawing}
         </section>
       ) : (
-        <Chart {...chart} label={title} handle={drawn} />
+        drawing
       )}
       <Numbers table={table} sessionsOf={sessionsOf} />
-    </Paper>
+    </Panel>
   );
 }
 

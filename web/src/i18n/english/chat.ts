@@ -13,7 +13,6 @@ export const chat = {
   queue: "Say it afterwards",
   stop: "Stop",
   attach: "Attach files",
-  attached: (name: string) => `${name} goes along with your next message`,
   detach: (name: string) => `Take ${name} back`,
   dropHere: "Drop files here",
   model: "Model",
@@ -24,8 +23,6 @@ export const chat = {
   thinking: "Thinking",
   working: "Working…",
   conversation: "Conversation",
-  you: "You",
-  agent: "Hermes",
   waiting: "waits",
   sentences: {
     stopped: "Stopped. What was said so far is kept.",

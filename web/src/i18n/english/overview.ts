@@ -1,14 +1,12 @@
 /** Words of the overview. */
 export const overview = {
   title: "Overview",
-  today: "Today",
   messages: "Messages today",
   toolCalls: "Tool calls today",
   tokens: "Tokens today",
   streak: "Streak",
   streakDays: (n: number) => (n === 1 ? "1 day" : `${n} days`),
   streakOpen: "Say something today to keep it",
-  streakDone: "Today counts",
   longest: (n: number) => `longest: ${n === 1 ? "1 day" : `${n} days`}`,
   history: "Kept so far",
   historyNote: (messages: string, size: string) => `${messages} messages, ${size}`,

@@ -5,7 +5,6 @@ export const plugins = {
   emptyTitle: "No plugins",
   empty:
     "A plugin is a folder with a plugin.yaml below the plugins folder of Hermes. The handbook tells how to write one.",
-  enabled: "switched on",
   hooksLabel: "listens to",
   dashboard: "has a page here",
   bundled: "comes with Hermes",

@@ -15,5 +15,4 @@ export const settings = {
   nothingTitle: "No setting fits",
   nothing: "Look for another word.",
   list: "One on each line",
-  choose: "Choose",
 };

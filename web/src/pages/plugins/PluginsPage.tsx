@@ -1,6 +1,7 @@
 import { Badge, Group, Paper, Stack, Switch, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import { useTabs } from "@/api/queries";
 import type { PluginItem, PluginTab } from "@/api/types";
@@ -39,29 +40,12 @@ export default function PluginsPage() {
 
 /** A plugin that is nothing but a page. */
 function PageOnly({ tab }: { tab: PluginTab }) {
-  const texts = useTexts().plugins;
   return (
-    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={tab.label}>
-      <Group gap="xs">
-        <Title order={2} size="h5">
-          <Link to={tab.tab.path as "/"}>{tab.label}</Link>
-        </Title>
-        <Text size="sm" c="dimmed">
-          {tab.version}
-        </Text>
-        {tab.source === "bundled" && (
-          <Badge size="sm" variant="light" tt="none">
-            {texts.bundled}
-          </Badge>
-        )}
-      </Group>
-      <Text size="sm">{tab.description}</Text>
-      {tab.error && (
-        <Text size="sm" c="var(--bad)">
-          {texts.error} {tab.error}
-        </Text>
-      )}
-    </Paper>
+    <Card
+      facts={{ ...tab, has_dashboard: true }}
+      name={tab.label}
+      title={<Link to={tab.tab.path as "/"}>{tab.label}</Link>}
+    />
   );
 }
 
@@ -75,45 +59,59 @@ function Plugin({ plugin }: { plugin: PluginItem }) {
       () => texts.restart,
     );
   return (
-    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={plugin.name}>
+    <Card facts={plugin} name={plugin.name} title={plugin.name} hooks={plugin.hooks}>
+      <Switch
+        aria-label={texts.switchOn(plugin.name)}
+        checked={plugin.is_enabled}
+        disabled={isBusy}
+        onChange={(event) => change(event.currentTarget.checked)}
+      />
+    </Card>
+  );
+}
+
+interface CardProps {
+  facts: Pick<PluginItem, "version" | "source" | "description" | "error" | "has_dashboard">;
+  name: string;
+  title: ReactNode;
+  hooks?: string[];
+  children?: ReactNode;
+}
+
+/** What is known about a plugin. */
+function Card({ facts, name, title, hooks = [], children }: CardProps) {
+  const texts = useTexts().plugins;
+  const marks = [facts.source === "bundled" && texts.bundled, facts.has_dashboard && texts.dashboard].filter(Boolean);
+  return (
+    <Paper withBorder p="md" bg="var(--panel)" component="section" aria-label={name}>
       <Group justify="space-between" align="flex-start" wrap="nowrap">
         <div>
           <Group gap="xs">
             <Title order={2} size="h5">
-              {plugin.name}
+              {title}
             </Title>
             <Text size="sm" c="dimmed">
-              {plugin.version}
+              {facts.version}
             </Text>
-            {plugin.source === "bundled" && (
-              <Badge size="sm" variant="light" tt="none">
-                {texts.bundled}
+            {marks.map((mark) => (
+              <Badge key={String(mark)} size="sm" variant="light" tt="none">
+                {mark}
               </Badge>
-            )}
-            {plugin.has_dashboard && (
-              <Badge size="sm" variant="light" tt="none">
-                {texts.dashboard}
-              </Badge>
-            )}
+            ))}
           </Group>
-          <Text size="sm">{plugin.description}</Text>
-          {plugin.hooks.length > 0 && (
+          <Text size="sm">{facts.description}</Text>
+          {hooks.length > 0 && (
             <Text size="xs" c="dimmed">
-              {texts.hooksLabel} {plugin.hooks.join(", ")}
+              {texts.hooksLabel} {hooks.join(", ")}
             </Text>
           )}
-          {plugin.error && (
+          {facts.error && (
             <Text size="sm" c="var(--bad)">
-              {texts.error} {plugin.error}
+              {texts.error} {facts.error}
             </Text>
           )}
         </div>
-        <Switch
-          aria-label={texts.switchOn(plugin.name)}
-          checked={plugin.is_enabled}
-          disabled={isBusy}
-          onChange={(event) => change(event.currentTarget.checked)}
-        />
+        {children}
       </Group>
     </Paper>
   );

@@ -49,7 +49,7 @@ export default function SettingsPage() {
 }
 
 /** Settings by section, as far as they fit what is looked for. */
-export function sectioned(items: SettingItem[], words: string): [string, SettingItem[]][] {
+function sectioned(items: SettingItem[], words: string): [string, SettingItem[]][] {
   const wanted = words.trim().toLowerCase();
   const found = new Map<string, SettingItem[]>();
   for (const item of items) {

@@ -33,7 +33,6 @@ export const BlockView = memo(function BlockView({ block, session, isTarget }: P
         >
           {clock(message.timestamp)}
         </Link>
-        {message.model && message.model !== session.model && <span>{message.model}</span>}
         {message.state !== "active" && (
           <Badge size="xs" variant="light" color="gray" tt="none">
             {texts[message.state]}
