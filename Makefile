@@ -95,9 +95,9 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
 	for name in telegram matrix discord slack; do \
-		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/libraries/$$name.lock; done
+		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
-		-o src/hermes_agent/mcp_servers/requirements.lock
+		-o src/hermes_agent/mcp/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again

@@ -17,9 +17,9 @@ from figures import Figure, in_turns, median, percentile
 from gateway import status
 from gateway.config import GatewayConfig, Platform
 from gateway.platforms.local import socket_path
+from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
-from gateway.sources import SessionSource
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from talks import served
 
@@ -122,7 +122,7 @@ def _model_seconds(address: str) -> float:
 
 @contextmanager
 def _gateway() -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-P", "-m", "gateway.process"]
+    command = [sys.executable, "-P", "-m", "gateway.process.main"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + START_SECONDS
         while (status.read_runtime_status() or {}).get("gateway_state") != "running":

@@ -35,7 +35,7 @@ def passed() -> float:
 
 def bare(path: str) -> dict[str, Any]:
     """SQLite alone."""
-    from hermes_state.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
+    from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
     rows = connection.execute(NEWEST).fetchall()
@@ -84,7 +84,7 @@ def _append_while_building(db: SessionDB) -> dict[str, Any]:
 
 def _bare_commits(path: Path) -> Callable[[], object]:
     """What the disk itself takes meanwhile: one row and its commit in a file of its own."""
-    from hermes_state.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
+    from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")

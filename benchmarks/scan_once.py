@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from hermes_achievements.scanner import Progress, Scanner
-from hermes_achievements.values import values_of
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from figures import Figure, median, percentile
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.scanner import Scanner
-from hermes_achievements.workers import Job, do_job
-from hermes_core.zones import find_zone
+from hermes_achievements.scan.scanner import Scanner
+from hermes_achievements.scan.workers import Job, do_job
+from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
 from history import PRESETS, make
@@ -32,7 +32,7 @@ from history import PRESETS, make
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_achievements.history import History
+    from hermes_achievements.scan.history import History
     from surroundings import Surroundings
 
 HERE: Final = Path(__file__).resolve().parent

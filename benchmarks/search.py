@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from figures import Figure, Work, in_turns, median, percentile
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
     from surroundings import Surroundings

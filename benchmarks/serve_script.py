@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from hermes_agent.providers.script import Script, Step
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script, Step
+from hermes_agent.providers.scripted_server import ScriptServer
 
 MOST_ANSWERS = 10_000
 

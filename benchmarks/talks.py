@@ -16,12 +16,12 @@ from figures import Figure, median
 from hermes_agent.agent import AIAgent, NobodyToAsk
 from hermes_agent.events import TextDelta
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.patient import Patient
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.retry import Patient
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
-from hermes_cli import talking
-from hermes_cli.talking import Wish
+from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import Wish
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _carried(around: Surroundings) -> list[Figure]:
         SessionDB() as db,
     ):
         wish = Wish(model=f"{server.base_url}#m", cwd=folder)
-        talk = talking.begin(db, NobodyToAsk(), wish)
+        talk = agent_factory.begin(db, NobodyToAsk(), wish)
         list(talk.agent.turn("hello"))
         talk.close()
     sent = server.requests[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from hermes_state import driver
+from hermes_state.engine import driver
 from support import measuring
 from support.command_line import Hermes, run_hermes
 

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from hermes_state import driver
+from hermes_state.engine import driver
 
 driver.install()
 for name in [name for name in sys.modules if name.startswith("hermes_")]:

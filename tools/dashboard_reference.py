@@ -14,15 +14,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hermes_state import driver
+from hermes_state.engine import driver
 
 driver.install()
 
-from hermes_dashboard.access import Access  # noqa: E402 - after our SQLite is in place
 from hermes_dashboard.app import create_app  # noqa: E402 - as above
-from hermes_dashboard.doors import doors  # noqa: E402 - as above
+from hermes_dashboard.auth.access import Access  # noqa: E402 - after our SQLite is in place
+from hermes_dashboard.auth.allowed_origins import doors  # noqa: E402 - as above
+from hermes_dashboard.context import Parts  # noqa: E402 - as above
 from hermes_dashboard.page import Page  # noqa: E402 - as above
-from hermes_dashboard.parts import Parts  # noqa: E402 - as above
 from hermes_state import SessionDB  # noqa: E402 - as above
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_state import driver
+from hermes_state.engine import driver
 
 driver.install()
 
-from tui_gateway import schema  # noqa: E402 - after our SQLite is in place
+from tui_gateway import openrpc  # noqa: E402 - after our SQLite is in place
 from tui_gateway.methods import EVENTS, METHODS  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 def document() -> str:
     """The machine-readable one."""
-    return json.dumps(schema.openrpc(METHODS, EVENTS), indent=2) + "\n"
+    return json.dumps(openrpc.openrpc(METHODS, EVENTS), indent=2) + "\n"
 
 
 def methods() -> str:

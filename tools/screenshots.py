@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widgets import OptionList
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
-from hermes_tui.asking import Approval
 from hermes_tui.conversation import Conversation, Opening
+from hermes_tui.dialogs import Approval
 from hermes_tui.messages import Answer
-from hermes_tui.picking import Picker
 from hermes_tui.prompt import Prompt
-from hermes_tui.rewinding import Rewind
+from hermes_tui.rewind import Rewind
+from hermes_tui.session_picker import Picker
 from hermes_tui.status import Status
-from tui_gateway import link
+from tui_gateway import client
 from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def main() -> None:
             hub = Hub(db)
             model = f"{server.base_url}#scripted"
             opening = Opening(str(garden), "watering", model=model)
-            conversation = Conversation(lambda hear: link.here(hub, hear), opening)
+            conversation = Conversation(lambda hear: client.here(hub, hear), opening)
             conversation.open()
             asyncio.run(_draw(HermesApp(conversation), target))
             conversation.leave(is_over=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 # What the original's files look like is written down once, beside the tests that need it.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
-from hermes_state.base_schema import BASE_INDEXES, BASE_TABLES
+from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES
 from history.rows import Message
 from state import foreign_files
 
 if TYPE_CHECKING:
-    from hermes_state.driver import sqlite3
+    from hermes_state.engine.driver import sqlite3
 
 Kind = Literal["native", "schema16", "schema26"]
 

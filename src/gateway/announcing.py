@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli import plugins
-from hermes_cli.plugins import delivery
+import hermes_plugin_host
 from hermes_core.isolate import Step, attempt
+from hermes_plugin_host import delivery
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -24,7 +24,7 @@ def reset(session_id: str, platform: str) -> None:
 
 def _tell(hook: str, **facts: Any) -> None:
     """Call a hook; whatever a plugin does, the gateway goes on."""
-    attempt(Step(f"tell plugins: {hook}", lambda: plugins.invoke_hook(hook, **facts)))
+    attempt(Step(f"tell plugins: {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts)))
 
 
 def deliver(db: SessionDB) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from gateway import lenient
-from gateway.platform_names import Platform
+from gateway import config_values
+from gateway.platforms.names import Platform
 from hermes_core.paths import hermes_home
 
 __all__ = [
@@ -50,7 +50,7 @@ class HomeChannel:
         return cls(
             Platform(data["platform"]),
             str(data["chat_id"]),
-            lenient.text(data.get("name"), "Home"),
+            config_values.text(data.get("name"), "Home"),
             str(thread) if thread else None,
         )
 
@@ -80,12 +80,12 @@ class SessionResetPolicy:
         """As it was written down."""
         default = cls()
         excluded = data.get("notify_exclude_platforms")
-        hour = lenient.number(data.get("at_hour"), default.at_hour)
+        hour = config_values.number(data.get("at_hour"), default.at_hour)
         return cls(
-            lenient.choice(data.get("mode"), RESET_MODES, default.mode),
+            config_values.choice(data.get("mode"), RESET_MODES, default.mode),
             hour if 0 <= hour <= 23 else default.at_hour,
-            lenient.number(data.get("idle_minutes"), default.idle_minutes, least=1),
-            lenient.flag(data.get("notify"), default=default.notify),
+            config_values.number(data.get("idle_minutes"), default.idle_minutes, least=1),
+            config_values.flag(data.get("notify"), default=default.notify),
             tuple(map(str, excluded))
             if isinstance(excluded, list | tuple)
             else default.notify_exclude_platforms,
@@ -138,20 +138,20 @@ class PlatformConfig:
     def from_dict(cls, data: dict[str, Any], platform: str = "") -> Self:
         """As it was written down, for a platform."""
         rest = {name: one for name, one in data.items() if name not in KNOWN}
-        extra = {**rest, **lenient.mapping(data.get("extra"))}
+        extra = {**rest, **config_values.mapping(data.get("extra"))}
         home = data.get("home_channel")
         restart = data.get(
             "gateway_restart_notification", extra.get("gateway_restart_notification")
         )
         return cls(
-            enabled=lenient.flag(data.get("enabled"), default=False),
-            token=lenient.text(data.get("token")) or None,
-            api_key=lenient.text(data.get("api_key")) or None,
+            enabled=config_values.flag(data.get("enabled"), default=False),
+            token=config_values.text(data.get("token")) or None,
+            api_key=config_values.text(data.get("api_key")) or None,
             home_channel=_home(home, platform),
-            reply_to_mode=lenient.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
-            gateway_restart_notification=lenient.flag(restart, default=True),
+            reply_to_mode=config_values.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
+            gateway_restart_notification=config_values.flag(restart, default=True),
             extra=extra,
-            is_off="enabled" in data and not lenient.flag(data["enabled"], default=True),
+            is_off="enabled" in data and not config_values.flag(data["enabled"], default=True),
         )
 
 
@@ -192,12 +192,12 @@ class StreamingConfig:
         """As it was written down."""
         default = cls()
         return cls(
-            lenient.flag(data.get("enabled"), default=default.enabled),
-            lenient.choice(data.get("transport"), TRANSPORTS, default.transport),
-            lenient.fraction(data.get("edit_interval"), default.edit_interval),
-            lenient.number(data.get("buffer_threshold"), default.buffer_threshold, least=1),
-            lenient.text(data.get("cursor"), default.cursor),
-            lenient.fraction(
+            config_values.flag(data.get("enabled"), default=default.enabled),
+            config_values.choice(data.get("transport"), TRANSPORTS, default.transport),
+            config_values.fraction(data.get("edit_interval"), default.edit_interval),
+            config_values.number(data.get("buffer_threshold"), default.buffer_threshold, least=1),
+            config_values.text(data.get("cursor"), default.cursor),
+            config_values.fraction(
                 data.get("fresh_final_after_seconds"), default.fresh_final_after_seconds
             ),
         )
@@ -249,7 +249,7 @@ class GatewayConfig:
         config = self.platforms.get(platform) if platform is not None else None
         own = config.extra.get("unauthorized_dm_behavior") if config else None
         default = "ignore" if platform is Platform.EMAIL else self.unauthorized_dm_behavior
-        return lenient.choice(own, ("pair", "ignore"), default)
+        return config_values.choice(own, ("pair", "ignore"), default)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written down."""
@@ -278,8 +278,8 @@ class GatewayConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """As it was written down, by whomever."""
-        inner = lenient.mapping(data.get("gateway"))
-        stt = data.get("stt_enabled", lenient.mapping(data.get("stt")).get("enabled"))
+        inner = config_values.mapping(data.get("gateway"))
+        stt = data.get("stt_enabled", config_values.mapping(data.get("stt")).get("enabled"))
         most = data.get("max_concurrent_sessions", inner.get("max_concurrent_sessions"))
         folder = data.get("sessions_dir")
         triggers = data.get("reset_triggers")
@@ -289,11 +289,11 @@ class GatewayConfig:
                 for one, found in _by_platform(data.get("platforms"), dict)
             },
             default_reset_policy=SessionResetPolicy.from_dict(
-                lenient.mapping(data.get("default_reset_policy") or data.get("session_reset"))
+                config_values.mapping(data.get("default_reset_policy") or data.get("session_reset"))
             ),
             reset_by_type={
-                str(name): SessionResetPolicy.from_dict(lenient.mapping(one))
-                for name, one in lenient.mapping(data.get("reset_by_type")).items()
+                str(name): SessionResetPolicy.from_dict(config_values.mapping(one))
+                for name, one in config_values.mapping(data.get("reset_by_type")).items()
             },
             reset_by_platform=dict(
                 _by_platform(data.get("reset_by_platform"), SessionResetPolicy.from_dict)
@@ -301,19 +301,19 @@ class GatewayConfig:
             reset_triggers=list(map(str, triggers))
             if isinstance(triggers, list)
             else cls().reset_triggers,
-            quick_commands=lenient.mapping(data.get("quick_commands")),
+            quick_commands=config_values.mapping(data.get("quick_commands")),
             sessions_dir=Path(folder) if isinstance(folder, str) and folder else cls().sessions_dir,
-            max_concurrent_sessions=lenient.number(most, 0, least=0) or None,
-            multiplex_profiles=lenient.flag(
+            max_concurrent_sessions=config_values.number(most, 0, least=0) or None,
+            multiplex_profiles=config_values.flag(
                 data.get("multiplex_profiles", inner.get("multiplex_profiles")), default=False
             ),
-            unauthorized_dm_behavior=lenient.choice(
+            unauthorized_dm_behavior=config_values.choice(
                 data.get("unauthorized_dm_behavior"), ("pair", "ignore"), "pair"
             ),
             streaming=StreamingConfig.from_dict(
-                lenient.mapping(data.get("streaming") or inner.get("streaming"))
+                config_values.mapping(data.get("streaming") or inner.get("streaming"))
             ),
-            session_store_max_age_days=lenient.number(
+            session_store_max_age_days=config_values.number(
                 data.get("session_store_max_age_days"), MAX_AGE_DAYS, least=0
             ),
             **_flags(data, stt),
@@ -327,13 +327,15 @@ def _flags(data: dict[str, Any], stt: Any) -> dict[str, bool]:
         "group_sessions_per_user": True,
         "thread_sessions_per_user": False,
     }
-    found = {name: lenient.flag(data.get(name), default=one) for name, one in defaults.items()}
-    return {**found, "stt_enabled": lenient.flag(stt, default=True)}
+    found = {
+        name: config_values.flag(data.get(name), default=one) for name, one in defaults.items()
+    }
+    return {**found, "stt_enabled": config_values.flag(stt, default=True)}
 
 
 def _by_platform(data: Any, read: Any) -> Any:
     """What is written for each platform; names of none are skipped."""
-    for name, one in lenient.mapping(data).items():
+    for name, one in config_values.mapping(data).items():
         platform = known_platform(name)
         if platform is not None:
-            yield platform, read(lenient.mapping(one))
+            yield platform, read(config_values.mapping(one))

@@ -12,8 +12,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from gateway import channel_directory, mirror
-from gateway.configuring import config_of_home
+from gateway.outbound import channel_directory, direct_send
+from gateway.process.config_loader import config_of_home
 from hermes_core.errors import HermesError
 from hermes_core.messages import plain_text
 
@@ -90,7 +90,7 @@ class Tools:
     def message_send(self, channel: str, text: str, key: str = "") -> dict[str, Any]:
         """Send a text to a chat: its address or name. What has the same key is sent once."""
         target = channel_directory.find(self._db, config_of_home(), channel)
-        numbers = mirror.send(self._db, target, text, key)
+        numbers = direct_send.send(self._db, target, text, key)
         return {"channel": target.address, "kept_as": numbers}
 
 

@@ -11,20 +11,21 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import announcing, equipping, status
-from gateway.commands import RESET
-from gateway.configuring import config_of_home
-from gateway.seams import (
+from gateway import announcing, status
+from gateway.contract_shims import (
     entry_of,
     expired_entries,
     keeps_boundaries,
     mark_finalized,
     platform_of,
 )
-from gateway.service import Service
+from gateway.inbound.commands import RESET
+from gateway.process import adapter_factory
+from gateway.process.config_loader import config_of_home
+from gateway.process.health import Watching
+from gateway.process.service import Service
 from gateway.session import SessionStore
-from gateway.watching import Watching
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.config import GatewayConfig, Platform
-    from gateway.front import Front
     from gateway.platforms.base import MessageEvent
+    from gateway.process.http_server import Front
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
@@ -90,8 +91,8 @@ class GatewayRunner:
         settings = ConfigFile.of_home().settings()
         self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))
         status.write_runtime_status("starting")
-        self._front = equipping.front_of_home()
-        found = await asyncio.to_thread(equipping.equipped, db, self.config, self._front)
+        self._front = adapter_factory.front_of_home()
+        found = await asyncio.to_thread(adapter_factory.equipped, db, self.config, self._front)
         self._service = Service(db, self.session_store, self.config, restart=self.ask_to_restart)
         self._watching = await self._be_watched(db, self._service)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())

@@ -14,15 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import expiry, sessions_file
-from gateway.entries import SessionEntry
-from gateway.sources import SessionSource, build_session_key, place_of
+from gateway.routing import expiry, routes_file
+from gateway.routing.entries import SessionEntry
+from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import KeyFormatError
 from hermes_core.ids import new_gateway_session_id
-from hermes_core.legacy_keys import legacy_text, parse_legacy
+from hermes_core.legacy_session_keys import legacy_text, parse_legacy
 from hermes_state import SessionDB
-from hermes_state.routes import Route
+from hermes_state.delivery.routes import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,14 +75,14 @@ class SessionStore:
             self._loaded = True
 
     def _in_file(self) -> Iterable[SessionEntry]:
-        return sessions_file.read(self.sessions_dir)
+        return routes_file.read(self.sessions_dir)
 
     def _import(self, db: SessionDB) -> None:
         """Take over what an older gateway noted, in its file or in its table, once."""
         name = f"{IMPORTED}:{self.sessions_dir.resolve()}"
         if db.get_meta(name):
             return
-        in_store = sessions_file.entries(db.routes_of_the_original(), "gateway_routing")
+        in_store = routes_file.entries(db.routes_of_the_original(), "gateway_routing")
         for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
@@ -367,7 +367,7 @@ class SessionStore:
         with self._lock:
             self._is_export_due = False
             entries = {key: entry.to_dict() for key, entry in self._entries.items()}
-        sessions_file.write(self.sessions_dir, entries)
+        routes_file.write(self.sessions_dir, entries)
 
     def export_if_due(self) -> bool:
         """Write the file if anything has changed since; called now and then."""

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core import paths, sole
+from hermes_core import instance_lock, paths
 from hermes_core.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lock_path() -> Path:
 @contextlib.contextmanager
 def held() -> Iterator[bool]:
     """Be the gateway of this folder; False when another process is."""
-    with sole.held(lock_path()) as is_ours:
+    with instance_lock.held(lock_path()) as is_ours:
         if is_ours:
             write_pid_file()
         yield is_ours
@@ -67,7 +67,7 @@ def read_pid() -> int | None:
 
 def running_pid() -> int | None:
     """The process id of a gateway that runs; None when none does."""
-    return read_pid() if sole.is_held(lock_path()) else None
+    return read_pid() if instance_lock.is_held(lock_path()) else None
 
 
 def write_runtime_status(state: str, **facts: Any) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from hermes_achievements.facts import ASSISTANT as REPLY
-from hermes_achievements.facts import AT, ROLE, USER, Book
-from hermes_achievements.history import Kind, SessionRow
+from hermes_achievements.metrics.facts import ASSISTANT as REPLY
+from hermes_achievements.metrics.facts import AT, ROLE, USER, Book
+from hermes_achievements.metrics.session_view import Session
 from hermes_achievements.metrics.talk import active_seconds
-from hermes_achievements.session_view import Session
+from hermes_achievements.scan.history import Kind, SessionRow
 
 if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar

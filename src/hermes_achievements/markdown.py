@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.periods import short
+from hermes_achievements.evaluation.views import by_tier
 from hermes_achievements.pictures.badges import dated
-from hermes_achievements.recap_words import amount
-from hermes_achievements.views import by_tier
-from hermes_core.zones import find_zone
+from hermes_achievements.recap.periods import short
+from hermes_achievements.recap.sentences import amount
+from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

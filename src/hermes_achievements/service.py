@@ -13,14 +13,14 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hermes_achievements.chosen_catalogue import ChosenCatalogue
-from hermes_achievements.evaluation import counts, evaluate
-from hermes_achievements.following import Follower
-from hermes_achievements.recording import Recording
-from hermes_achievements.records import Records
-from hermes_achievements.scan_process import ScanProcess
-from hermes_achievements.scan_status import ScanStatus
-from hermes_achievements.survey import Order, survey, survey_elsewhere
+from hermes_achievements.catalogue.user_catalogue import ChosenCatalogue
+from hermes_achievements.evaluation.recorder import Recording
+from hermes_achievements.evaluation.records import Records
+from hermes_achievements.evaluation.standings import counts, evaluate
+from hermes_achievements.scan.follower import Follower
+from hermes_achievements.scan.process import ScanProcess
+from hermes_achievements.scan.status import ScanStatus
+from hermes_achievements.scan.survey import Order, survey, survey_elsewhere
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement, Catalogue
-    from hermes_achievements.history import History, Ledger
-    from hermes_achievements.survey import Report, Survey
+    from hermes_achievements.scan.history import History, Ledger
+    from hermes_achievements.scan.survey import Report, Survey
     from hermes_core.clock import Clock
 
     Snapshot = dict[str, Any]

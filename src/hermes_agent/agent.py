@@ -10,31 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.cancel import Cancel
-from hermes_agent.compaction import compact, is_due
+from hermes_agent.context.compaction import compact, is_due
+from hermes_agent.context.window import SUMMED_UP, Room
+from hermes_agent.conversation_store import Keeping
 from hermes_agent.events import Failed, Notice, TextDelta, TurnEnd, TurnFinished, UsageReport
-from hermes_agent.hearing import Hearing, Who, nobody
 from hermes_agent.heartbeat import beating
-from hermes_agent.keeping import Keeping
+from hermes_agent.memory.review import Looking, Reviews
 from hermes_agent.messages import Usage
 from hermes_agent.nobody import NobodyToAsk
 from hermes_agent.outcomes import outcome
-from hermes_agent.reviewing import Looking, Reviews
-from hermes_agent.room import SUMMED_UP, Room
 from hermes_agent.steering import Steering, in_words
 from hermes_agent.toolbox import no_guard
 from hermes_agent.turn import Means, Turn
+from hermes_agent.turn_hooks import Hearing, Who, nobody
 from hermes_core.ids import new_session_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.compaction import Compacted
+    from hermes_agent.context.compaction import Compacted
+    from hermes_agent.context.profiles import Outfit
     from hermes_agent.events import Event
-    from hermes_agent.hearing import Announces
     from hermes_agent.messages import Message
-    from hermes_agent.profiles import Outfit
-    from hermes_agent.providers.patient import Patient
+    from hermes_agent.providers.retry import Patient
     from hermes_agent.toolbox import Guard, Toolbox
+    from hermes_agent.turn_hooks import Announces
     from hermes_state import SessionDB
 
 CLOSE_SECONDS: Final = 1.0  # how long leaving waits for a review to see that it is unwanted

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_agent.context.budget import estimated, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.fitting import estimated, tokens_in
 from hermes_agent.providers.known_models import is_on_this_machine, known
 
 if TYPE_CHECKING:
+    from hermes_agent.conversation_store import Keeping
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.keeping import Keeping
     from hermes_agent.messages import Request, Usage
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.known_models import Known
-    from hermes_agent.providers.patient import Patient
+    from hermes_agent.providers.retry import Patient
 
 MILLION: Final = 1_000_000
 # The server had begun to work on it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hermes_agent.mcp_servers.servers import Survey
+    from hermes_agent.mcp.server_pool import Survey
     from hermes_agent.tools.base import Tool
 
 STANDARD: Final = "standard"

@@ -10,7 +10,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_core import yaml_file
+from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def _read(folder: Path) -> Skill:
     try:
         if path.stat().st_size > READ_BYTES:
             return Skill(folder.name, "", folder, f"{FILE} is larger than {READ_BYTES:,} bytes")
-        head, _rest = body(yaml_file.read_text(path) or "")
-        facts = yaml_file.parse(head, path)
+        head, _rest = body(yaml_reader.read_text(path) or "")
+        facts = yaml_reader.parse(head, path)
     except (ConfigError, OSError) as error:
         return Skill(folder.name, "", folder, str(error))
     name, description = facts.get("name") or folder.name, facts.get("description")

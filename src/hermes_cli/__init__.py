@@ -1,3 +1,1 @@
-"""The command line: a thin layer over the store and the settings."""
-
-__version__ = "0.1.0"
+"""The command line: a parser with lazily loaded commands, and the one module that prints."""

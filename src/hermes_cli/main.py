@@ -74,14 +74,15 @@ def run(arguments: Sequence[str], out: Output) -> int:
     if command or not arguments:
         # From here on code that may want SQLite is imported: there must be one copy of it
         # in the process, and it must be ours. `--help` and `--version` end before.
-        from hermes_cli import log_file, preferences  # noqa: PLC0415
-        from hermes_state import driver  # noqa: PLC0415
+        from hermes_cli import output_settings  # noqa: PLC0415
+        from hermes_core import log_file  # noqa: PLC0415
+        from hermes_state.engine import driver  # noqa: PLC0415
 
         driver.install()
         log_file.install()
-        preferences.apply_timezone(out.note)
+        output_settings.apply_timezone(out.note)
     if not arguments:
-        from hermes_cli.commands import overview  # noqa: PLC0415
+        from hermes_cli.commands.system import overview  # noqa: PLC0415
 
         return overview.show(out)
 
@@ -105,11 +106,11 @@ def _is_talk(arguments: Sequence[str]) -> bool:
 
 def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
     """Run a command that a plugin brings; None if none does."""
-    from hermes_core.mentions import is_mentioned  # noqa: PLC0415 - a misspelt name, or a plugin's
+    from hermes_core.config.probe import is_mentioned  # noqa: PLC0415 - a misspelt name, or a plugin's
 
     if not is_mentioned("plugins.enabled"):
         return None
-    from hermes_cli.commands import plugin_commands  # noqa: PLC0415 - most have no plugins
+    from hermes_cli.commands.plugins import plugin_commands  # noqa: PLC0415 - most have no plugins
 
     offered = plugin_commands.find(arguments[0], out)
     return None if offered is None else offered.run(arguments[1:], out)
@@ -117,9 +118,9 @@ def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
 
 def _complete() -> None:
     """The shell asks what could come next."""
-    from hermes_cli.commands.completion import complete  # noqa: PLC0415 - the shell asks seldom
+    from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - the shell asks seldom
     from hermes_cli.parser import build  # noqa: PLC0415 - as above
-    from hermes_state import driver  # noqa: PLC0415 - as above
+    from hermes_state.engine import driver  # noqa: PLC0415 - as above
 
     driver.install()
     complete(build(None, is_whole=True))

@@ -12,8 +12,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_cli.display import clean, fit, one_line, pad, width
 from hermes_core.errors import OutputError
+from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -153,10 +153,10 @@ class Output:
         """NO_COLOR, then the setting, then whether a terminal is there to show it."""
         if os.environ.get("NO_COLOR"):
             return False
-        from hermes_cli import preferences  # noqa: PLC0415 - `--help` has no styles
+        from hermes_cli import output_settings  # noqa: PLC0415 - `--help` has no styles
 
-        chosen = preferences.color(self.note)
-        if chosen == preferences.AUTO:
+        chosen = output_settings.color(self.note)
+        if chosen == output_settings.AUTO:
             return self.is_terminal and os.environ.get("TERM") != "dumb"
         return chosen == "always"
 

@@ -10,8 +10,8 @@ import argparse
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from hermes_cli import __version__
 from hermes_cli.output import terminal_columns
+from hermes_core import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,27 +44,49 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("chat", "hermes_cli.commands.chat", "talk to the agent"),
-    Command("tui", "hermes_cli.commands.tui", "talk to the agent on a whole screen"),
-    Command("setup", "hermes_cli.commands.setup", "choose a model, in a minute"),
-    Command("models", "hermes_cli.commands.models", "list, fetch, choose and test models"),
-    Command("sessions", "hermes_cli.commands.sessions", "look at conversations: list, show, tail"),
-    Command("achievements", "hermes_cli.commands.achievements", "what your history has earned"),
-    Command("recap", "hermes_cli.commands.recap", "look back on a year, a month or a week"),
-    Command("dashboard", "hermes_cli.commands.dashboard", "all of it on a web page"),
-    Command("plugins", "hermes_cli.commands.plugins", "list plugins, switch them on and off"),
-    Command("hooks", "hermes_cli.commands.hooks", "what plugins hear of sessions, and heard"),
-    Command("backup", "hermes_cli.commands.backup", "write history and settings to one file"),
-    Command("restore", "hermes_cli.commands.restore", "put a backup back"),
-    Command("config", "hermes_cli.commands.config", "read and change settings"),
-    Command("completion", "hermes_cli.commands.completion", "let your shell finish words"),
-    Command("gateway", "hermes_cli.commands.gateway", "answer chats: run, start, stop, status"),
-    Command("send", "hermes_cli.commands.send", "send a message to a chat"),
-    Command("pairing", "hermes_cli.commands.pairing", "who may talk to the agent in chats"),
-    Command("mcp", "hermes_cli.commands.mcp", "let other agents read conversations, over MCP"),
-    Command("serve", "hermes_cli.commands.serve", "keep conversations running"),
-    Command("demo", "hermes_cli.commands.demo", "look at it all with a history that is made up"),
-    Command("doctor", "hermes_cli.commands.doctor", "check that everything is sound"),
+    Command("chat", "hermes_cli.commands.chat.command", "talk to the agent"),
+    Command("tui", "hermes_cli.commands.chat.tui", "talk to the agent on a whole screen"),
+    Command("setup", "hermes_cli.commands.models.setup", "choose a model, in a minute"),
+    Command("models", "hermes_cli.commands.models.command", "list, fetch, choose and test models"),
+    Command(
+        "sessions",
+        "hermes_cli.commands.sessions.command",
+        "look at conversations: list, show, tail",
+    ),
+    Command(
+        "achievements", "hermes_cli.commands.achievements.command", "what your history has earned"
+    ),
+    Command(
+        "recap", "hermes_cli.commands.achievements.recap", "look back on a year, a month or a week"
+    ),
+    Command("dashboard", "hermes_cli.commands.dashboard.command", "all of it on a web page"),
+    Command(
+        "plugins", "hermes_cli.commands.plugins.command", "list plugins, switch them on and off"
+    ),
+    Command(
+        "hooks", "hermes_cli.commands.plugins.hooks", "what plugins hear of sessions, and heard"
+    ),
+    Command(
+        "backup", "hermes_cli.commands.system.backup", "write history and settings to one file"
+    ),
+    Command("restore", "hermes_cli.commands.system.restore", "put a backup back"),
+    Command("config", "hermes_cli.commands.system.config", "read and change settings"),
+    Command("completion", "hermes_cli.commands.system.completion", "let your shell finish words"),
+    Command(
+        "gateway", "hermes_cli.commands.gateway.command", "answer chats: run, start, stop, status"
+    ),
+    Command("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
+    Command("pairing", "hermes_cli.commands.gateway.pairing", "who may talk to the agent in chats"),
+    Command(
+        "mcp", "hermes_cli.commands.system.mcp", "let other agents read conversations, over MCP"
+    ),
+    Command("serve", "hermes_cli.commands.chat.serve", "keep conversations running"),
+    Command(
+        "demo",
+        "hermes_cli.commands.dashboard.demo",
+        "look at it all with a history that is made up",
+    ),
+    Command("doctor", "hermes_cli.commands.system.doctor", "check that everything is sound"),
 )
 
 EXAMPLES = """\

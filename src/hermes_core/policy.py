@@ -16,7 +16,7 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from hermes_core.config_file import Settings
+    from hermes_core.config.file import Settings
 
 Expiry = Literal["idle", "daily"]
 RetentionReason = Literal["due", "kept for ever", "pinned", "still open", "recently active"]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
 
-from hermes_cli import __version__
+from hermes_core import __version__
 from hermes_dashboard import errors
-from hermes_dashboard.farewell import Farewell
-from hermes_dashboard.gate import GUARDED, Gate
-from hermes_dashboard.meters import CONTENT_TYPE, Metered, Meters
-from hermes_dashboard.plugin_apis import PREFIX, PluginApis
+from hermes_dashboard.auth.gate import GUARDED, Gate
+from hermes_dashboard.metrics import CONTENT_TYPE, Metered, Meters
+from hermes_dashboard.plugins.apis import PREFIX, PluginApis
 from hermes_dashboard.resources import (
     analytics,
     auth,
@@ -34,14 +33,15 @@ from hermes_dashboard.resources import (
     transcripts,
     uploads,
 )
+from hermes_dashboard.shutdown import Farewell
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from hermes_dashboard.access import Access
+    from hermes_dashboard.auth.access import Access
+    from hermes_dashboard.context import Parts
     from hermes_dashboard.page import Page
-    from hermes_dashboard.parts import Parts
-    from hermes_dashboard.plugin_apis import Find
+    from hermes_dashboard.plugins.apis import Find
 
 # Those that stand on the parts alone; the first that fits a path answers.
 RESOURCES: Final = (

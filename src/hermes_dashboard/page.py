@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 
-from hermes_dashboard.gate import NONCE
-from hermes_dashboard.inside import inside
+from hermes_dashboard.auth.gate import NONCE
+from hermes_dashboard.safe_path import inside
 
 if TYPE_CHECKING:
     from starlette.types import Scope

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hermes_core.history_rows import Mark
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
 
 log = logging.getLogger(__name__)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_state import processes
+from hermes_state.engine import process_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.clock import Clock
     from hermes_core.ids import MessageIds
-    from hermes_state.engine import Engine
-    from hermes_state.journal import Journal
-    from hermes_state.ledger.reading import StoreHistory
-    from hermes_state.processes import ProcessIdentity
-    from hermes_state.transaction import Tx
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.process_identity import ProcessIdentity
+    from hermes_state.engine.transaction import Tx
+    from hermes_state.ledger.history import StoreHistory
+    from hermes_state.messages.journal import Journal
 
     # Takes down what a session adds to lifetime statistics, before its rows are removed.
     Keeper = Callable[[StoreHistory, str], bytes | None]
@@ -37,5 +37,5 @@ class StorePart:
 
     def present(self, tx: Tx) -> None:
         """Register this process, because it is about to hold something; and stay registered."""
-        processes.register(tx, self.identity)
+        process_identity.register(tx, self.identity)
         self.engine.keep_present(self.identity)

@@ -10,34 +10,34 @@ from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
-from hermes_state import index
-from hermes_state.background import Background
-from hermes_state.boundaries import BoundaryPart
-from hermes_state.chats import ChatPart
-from hermes_state.engine import ENGINES
-from hermes_state.exports import ExportPart
-from hermes_state.history_edits import HistoryEditPart
-from hermes_state.inbox import InboxPart
-from hermes_state.leases import LeasePart
-from hermes_state.message_search import SearchPart
-from hermes_state.outbox import OutboxPart
-from hermes_state.pairings import PairingPart
+from hermes_state.delivery.boundaries import BoundaryPart
+from hermes_state.delivery.chats import ChatPart
+from hermes_state.delivery.inbox import InboxPart
+from hermes_state.delivery.leases import LeasePart
+from hermes_state.delivery.outbox import OutboxPart
+from hermes_state.delivery.pairings import PairingPart
+from hermes_state.delivery.routes import RoutePart
+from hermes_state.delivery.small_parts import CompressionLockPart, HandoffPart, MetaPart
+from hermes_state.engine.engine import ENGINES
+from hermes_state.messages.edits import HistoryEditPart
+from hermes_state.messages.exports import ExportPart
+from hermes_state.messages.pages import TranscriptPart
 from hermes_state.portable.part import PortablePart
-from hermes_state.pruning import PrunePart
-from hermes_state.resolving import ResolvePart
-from hermes_state.routes import RoutePart
-from hermes_state.session_facets import FacetPart
-from hermes_state.session_numbers import NumbersPart
-from hermes_state.session_pages import PagePart
-from hermes_state.sessions import SessionPart
-from hermes_state.small_parts import CompressionLockPart, HandoffPart, MetaPart
-from hermes_state.statistics import StatisticsPart
+from hermes_state.search.part import SearchPart
+from hermes_state.sessions import index
+from hermes_state.sessions.facets import FacetPart
+from hermes_state.sessions.lookup import ResolvePart
+from hermes_state.sessions.pages import PagePart
+from hermes_state.sessions.retention import PrunePart
+from hermes_state.sessions.rows import SessionPart
+from hermes_state.sessions.tags import TagPart
+from hermes_state.sessions.titles import TitlePart
+from hermes_state.sessions.totals import NumbersPart
+from hermes_state.sessions.usage import UsagePart
 from hermes_state.store_settings import StoreSettings
-from hermes_state.sweep import sweep
-from hermes_state.tags import TagPart
-from hermes_state.titles import TitlePart
-from hermes_state.transcript_pages import TranscriptPart
-from hermes_state.usage import UsagePart
+from hermes_state.upkeep.background_jobs import Background
+from hermes_state.upkeep.crash_recovery import sweep
+from hermes_state.upkeep.statistics import StatisticsPart
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from hermes_core.config.probe import is_mentioned
 from hermes_core.errors import ConfigError
-from hermes_core.mentions import is_mentioned
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class StoreSettings(NamedTuple):
         """What the user chose; a mistake is logged and does not keep the history shut."""
         if not is_mentioned(*NAMES):
             return cls()
-        from hermes_core.config_file import ConfigFile  # noqa: PLC0415 - most change none of these
+        from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - most change none of these
         from hermes_core.policy import retention_policy  # noqa: PLC0415 - as above
 
         try:

@@ -13,16 +13,16 @@ from textual.message import Message
 
 from hermes_agent.local import built_in
 from hermes_core.errors import UsageError
-from hermes_tui.asking import Keys
 from hermes_tui.commands import Commands
-from hermes_tui.editing import edited
-from hermes_tui.hearing import GATHER_SECONDS, GATHERED, Hearing
+from hermes_tui.dialogs import Keys
+from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, Hearing
+from hermes_tui.event_view import Showing
+from hermes_tui.external_editor import edited
 from hermes_tui.hints import Hints
 from hermes_tui.messages import Notice
 from hermes_tui.prompt import Prompt
-from hermes_tui.saying import UNREACHABLE, Saying
-from hermes_tui.showing import Showing
 from hermes_tui.status import Status
+from hermes_tui.submission import UNREACHABLE, Saying
 from hermes_tui.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textual.widgets import TextArea
 
     from hermes_tui.conversation import Conversation
-    from hermes_tui.recall import Recall
+    from hermes_tui.input_history import Recall
 
 TWICE_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_tui.picking import Picker
-from hermes_tui.rewinding import Family, Rewind
-from hermes_tui.saying import UNREACHABLE
+from hermes_tui.rewind import Family, Rewind
+from hermes_tui.session_picker import Picker
+from hermes_tui.submission import UNREACHABLE
 
 if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
-    from hermes_tui.rewinding import Step
+    from hermes_tui.rewind import Step
 
 BUSY: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
 OWN: Final = (

@@ -13,7 +13,7 @@ from tui_gateway.frames import RpcError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tui_gateway.link import Link
+    from tui_gateway.client import Link
 
     Hear = Callable[[str, dict[str, Any]], object]
     Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], Link]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.content import Content
 from textual.widgets import Static
 
-from hermes_cli.display import clean
+from hermes_core.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

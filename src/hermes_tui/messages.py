@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Markdown, Static
 
-from hermes_cli.display import clean, fit, one_line
-from hermes_tui.past import Entry, diff_of, has_failed, readable
+from hermes_core.terminal_text import clean, fit, one_line
+from hermes_tui.stored_entries import Entry, diff_of, has_failed, readable
 
 if TYPE_CHECKING:
     from textual import events

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 from textual.widgets import TextArea
 
-from hermes_tui.pasting import Pasted, picture_in
-from hermes_tui.recall import Recall
+from hermes_tui.input_history import Recall
+from hermes_tui.paste import Pasted, picture_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

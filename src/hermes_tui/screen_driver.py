@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from hermes_cli.picker.terminal import TerminalDriver
+from hermes_tui.terminal_driver import TerminalDriver
 
 
 class ScreenDriver(TerminalDriver):

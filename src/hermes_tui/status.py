@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.content import Content
 from textual.widgets import Static
 
-from hermes_cli.display import fit, one_line
+from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
     from textual.timer import Timer

@@ -14,19 +14,18 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
-from hermes_cli import __version__
-from hermes_core import detached, paths
+from hermes_core import __version__, background_process, paths
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
-from tui_gateway import whereabouts
+from tui_gateway import daemon_record
+from tui_gateway.client import to_daemon
+from tui_gateway.daemon_record import Whereabouts
 from tui_gateway.frames import RpcError
-from tui_gateway.link import to_daemon
-from tui_gateway.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
+    from tui_gateway.client import Hear, Link
     from tui_gateway.hub import Hub
-    from tui_gateway.link import Hear, Link
-    from tui_gateway.sockets import Sockets
+    from tui_gateway.websocket_server import Sockets
 
 TICK_SECONDS: Final = 1.0
 UNNEEDED_SECONDS: Final = 60.0
@@ -44,9 +43,9 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
     from tui_gateway import server  # noqa: PLC0415 - not for clients
     from tui_gateway.entry import wake_on_signals  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
-    from tui_gateway.sockets import Sockets  # noqa: PLC0415 - as above
+    from tui_gateway.websocket_server import Sockets  # noqa: PLC0415 - as above
 
-    with whereabouts.held() as is_ours:
+    with daemon_record.held() as is_ours:
         if not is_ours:
             return None
         with server._get_db() as db:  # noqa: SLF001 - the seam
@@ -56,7 +55,7 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
             sockets = Sockets(hub, token, port)
             place = Whereabouts(sockets.url, token, os.getpid(), __version__)
             sockets.start()
-            whereabouts.publish(place)
+            daemon_record.publish(place)
             atexit.register(hub.close_all, "tui_shutdown")  # a second net
             try:
                 _watch(hub, sockets, wake, stays=stays)
@@ -83,15 +82,15 @@ def _watch(hub: Hub, sockets: Sockets, wake: int, *, stays: bool) -> None:
 
 def summoned() -> Whereabouts:
     """The daemon of this folder, started if none runs."""
-    place = whereabouts.found()
+    place = daemon_record.found()
     if place is not None:
         return place
     log = paths.logs_path() / "serve.log"
-    process_id = detached.start(log, "hermes_cli", "serve", "--until-idle")
+    process_id = background_process.start(log, "hermes_cli", "serve", "--until-idle")
     has_ended = False
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        place = whereabouts.found()
+        place = daemon_record.found()
         if place is not None:
             return place
         if not has_ended:

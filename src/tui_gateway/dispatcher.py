@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli import __version__
+from hermes_core import __version__
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
 from tui_gateway import frames

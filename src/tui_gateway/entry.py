@@ -14,8 +14,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-from hermes_cli import log_file
-from hermes_state import driver
+from hermes_core import log_file
+from hermes_state.engine import driver
 from tui_gateway.frames import LONGEST
 
 if TYPE_CHECKING:

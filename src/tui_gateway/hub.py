@@ -8,16 +8,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_cli.plugins import delivery
 from hermes_core.isolate import Step, attempt
+from hermes_plugin_host import delivery
 from tui_gateway import server
 from tui_gateway.frames import NO_SESSION, RpcError
-from tui_gateway.live import Live
+from tui_gateway.live_session import Live
 
 if TYPE_CHECKING:
-    from hermes_cli.talking import Wish
+    from hermes_conversation.agent_factory import Wish
     from hermes_state import SessionDB
-    from tui_gateway.live import Listener
+    from tui_gateway.live_session import Listener
 
 log = logging.getLogger(__name__)
 

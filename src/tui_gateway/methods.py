@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tui_gateway import schema
+from tui_gateway import openrpc
 from tui_gateway.frames import INVALID_PARAMS, RpcError
-from tui_gateway.handlers import conversation, opening, surroundings
+from tui_gateway.handlers import conversation, environment, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def _method(
 
 
 def _discovered(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
-    return schema.openrpc(METHODS, EVENTS)
+    return openrpc.openrpc(METHODS, EVENTS)
 
 
 OPENED: Final = (
@@ -78,23 +78,23 @@ INFO: Final = "model window context_tokens cwd title running stored_session_id m
 METHODS: Final = {
     one.name: one
     for one in (
-        _method("session.create", "begin a conversation", opening.create,
+        _method("session.create", "begin a conversation", sessions.create,
                 "cwd model source title close_on_disconnect:yes_or_no", OPENED, slow=True),
-        _method("session.list", "stored conversations, newest first", opening.listed,
+        _method("session.list", "stored conversations, newest first", sessions.listed,
                 "limit:number search cwd", "sessions", slow=True),
-        _method("session.most_recent", "the latest stored conversation", opening.most_recent,
+        _method("session.most_recent", "the latest stored conversation", sessions.most_recent,
                 "cwd", "session_id id title preview started_at last_active message_count source "
                 "cwd", slow=True),
         _method("session.resume", "open a stored conversation, or one that is open already",
-                opening.resume, "session_id! cwd model source close_on_disconnect:yes_or_no",
+                sessions.resume, "session_id! cwd model source close_on_disconnect:yes_or_no",
                 f"{OPENED} resumed", slow=True),
-        _method("session.activate", "look at an open conversation", opening.activate,
+        _method("session.activate", "look at an open conversation", sessions.activate,
                 "session_id!", OPENED),
-        _method("session.active_list", "conversations that are open here", opening.active_list,
+        _method("session.active_list", "conversations that are open here", sessions.active_list,
                 "", "sessions"),
         _method("session.close", "end an open conversation, unless somebody else looks at it",
-                opening.close, "session_id! unless_running:yes_or_no", "closed", slow=True),
-        _method("session.delete", "move a stored conversation into the trash", opening.delete,
+                sessions.close, "session_id! unless_running:yes_or_no", "closed", slow=True),
+        _method("session.delete", "move a stored conversation into the trash", sessions.delete,
                 "session_id!", "deleted"),
         _method("session.title", "show or set the title", conversation.title,
                 "session_id! title", "title"),
@@ -147,17 +147,17 @@ METHODS: Final = {
                 "", "commands"),
         _method("command.dispatch", "carry out a command", conversation.dispatch,
                 "session_id! name! arg", "type message output changed session_id", slow=True),
-        _method("complete.slash", "what a command could become", surroundings.complete_slash,
+        _method("complete.slash", "what a command could become", environment.complete_slash,
                 "text!", "items replace_from"),
-        _method("complete.path", "what a path could become", surroundings.complete_path,
+        _method("complete.path", "what a path could become", environment.complete_path,
                 "word! cwd", "items"),
-        _method("config.get", "the value of a setting", surroundings.config_get, "key!",
+        _method("config.get", "the value of a setting", environment.config_get, "key!",
                 "key value source"),
-        _method("config.set", "change a setting", surroundings.config_set, "key! value!",
+        _method("config.set", "change a setting", environment.config_set, "key! value!",
                 "key"),
-        _method("shell.exec", "run a command for the person", surroundings.shell,
+        _method("shell.exec", "run a command for the person", environment.shell,
                 "command! cwd", "stdout stderr code", slow=True),
-        _method("gateway.shutdown", "end every conversation and leave", surroundings.shutdown,
+        _method("gateway.shutdown", "end every conversation and leave", environment.shutdown,
                 "", "closing"),
         _method("rpc.discover", "this list, for programs", _discovered, "",
                 "openrpc info methods x-events"),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli.keeping import keep_facts
+from hermes_conversation.purge_hook import keep_facts
 from hermes_core import paths
 from hermes_state import SessionDB
-from tui_gateway.finalizing import finalize
+from tui_gateway.finalization import finalize
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_state import health
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
+from hermes_state.upkeep import health
 
 if TYPE_CHECKING:
     from collections.abc import Callable

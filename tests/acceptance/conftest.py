@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance import campaign
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from support.scripted import serving
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from acceptance.campaign import Worker, size
-from hermes_cli.plugins.delivery import calls_for
+from hermes_plugin_host.delivery import calls_for
 from hermes_state import SessionDB
-from hermes_state.boundaries import MOST_ATTEMPTS
+from hermes_state.delivery.boundaries import MOST_ATTEMPTS
 
 if TYPE_CHECKING:
     from pathlib import Path

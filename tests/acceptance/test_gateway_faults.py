@@ -14,7 +14,7 @@ import pytest
 from acceptance.campaign import Worker, assert_healthy, size, wait_until
 from acceptance.chats import CHATS, Platform, unsettled
 from gateway.platforms.local import socket_path
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import Chat
 from support.gateway_process import Gateway

@@ -19,7 +19,7 @@ from acceptance.campaign import (
     size,
 )
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Callable

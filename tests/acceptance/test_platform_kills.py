@@ -15,7 +15,7 @@ import pytest
 
 from acceptance.campaign import size
 from acceptance.chats import unsettled
-from gateway.sending import AGAIN
+from gateway.outbound.sender import AGAIN
 from hermes_state import SessionDB
 from support import crowds
 from support.adapters import waited

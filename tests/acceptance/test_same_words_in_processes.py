@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import wait_until
-from hermes_agent.repair import LOST
+from hermes_agent.context.repair import LOST
 from support.command_line import command
 from support.scripted import model, serving
 from support.shown import Sent, assert_goes_on, said, serialised
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.script_server import ScriptServer
+    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.campaign import Worker, size, wait_until
-from hermes_achievements.scanner import Scanner
-from hermes_achievements.values import values_of
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.scan.scanner import Scanner
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
 

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hermes_achievements.catalogue import load
-from hermes_achievements.survey import Order, survey
-from hermes_cli.keeping import keep_facts
+from hermes_achievements.scan.survey import Order, survey
+from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
@@ -16,7 +16,7 @@ from hermes_state.ledger.opening import open_history
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_achievements.survey import Survey
+    from hermes_achievements.scan.survey import Survey
 
 NOON = 1_767_614_400.0  # 2026-01-05 12:00 UTC, a Monday
 MINUTE = 60.0

@@ -39,14 +39,14 @@ from achievements.naive_rows import (
     won,
 )
 from achievements.naive_shell import shell_labels
-from hermes_achievements import command_kinds, tools
+from hermes_achievements.classification import command_kinds, tool_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
     from achievements.naive_rows import Events, Result, Talk
-    from hermes_achievements.history import MessageRow
+    from hermes_achievements.scan.history import MessageRow
 
 __all__ = ["COUNTS", "PEAKS", "VARIETY", "Past", "shell_labels"]
 __all__ += ["count_by_day", "max_in_session", "peak", "variety"]
@@ -72,7 +72,7 @@ def acted(talk: Talk, operation: str, actions: str) -> Events:
 
 
 def running(talk: Talk, wanted: frozenset[str]) -> Events:
-    return each([call.row for call in calls(talk, tools.SHELL) if wanted & {*labels(call)}])
+    return each([call.row for call in calls(talk, tool_kinds.SHELL) if wanted & {*labels(call)}])
 
 
 def running_program(talk: Talk, wanted: frozenset[str]) -> Events:
@@ -85,7 +85,7 @@ def answers(talk: Talk, is_wanted: Callable[[Result], object]) -> Events:
 
 
 def is_shell(result: Result) -> bool:
-    return does(result.tool) == tools.SHELL
+    return does(result.tool) == tool_kinds.SHELL
 
 
 def test_passed(result: Result) -> bool:
@@ -106,7 +106,9 @@ def returned(talk: Talk, days: int) -> Events:
 
 def changed(talk: Talk) -> list[tuple[MessageRow, tuple[str, str]]]:
     """Files written or edited: in which message, and their extension and path."""
-    return [(c.row, file) for c in calls(talk, tools.WRITE, tools.EDIT) for file in files(c)]
+    return [
+        (c.row, file) for c in calls(talk, tool_kinds.WRITE, tool_kinds.EDIT) for file in files(c)
+    ]
 
 
 def first_of_each(found: list[tuple[MessageRow, Any]]) -> Events:
@@ -115,7 +117,7 @@ def first_of_each(found: list[tuple[MessageRow, Any]]) -> Events:
 
 
 def handed_on(talk: Talk) -> Events:
-    found = [(c.row, c.arguments.get("tasks")) for c in calls(talk, tools.DELEGATE)]
+    found = [(c.row, c.arguments.get("tasks")) for c in calls(talk, tool_kinds.DELEGATE)]
     return [(row, len(tasks) if isinstance(tasks, list) and tasks else 1) for row, tasks in found]
 
 
@@ -167,25 +169,25 @@ def fixed_quickly(talk: Talk) -> Events:
             if failed and is_edited and result.row.at - failed.row.at <= 300:
                 rows.append(result.row)
             failed = None
-        elif does(result.tool) in (tools.EDIT, tools.WRITE) and not result.has_failed:
+        elif does(result.tool) in (tool_kinds.EDIT, tool_kinds.WRITE) and not result.has_failed:
             is_edited = True
     return each(rows)
 
 
 def read_before_edited(talk: Talk) -> Events:
-    found = calls(talk, tools.READ, tools.EDIT)
+    found = calls(talk, tool_kinds.READ, tool_kinds.EDIT)
     edits = []
     for position, call in enumerate(found):
-        if does(call.tool) == tools.EDIT:
-            before = [one for one in found[:position] if does(one.tool) == tools.READ]
+        if does(call.tool) == tool_kinds.EDIT:
+            before = [one for one in found[:position] if does(one.tool) == tool_kinds.READ]
             read = [file for one in before for file in files(one)]
             edits += [(call.row, file) for file in files(call) if file in read]
     return first_of_each(edits)
 
 
 def researched(talk: Talk) -> Events:
-    found = calls(talk, tools.WEB_SEARCH, tools.PAGE, tools.WRITE, tools.EDIT)
-    sources = [does(call.tool) in (tools.WEB_SEARCH, tools.PAGE) for call in found]
+    found = calls(talk, tool_kinds.WEB_SEARCH, tool_kinds.PAGE, tool_kinds.WRITE, tool_kinds.EDIT)
+    sources = [does(call.tool) in (tool_kinds.WEB_SEARCH, tool_kinds.PAGE) for call in found]
     rows = [c.row for n, c in enumerate(found) if not sources[n] and sum(sources[:n]) >= 3]
     return each(rows[:1])
 
@@ -194,8 +196,10 @@ def recalled(talk: Talk) -> Events:
     fine = [result for result in results(talk) if not result.has_failed]
     rows = []
     for position, result in enumerate(fine):
-        is_change = does(result.tool) in (tools.WRITE, tools.EDIT) or passed("git commit")(result)
-        if is_change and any(does(one.tool) == tools.RECALL for one in fine[:position]):
+        is_change = does(result.tool) in (tool_kinds.WRITE, tool_kinds.EDIT) or passed(
+            "git commit"
+        )(result)
+        if is_change and any(does(one.tool) == tool_kinds.RECALL for one in fine[:position]):
             rows.append(result.row)
     return each(rows[:1])
 
@@ -275,32 +279,34 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
     "tool_calls": lambda t: each([call.row for call in calls(t)]),
     "parallel_batches": lambda t: each([row for row in t.rows if len(calls_of(row)) >= 3]),
     "tools_in_session": lambda t: first_of_each([(c.row, c.tool) for c in calls(t)]),
-    "shell_commands": lambda t: made(t, tools.SHELL),
+    "shell_commands": lambda t: made(t, tool_kinds.SHELL),
     "background_jobs": lambda t: running(t, frozenset("&")),
-    "files_read": lambda t: made(t, tools.READ),
-    "files_written": lambda t: made(t, tools.WRITE),
-    "files_edited": lambda t: made(t, tools.EDIT),
-    "file_searches": lambda t: made(t, tools.FIND),
+    "files_read": lambda t: made(t, tool_kinds.READ),
+    "files_written": lambda t: made(t, tool_kinds.WRITE),
+    "files_edited": lambda t: made(t, tool_kinds.EDIT),
+    "file_searches": lambda t: made(t, tool_kinds.FIND),
     "files_touched": lambda t: first_of_each(changed(t)),
     "languages_in_session": lambda t: first_of_each([(r, f[0]) for r, f in changed(t) if f[0]]),
-    "web_searches": lambda t: made(t, tools.WEB_SEARCH),
-    "pages_read": lambda t: made(t, tools.PAGE),
-    "browser_steps": lambda t: made(t, tools.BROWSER),
+    "web_searches": lambda t: made(t, tool_kinds.WEB_SEARCH),
+    "pages_read": lambda t: made(t, tool_kinds.PAGE),
+    "browser_steps": lambda t: made(t, tool_kinds.BROWSER),
     "delegations": handed_on,
-    "jobs_scheduled": lambda t: acted(t, tools.SCHEDULE, "create add schedule"),
-    "memories_saved": lambda t: acted(t, tools.MEMORY, "add replace remember write save append"),
-    "history_searches": lambda t: made(t, tools.RECALL),
-    "images_made": lambda t: made(t, tools.DRAW),
-    "images_seen": lambda t: made(t, tools.SEE),
-    "voices_made": lambda t: made(t, tools.SPEAK),
-    "code_runs": lambda t: made(t, tools.CODE),
-    "skills_used": lambda t: made(t, tools.SKILL),
-    "skills_written": lambda t: acted(
-        t, tools.SKILL_WRITE, "create edit patch write_file update add"
+    "jobs_scheduled": lambda t: acted(t, tool_kinds.SCHEDULE, "create add schedule"),
+    "memories_saved": lambda t: acted(
+        t, tool_kinds.MEMORY, "add replace remember write save append"
     ),
-    "plans": lambda t: made(t, tools.PLAN),
-    "questions_asked": lambda t: made(t, tools.ASK),
-    "mcp_calls": lambda t: made(t, tools.MCP),
+    "history_searches": lambda t: made(t, tool_kinds.RECALL),
+    "images_made": lambda t: made(t, tool_kinds.DRAW),
+    "images_seen": lambda t: made(t, tool_kinds.SEE),
+    "voices_made": lambda t: made(t, tool_kinds.SPEAK),
+    "code_runs": lambda t: made(t, tool_kinds.CODE),
+    "skills_used": lambda t: made(t, tool_kinds.SKILL),
+    "skills_written": lambda t: acted(
+        t, tool_kinds.SKILL_WRITE, "create edit patch write_file update add"
+    ),
+    "plans": lambda t: made(t, tool_kinds.PLAN),
+    "questions_asked": lambda t: made(t, tool_kinds.ASK),
+    "mcp_calls": lambda t: made(t, tool_kinds.MCP),
     "commits": lambda t: running(t, frozenset({"git commit"})),
     "pushes": lambda t: running(t, frozenset({"git push"})),
     "merges": lambda t: running(t, command_kinds.MERGES),
@@ -401,7 +407,7 @@ VARIETY: dict[str, Callable[[Talk], list[tuple[MessageRow, str]]]] = {
     "languages": lambda t: [(row, file[0]) for row, file in changed(t) if file[0]],
     "programs": lambda t: [
         (call.row, label.split(" ")[0])
-        for call in calls(t, tools.SHELL)
+        for call in calls(t, tool_kinds.SHELL)
         for label in labels(call)
         if label != "&"
     ],

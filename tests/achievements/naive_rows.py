@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from achievements.naive_shell import shell_labels
-from hermes_achievements import command_kinds, models, paths, tools
-from hermes_achievements.history import MessageRow, SessionRow
+from hermes_achievements.classification import command_kinds, file_paths, model_names, tool_kinds
+from hermes_achievements.scan.history import MessageRow, SessionRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,11 +123,11 @@ def loaded(text: Any) -> Any:
 
 def does(tool: str) -> str:
     for name in (tool, tool.lower()):
-        if name in tools.DOES:
-            return tools.DOES[name]
+        if name in tool_kinds.DOES:
+            return tool_kinds.DOES[name]
     if tool.lower().startswith("browser_"):
-        return tools.BROWSER
-    return tools.MCP if re.match("mcp[_-]", tool.lower()) else tools.OTHER
+        return tool_kinds.BROWSER
+    return tool_kinds.MCP if re.match("mcp[_-]", tool.lower()) else tool_kinds.OTHER
 
 
 def calls_of(row: MessageRow) -> list[Call]:
@@ -168,7 +168,7 @@ def told(call: Call) -> list[str]:
 def files(call: Call) -> list[tuple[str, str]]:
     """The files a call names, as extension and path."""
     named: list[Any] = []
-    for key in paths.KEYS:
+    for key in file_paths.KEYS:
         value = call.arguments.get(key)
         named += [value] if isinstance(value, str) else []
         for one in value[:50] if isinstance(value, list) else []:
@@ -200,8 +200,8 @@ def file_of(path: str) -> tuple[str, str] | None:
     name = path.split("/")[-1].lower()
     before, dot, ending = name.rpartition(".")
     is_extension = before and dot and re.fullmatch("[a-z0-9_+-]{1,12}", ending)
-    kind = paths.SAME.get(ending, ending) if is_extension else ""
-    return paths.NAMED.get(name, kind), path
+    kind = file_paths.SAME.get(ending, ending) if is_extension else ""
+    return file_paths.NAMED.get(name, kind), path
 
 
 # --- how calls went ----------------------------------------------------------------------
@@ -223,7 +223,7 @@ def results(talk: Talk) -> list[Result]:
 
 def is_question(call: Call) -> bool:
     """Whether exit code 1 is an answer of the last command."""
-    return does(call.tool) == tools.SHELL and any(
+    return does(call.tool) == tool_kinds.SHELL and any(
         label in command_kinds.ANSWERING for label in told(call)[-1:]
     )
 
@@ -240,14 +240,14 @@ def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
     """Whether the call failed, with which exit code, and whether it shows a traceback."""
     content = content.lstrip()
     result = loaded(content) if content.startswith(b"{") else None
-    is_running = operation in tools.RUNNING_OPERATIONS
+    is_running = operation in tool_kinds.RUNNING_OPERATIONS
     if isinstance(result, dict):
         trace = is_running and shows_trace(result)
         code = exit_code(result)
         failed = is_error(result)
     else:
         trace = is_running and shows_trace(content.decode(errors="replace"))
-        code = printed_code(content) if operation == tools.SHELL else None
+        code = printed_code(content) if operation == tool_kinds.SHELL else None
         failed = False
     if code is None:
         return failed or trace, 0, trace
@@ -295,7 +295,7 @@ def printed_code(content: bytes) -> int | None:
 
 def commands_of(result: Result) -> list[str]:
     call = result.call
-    return told(call) if call and does(call.tool) == tools.SHELL else []
+    return told(call) if call and does(call.tool) == tool_kinds.SHELL else []
 
 
 def won(result: Result, wanted: frozenset[str]) -> bool:
@@ -356,7 +356,7 @@ def model(talk: Talk) -> str:
     if name in ("", "none", "null", "unknown"):
         return ""
     while True:
-        match = models.SUFFIX.search(name)
+        match = model_names.SUFFIX.search(name)
         if match is None or match.start() == 0:
             break
         name = name[: match.start()]
@@ -365,7 +365,7 @@ def model(talk: Talk) -> str:
 
 def maker(talk: Talk) -> str:
     name = model(talk)
-    for family, made_by in models.FAMILIES:
+    for family, made_by in model_names.FAMILIES:
         rest = name.removeprefix(family)
         if rest != name and not rest[:1].isalpha():
             return made_by

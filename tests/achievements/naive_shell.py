@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermes_achievements import commands
+from hermes_achievements.classification import shell_commands
 
 TOKENS = re.compile(
     r"""
@@ -39,9 +39,9 @@ class Part:
 
 
 def shell_labels(command: str) -> list[str]:
-    parts, is_background = simple_commands(command[: commands.LONGEST])
+    parts, is_background = simple_commands(command[: shell_commands.LONGEST])
     found = [(label_of(part.text.split()), part) for part in parts]
-    known = [label + tells(part) for label, part in found if label][: commands.MOST_LABELS]
+    known = [label + tells(part) for label, part in found if label][: shell_commands.MOST_LABELS]
     return [*known, "&"] if is_background else known
 
 
@@ -110,13 +110,15 @@ def label_of(words: list[str]) -> str:
         options = len(rest) - len(without_options(rest, "-X -W"))
         module = rest.index("-m") + 1 if "-m" in rest[:options] else len(rest)
         return (label_of(rest[module:]) if module < len(rest) else "") or "python"
-    is_run = rest and (commands.RUNNERS.get(program) == 0 or rest[0] in commands.RUN_WORDS)
-    if program in commands.RUNNERS and is_run:
+    is_run = rest and (
+        shell_commands.RUNNERS.get(program) == 0 or rest[0] in shell_commands.RUN_WORDS
+    )
+    if program in shell_commands.RUNNERS and is_run:
         valued = VALUED.get(program, "")
-        return label_of(without_options(rest[commands.RUNNERS[program] :], valued))
-    if not is_name(program) or program in commands.NO_PROGRAM:
+        return label_of(without_options(rest[shell_commands.RUNNERS[program] :], valued))
+    if not is_name(program) or program in shell_commands.NO_PROGRAM:
         return ""
-    return subcommand(program, rest) if program in commands.WITH_SUBCOMMAND else program
+    return subcommand(program, rest) if program in shell_commands.WITH_SUBCOMMAND else program
 
 
 def is_name(word: str) -> bool:
@@ -132,9 +134,9 @@ def without_options(words: list[str], valued: str = "") -> list[str]:
 def unwrapped(words: list[str]) -> list[str]:
     while words:
         word = words[0]
-        if word in commands.WRAPPERS | commands.COUNTED_WRAPPERS:
+        if word in shell_commands.WRAPPERS | shell_commands.COUNTED_WRAPPERS:
             words = without_options(words[1:], VALUED.get(word, ""))
-            words = words[1:] if word in commands.COUNTED_WRAPPERS else words
+            words = words[1:] if word in shell_commands.COUNTED_WRAPPERS else words
         elif re.match(r"[A-Za-z_]\w*=", word):
             words = words[1:]
         else:

@@ -8,9 +8,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.facts import read_book
-from hermes_achievements.history import MessageRow, SessionRow
-from hermes_achievements.session_view import Session
+from hermes_achievements.metrics.facts import read_book
+from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.scan.history import MessageRow, SessionRow
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 

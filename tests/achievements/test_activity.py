@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from hermes_achievements.activity import Activity, ToolUse, activity_of
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.facts import read_book
-from hermes_achievements.history import Kind, MessageRow, SessionRow
+from hermes_achievements.metrics.facts import read_book
+from hermes_achievements.scan.history import Kind, MessageRow, SessionRow
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200
 DAY = 86400.0

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from hermes_achievements import catalogue, export
-from hermes_achievements.evaluation import counts, evaluate
-from hermes_achievements.pictures import lettering, raster
+from hermes_achievements.evaluation.standings import counts, evaluate
+from hermes_achievements.pictures import raster, text_width
 from hermes_core.errors import UsageError
 
 PRIVATE = "Letter to my lawyer"
@@ -102,7 +102,7 @@ def test_long_names_stay_inside_their_tile(snapshot: dict[str, Any]) -> None:
     root = tags(export.render(snapshot, CATALOGUE, "svg").content.decode())
     for one in root.iter("{http://www.w3.org/2000/svg}text"):
         if one.get("text-anchor") == "middle":
-            assert lettering.width(one.text or "", float(one.get("font-size", 0))) <= 145
+            assert text_width.width(one.text or "", float(one.get("font-size", 0))) <= 145
 
 
 def test_png_is_a_picture(snapshot: dict[str, Any]) -> None:
@@ -134,7 +134,7 @@ def test_a_card_shows_one_achievement(place: int, snapshot: dict[str, Any]) -> N
     assert PRIVATE not in svg
     for one in root.iter("{http://www.w3.org/2000/svg}text"):
         size = float(one.get("font-size", 0))
-        wide = lettering.width(one.text or "", size, is_bold=True)
+        wide = text_width.width(one.text or "", size, is_bold=True)
         start = float(one.get("x", 0)) - (wide if one.get("text-anchor") == "end" else 0)
         assert start >= 0
         assert start + wide <= 1170

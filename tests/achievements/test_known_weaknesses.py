@@ -13,9 +13,9 @@ import pytest
 
 from achievements.life import DAY, HOUR, Life
 from hermes_achievements.catalogue import load
-from hermes_achievements.evaluation import evaluate
-from hermes_achievements.models import maker, normal_model
-from hermes_cli import achievements
+from hermes_achievements.classification.model_names import maker, normal_model
+from hermes_achievements.evaluation.standings import evaluate
+from hermes_conversation import achievements
 from hermes_core.errors import ScanError
 
 if TYPE_CHECKING:
@@ -205,10 +205,10 @@ def test_16_changed_rules_make_everything_anew(life: Life, monkeypatch: pytest.M
     life.shell("ls")
     assert life.survey().mode == "full"
     assert life.survey().mode == "incremental"
-    monkeypatch.setattr("hermes_achievements.scanner.METRIC_RULES", 99)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.METRIC_RULES", 99)
     again = life.survey()
     assert (again.mode, again.rescanned) == ("full", 1)
-    monkeypatch.setattr("hermes_achievements.scanner.FACT_RULES", 99)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.FACT_RULES", 99)
     assert life.survey().mode == "full"
 
 

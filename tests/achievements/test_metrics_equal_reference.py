@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from achievements import naive
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.commands import labels
-from hermes_achievements.facts import AT, ID, PRINT, fact_of, read_book
-from hermes_achievements.history import MessageRow, SessionRow
+from hermes_achievements.classification.shell_commands import labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.session_view import Session
-from hermes_state.driver import sqlite3
+from hermes_achievements.metrics.facts import AT, ID, PRINT, fact_of, read_book
+from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_state.engine.driver import sqlite3
 
 # The benchmarks are programs, not a package: their folder is put on the path.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))

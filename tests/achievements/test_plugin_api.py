@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from hermes_achievements import service as service_module
-from hermes_cli import achievements
+from hermes_conversation import achievements
 from hermes_core.errors import ScanError
 from hermes_state.ledger.file import LedgerFile
 

@@ -10,9 +10,9 @@ import pytest
 
 from achievements.test_plugin_api import PREFIX, load_plugin, serving, settled
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.entries import book_of, entry_of
-from hermes_cli import achievements
-from hermes_core.zones import find_zone
+from hermes_achievements.scan.ledger_entries import book_of, entry_of
+from hermes_conversation import achievements
+from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx2 as httpx
 
     from achievements.life import Life
-    from hermes_achievements.history import LedgerEntry
+    from hermes_achievements.scan.history import LedgerEntry
     from hermes_achievements.service import Source
 
 PNG = b"\x89PNG\r\n\x1a\n"

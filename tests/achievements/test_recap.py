@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_achievements import periods, recap_words
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.recap import recap
-from hermes_achievements.scanner import Scanner
+from hermes_achievements.recap import periods, sentences
+from hermes_achievements.recap.recap import recap
+from hermes_achievements.scan.scanner import Scanner
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
@@ -22,7 +22,7 @@ from hermes_state.ledger.opening import open_history
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_achievements.recap import Recap
+    from hermes_achievements.recap.recap import Recap
 
 
 def at(day: str, hour: int = 12, second: int = 0) -> float:
@@ -139,7 +139,7 @@ def test_a_period_without_anything_is_empty(september: Path) -> None:
     assert found.is_empty
     assert found.best_day is None
     assert found.streak is None
-    assert recap_words.highlights(found) == []
+    assert sentences.highlights(found) == []
 
 
 def test_progress_is_reported(september: Path) -> None:
@@ -162,11 +162,11 @@ def test_a_recap_becomes_json(september: Path) -> None:
 
 def test_sentences_say_what_stood_out(september: Path) -> None:
     found = look_back(september, "2026-09-01", "2026-09-30")
-    said = " ".join(recap_words.highlights(found))
+    said = " ".join(sentences.highlights(found))
     assert "Your best day was Thursday, 3 September: 8 messages." in said
     assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in said
     assert "“A busy <script>”" in said
-    assert "busy" not in " ".join(recap_words.highlights(found, is_public=True)).split()
+    assert "busy" not in " ".join(sentences.highlights(found, is_public=True)).split()
 
 
 def test_comebacks_are_counted(hermes_home: Path) -> None:
@@ -178,7 +178,7 @@ def test_comebacks_are_counted(hermes_home: Path) -> None:
         say(db, "stubborn", at("2026-09-09"))
     found = look_back(hermes_home, "2026-09-01", "2026-09-30")
     assert found.comebacks == (1, 1, 1)
-    assert "Once the tests passed after five or more failing runs." in recap_words.highlights(found)
+    assert "Once the tests passed after five or more failing runs." in sentences.highlights(found)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_latest_period_is_todays_or_the_last_with_something() -> None:
     [(9_999, "9,999"), (61_000, "61.0 k"), (4_600_000, "4.6 M"), (5_029_318_539, "5.0 B")],
 )
 def test_large_amounts_stay_short(count: int, said: str) -> None:
-    assert recap_words.amount(count) == said
+    assert sentences.amount(count) == said
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_large_amounts_stay_short(count: int, said: str) -> None:
     [(59, "59 s"), (60, "1 min"), (3_700, "1 h 1 min"), (5_022_065, "1,395 h")],
 )
 def test_durations_stay_short(seconds: int, said: str) -> None:
-    assert recap_words.duration(seconds) == said
+    assert sentences.duration(seconds) == said

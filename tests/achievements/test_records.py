@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_achievements.naming import Names, named
+from hermes_achievements.evaluation.conversation_names import Names, named
 from hermes_achievements.service import Service
-from hermes_cli import achievements
+from hermes_conversation import achievements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,8 +176,8 @@ def test_where_nothing_can_be_written_everything_is_shown_and_nothing_announced(
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("hermes_achievements.records.folder_locked", refuse)
-    monkeypatch.setattr("hermes_achievements.records.write_atomically", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.records.folder_locked", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
     life.say()
     told: list[dict[str, Any]] = []
     made = Service(achievements.folder_path, announce=told.append)

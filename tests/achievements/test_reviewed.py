@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from achievements.life import HOUR, Life
-from hermes_achievements.commands import labels
-from hermes_achievements.entries import book_of
-from hermes_achievements.facts import read_book
-from hermes_achievements.history import MessageRow, SessionRow
-from hermes_achievements.scanner import Progress, Scanner
-from hermes_achievements.values import values_of
-from hermes_state.driver import sqlite3
+from hermes_achievements.classification.shell_commands import labels
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.metrics.facts import read_book
+from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.ledger_entries import book_of
+from hermes_achievements.scan.scanner import Progress, Scanner
+from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
 
@@ -113,7 +113,7 @@ class KilledError(Exception):
 def test_what_was_written_after_a_kill_is_in_the_first_totals(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_achievements.scanner.REPORT_SECONDS", 0)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
     for number in range(120):
         life.begin(f"n{number:03}").say()
 
@@ -143,7 +143,7 @@ def test_what_another_program_changed_right_after_the_first_scan_is_found(
     life.say()
     scan(life)
     sql(life, "UPDATE sessions SET title = 't', cache_read_tokens = 5 WHERE id = 's1'")
-    monkeypatch.setattr("hermes_achievements.scanner.LOOK_OVER_SECONDS", 0)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.LOOK_OVER_SECONDS", 0)
     values = scan(life)
     assert values["total_titled"] == 1
     assert values["total_cached_tokens"] == 5
@@ -232,8 +232,8 @@ def test_a_session_that_cannot_be_read_is_named_and_keeps_its_old_numbers(
             raise ValueError("odd")
         return read(history, session_id, before)
 
-    monkeypatch.setattr("hermes_achievements.scanner.book_of", fail)
-    monkeypatch.setattr("hermes_achievements.scanner.longer_book", lambda *_: None)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.book_of", fail)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.longer_book", lambda *_: None)
     ledger = LedgerFile(life.db.db_path)
     open_it = functools.partial(open_history, str(life.db.db_path))
     found = Scanner(open_it, ledger, "UTC", processes=0).refresh()

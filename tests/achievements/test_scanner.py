@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from achievements.life import DAY, HOUR, Life
-from hermes_achievements.scanner import Mode, Progress, Scan, Scanner
-from hermes_achievements.values import values_of
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.scan.scanner import Mode, Progress, Scan, Scanner
 from hermes_core.errors import ScanBusyError
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history
 
@@ -78,7 +78,7 @@ def test_only_new_rows_of_a_growing_session_are_read(
     life.say()
     scanner(life).refresh()
     asked: list[int] = []
-    from hermes_state.ledger.reading import StoreHistory  # noqa: PLC0415 - to watch it
+    from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - to watch it
 
     read = StoreHistory.each_row
 
@@ -222,7 +222,7 @@ def test_what_another_program_changed_silently_is_found_after_a_while(
     scanner(life).refresh()  # looks over all rows once
     life.db.engine.write(lambda tx: tx.execute("UPDATE sessions SET title = 'x' WHERE id = 's1'"))
     assert values_of(scanner(life).refresh().tally).get("total_titled") is None
-    monkeypatch.setattr("hermes_achievements.scanner.LOOK_OVER_SECONDS", 0)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.LOOK_OVER_SECONDS", 0)
     assert values_of(scanner(life).refresh().tally)["total_titled"] == 1
 
 
@@ -247,7 +247,7 @@ def test_days_follow_the_users_time_zone_without_reading_the_history_again(
     life.wait(11.5 * HOUR).say()  # 23:30 in London, 8:30 tomorrow in Tokyo
     life.wait(HOUR).say()
     assert values_of(scanner(life, zone="Europe/London").refresh().tally)["active_days"] == 2
-    monkeypatch.setattr("hermes_achievements.workers.book_of", None)
+    monkeypatch.setattr("hermes_achievements.scan.workers.book_of", None)
     assert values_of(scanner(life, zone="Asia/Tokyo").refresh().tally)["active_days"] == 1
 
 
@@ -258,7 +258,7 @@ class KilledError(Exception):
 def test_a_scan_that_was_cut_short_goes_on_where_it_was(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_achievements.scanner.REPORT_SECONDS", 0)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
     filled(life, 120)
     expected = clean_values(life)
 
@@ -293,7 +293,7 @@ def test_what_was_written_during_a_scan_is_found_by_the_next(life: Life) -> None
 
 
 def test_partial_results_only_grow(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes_achievements.scanner.REPORT_SECONDS", 0)
+    monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
     filled(life, 120)
     seen: list[tuple[int, int]] = []
     scanner(life).refresh(

@@ -14,9 +14,9 @@ import pytest
 from achievements.life import Life
 from hermes_achievements import service as service_module
 from hermes_achievements.catalogue import achievement_from, load
-from hermes_achievements.evaluation import evaluate, standing
+from hermes_achievements.evaluation.standings import evaluate, standing
 from hermes_achievements.service import Service
-from hermes_cli import achievements
+from hermes_conversation import achievements
 from hermes_core.clock import ManualClock
 from hermes_core.errors import ScanError
 
@@ -362,7 +362,7 @@ def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> Non
 SLOW = """
 import multiprocessing, sys, time
 from pathlib import Path
-from hermes_achievements.memory_ledger import MemoryLedger
+from hermes_achievements.scan.memory_ledger import MemoryLedger
 from hermes_achievements.service import Service, Source
 
 class Nothing:

@@ -6,8 +6,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from hermes_achievements import values
-from hermes_achievements.tally import Contribution, Tally
+from hermes_achievements.evaluation import values
+from hermes_achievements.metrics.tally import Contribution, Tally
 
 Days = dict[str, dict[str, int]]
 

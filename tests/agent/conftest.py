@@ -9,9 +9,9 @@ import pytest
 
 from hermes_agent.agent import AIAgent
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.patient import Patient
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.retry import Patient
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_state import SessionDB
 

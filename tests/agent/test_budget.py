@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hermes_agent.prompt import system_prompt
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
-from hermes_cli import talking
-from hermes_cli.talking import Wish
+from hermes_agent.context.system_prompt import system_prompt
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import Wish
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_a_greeting_is_a_small_request(tmp_path: Path) -> None:
         SessionDB() as db,
     ):
         wish = Wish(model=f"{server.base_url}#m", cwd=tmp_path)
-        talk = talking.begin(db, None, wish)  # type: ignore[arg-type]
+        talk = agent_factory.begin(db, None, wish)  # type: ignore[arg-type]
         list(talk.agent.turn("hello"))
         talk.close()
     sent = server.requests[0]

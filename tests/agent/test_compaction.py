@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from hermes_agent.compaction import OPENING, Compacted, is_due, split
+from hermes_agent.context.compaction import OPENING, Compacted, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 

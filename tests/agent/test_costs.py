@@ -9,10 +9,10 @@ import pytest
 from hermes_agent.costs import bill, price
 from hermes_agent.events import Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
-from hermes_agent.providers.choosing import WITH_COST, Choice
 from hermes_agent.providers.known_models import Known, known
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.script import Script, ScriptedProvider
+from hermes_agent.providers.scripted import Script, ScriptedProvider
+from hermes_agent.providers.selection import WITH_COST, Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.delegating import Delegating
 from hermes_agent.events import ToolFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.tools.delegate import Delegating
 
 if TYPE_CHECKING:
     from agent.conftest import Scene

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import hermes_plugin_host
 from hermes_agent.skills import DESCRIBED, LISTED
-from hermes_cli import plugins
 from support.plugin_folders import make_plugin
 from support.talks import calls, conversation
 
@@ -27,9 +27,9 @@ PLUGIN, SERVER = (text for kind, text in BLOCKS if kind == "python")
 
 @pytest.fixture(autouse=True)
 def forget_plugins() -> Iterator[None]:
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
     yield
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
 
 
 def test_the_skill(hermes_home: Path, tmp_path: Path) -> None:

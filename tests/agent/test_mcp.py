@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.cancel import Cancel
-from hermes_agent.mcp_servers.description import Server
-from hermes_agent.mcp_servers.results import in_words
-from hermes_agent.mcp_servers.servers import McpServers
+from hermes_agent.mcp.config import Server
+from hermes_agent.mcp.results import in_words
+from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.tools.arguments import ToolError
 from support.mcp_process import PROGRAM, is_over
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.mcp_servers.description import Server
-from hermes_agent.mcp_servers.servers import McpServers
-from hermes_agent.tools import groups
+from hermes_agent.mcp.config import Server
+from hermes_agent.mcp.server_pool import McpServers
+from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from support.command_line import command
 from support.mcp_process import PROGRAM, is_over
@@ -33,7 +33,7 @@ def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
     )
     servers.survey()
     server, child = map(int, file.read_text().split())
-    assert groups.is_alive(server)
+    assert process_groups.is_alive(server)
     servers.close()
     assert is_over(server)
     assert is_over(child)
@@ -61,7 +61,7 @@ def test_a_server_that_will_not_end_is_ended(tmp_path: Path) -> None:
     servers.close()
     assert time.monotonic() - began < 12
     assert is_over(int(told["pid"]))
-    assert not groups.is_alive(int(told["parent"]))
+    assert not process_groups.is_alive(int(told["parent"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])

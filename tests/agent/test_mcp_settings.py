@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hermes_agent.mcp_servers.description import KEYS, described
-from hermes_core.config_file import ConfigFile
+from hermes_agent.mcp.config import KEYS, described
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import BLOCKS
 from hermes_core.errors import ConfigError
-from hermes_core.settings import BLOCKS
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 

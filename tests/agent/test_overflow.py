@@ -11,14 +11,19 @@ import pytest
 
 from agent.conftest import of_kind
 from hermes_agent.cancel import Cancel
-from hermes_agent.compaction import OPENING
+from hermes_agent.context.budget import (
+    estimated,
+    longest_result,
+    newest_that_fit,
+    with_short_results,
+)
+from hermes_agent.context.compaction import OPENING
+from hermes_agent.context.window import SHORTENED, SUMMED_UP
 from hermes_agent.events import Failed, FailureKind, Notice, TextDelta, TurnEnd
-from hermes_agent.fitting import estimated, longest_result, newest_that_fit, with_short_results
 from hermes_agent.messages import Request
 from hermes_agent.providers.anthropic import Anthropic
 from hermes_agent.providers.base import http_failure
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.room import SHORTENED, SUMMED_UP
 from hermes_agent.tools.base import Tool
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
+from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
-from hermes_agent.profiles import PROFILES, profile_for, warning_for
-from hermes_agent.prompt import system_prompt
-from hermes_agent.providers.choosing import Choice
 from hermes_agent.providers.known_models import is_on_this_machine, known
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_cli import talking
-from hermes_cli.talking import Wish
-from hermes_core.config_file import ConfigFile
+from hermes_agent.providers.selection import Choice
+from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import Wish
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import serving
 
@@ -37,7 +37,7 @@ def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
         server = serve("[{say: Hello.}]")
         ConfigFile.of_home().set("llm.base_url", server.base_url)
         ConfigFile.of_home().set("llm.api", "openai")
-        talk = talking.begin(db, None, Wish(cwd=tmp_path))  # type: ignore[arg-type]
+        talk = agent_factory.begin(db, None, Wish(cwd=tmp_path))  # type: ignore[arg-type]
         events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
         talk.close()
     return server.requests[0], [one.text for one in events if isinstance(one, Notice)]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.reviewing import MOST_REQUESTS, ONLY_MEMORY, TASK, is_due, line
+from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.review import MOST_REQUESTS, ONLY_MEMORY, TASK, is_due, line
 from hermes_agent.tools.base import Tool, answer
-from hermes_agent.tools.memory_files import MemoryFiles
-from hermes_agent.tools.remembering import memory_tool
-from hermes_cli import talking
-from hermes_cli.talking import Wish
-from hermes_core.config_file import ConfigFile
+from hermes_agent.tools.memory import memory_tool
+from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import Wish
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import model, serving
 
@@ -190,7 +190,7 @@ def test_the_setting_says_after_how_many_turns(tmp_path: Path) -> None:
     with serving() as serve, SessionDB() as db:
         server = serve(f"[{{say: A1}}, {{say: A2}}, {SAVE}, {{say: done}}]")
         wish = Wish(model=model(server), cwd=tmp_path)
-        talk = talking.begin(db, None, wish)  # type: ignore[arg-type]
+        talk = agent_factory.begin(db, None, wish)  # type: ignore[arg-type]
         told: list[str] = []
         talk.agent.on_review = told.append
         list(talk.agent.turn("one"))

@@ -14,8 +14,8 @@ import pytest
 
 from hermes_agent.events import TextDelta, ToolFinished, TurnFinished
 from hermes_agent.tools.base import Tool, answer
-from hermes_cli.desk import Desk
-from hermes_cli.talking import Wish
+from hermes_conversation.agent_factory import Wish
+from hermes_conversation.conversation import Desk
 from hermes_state import SessionDB
 from support.scripted import model, serving
 from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from agent.conftest import Scene
     from hermes_agent.events import Event
-    from hermes_agent.providers.script_server import ScriptServer
+    from hermes_agent.providers.scripted_server import ScriptServer
 
 STEPS = "[{say: A1}, {say: A2}, {say: A3}, {say: A4}]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.compaction import OPENING, Compacted
+from hermes_agent.context.compaction import OPENING, Compacted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
 

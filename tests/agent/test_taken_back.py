@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.tools.base import Tool, answer
-from hermes_cli.desk import Desk
-from hermes_cli.talking import Wish
+from hermes_conversation.agent_factory import Wish
+from hermes_conversation.conversation import Desk
 from hermes_state import SessionDB
 from support.scripted import model, serving
 from support.talks import Person
-from tui_gateway.finalizing import finalize
+from tui_gateway.finalization import finalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

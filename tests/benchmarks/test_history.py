@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_state import SessionDB, health
-from hermes_state.driver import sqlite3
+from hermes_state import SessionDB
+from hermes_state.engine.driver import sqlite3
+from hermes_state.upkeep import health
 from history import PRESETS, Size, make, size_in_bytes
 from history.plan import session_lengths
 from state.foreign_files import shape_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from hermes_cli import plugins
-from hermes_core.config_file import ConfigFile
+import hermes_plugin_host
+from hermes_core.config.file import ConfigFile
 from support.dashboards import dashboard, parts_of
 from support.plugin_folders import make_plugin
 
@@ -61,9 +61,9 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
         (folder / "dist" / "index.js").write_text(code)
         facts: dict[str, Any] = {"name": name, "label": name.title(), "tab": {"path": f"/{name}"}}
         (folder / "manifest.json").write_text(json.dumps({**facts, "entry": "dist/index.js"}))
-    plugins.active.cache_clear()  # a process knows the plugins of one home; this one has many
+    hermes_plugin_host.active.cache_clear()  # cached per process, this one has many homes
     yield
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
 
 
 def test_somebody_is_let_in_with_the_code_they_were_given(db: SessionDB, page: Page) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from hermes_dashboard.passwords import PasswordFile
+from hermes_dashboard.auth.passwords import PasswordFile
 from support.browsers import settled
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 
 from achievements.life import DAY, Life
 from hermes_achievements.catalogue import load
-from hermes_achievements.values import SENT
-from hermes_cli.commands.achievement_overview import streak_on
-from hermes_cli.display import width
+from hermes_achievements.evaluation.values import SENT
+from hermes_cli.commands.achievements.overview import streak_on
+from hermes_core.terminal_text import width
 from hermes_state.ledger.file import LedgerFile
 from support.command_line import command
 from support.tmux import Tmux

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.script_server import ScriptServer
+    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
 
 LISTENER = """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_core.settings import SETTINGS
+from hermes_core.config.settings import SETTINGS
 from support.command_line import CLI
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
-from hermes_cli import slash
-from hermes_cli.desk import Desk
-from hermes_cli.talking import Wish
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_conversation import slash_commands
+from hermes_conversation.agent_factory import Wish
+from hermes_conversation.conversation import Desk
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
@@ -189,7 +189,7 @@ def say(desk: Desk, text: str) -> None:
 
 
 def run(desk: Desk, line: str) -> Any:
-    return slash.run(desk, line)
+    return slash_commands.run(desk, line)
 
 
 def texts(desk: Desk) -> list[str]:
@@ -256,7 +256,7 @@ def test_status_usage_sessions_and_search(desk: Desk) -> None:
 
 def test_help_lists_every_command(desk: Desk) -> None:
     text = run(desk, "/help").text
-    assert all(f"/{one.name}" in text for one in slash.COMMANDS)
+    assert all(f"/{one.name}" in text for one in slash_commands.COMMANDS)
 
 
 @pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/save", "/steer"])

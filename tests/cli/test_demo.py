@@ -8,9 +8,9 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from hermes_cli.demo import home
-from hermes_cli.demo.topics import Filling, topics
-from hermes_dashboard import place
+from hermes_cli.commands.dashboard.demo_data import home
+from hermes_cli.commands.dashboard.demo_data.topics import Filling, topics
+from hermes_dashboard import instance_record
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
@@ -92,12 +92,12 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
         link = json.loads(process.stdout.readline())["link"]
         try:
             assert "#token=" in link
-            assert place.is_held(folder)
+            assert instance_record.is_held(folder)
             refused = hermes("demo", "--remove")
             assert "end it first" in refused.err
         finally:
             os.killpg(process.pid, signal.SIGINT)
-    assert not place.is_held(folder)
+    assert not instance_record.is_held(folder)
     assert not (hermes_home / "state.db").exists()
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_cli import display, moments
+from hermes_core import human_format, terminal_text
 
 NOW = 1_800_000_000.0
 
 
 @given(st.text())
 def test_nothing_that_acts_survives(text: str) -> None:
-    cleaned = display.clean(text)
+    cleaned = terminal_text.clean(text)
     cleaned.encode("utf-8")
     acting = {"Cc", "Cs", "Zl", "Zp"}
     assert all(char == "\n" or unicodedata.category(char) not in acting for char in cleaned)
@@ -24,14 +24,14 @@ def test_nothing_that_acts_survives(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"])))
 def test_ordinary_text_is_cleaned_only_once(text: str) -> None:
-    once = display.clean(text)
-    assert display.clean(once) == once
+    once = terminal_text.clean(text)
+    assert terminal_text.clean(once) == once
 
 
 @given(st.text(), st.integers(0, 40))
 def test_cut_text_fits(text: str, cells: int) -> None:
-    line = display.one_line(text)
-    assert display.width(display.fit(line, cells)) <= cells
+    line = terminal_text.one_line(text)
+    assert terminal_text.width(terminal_text.fit(line, cells)) <= cells
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_cut_text_fits(text: str, cells: int) -> None:
     ],
 )
 def test_clean(text: str, shown: str) -> None:
-    assert display.clean(text) == shown
+    assert terminal_text.clean(text) == shown
 
 
 def test_wide_characters_take_two_cells() -> None:
-    assert display.width("世界") == 4
-    assert display.fit("世界世界", 5) == "世界…"
-    assert display.pad("世", 4) == "世  "
-    assert display.pad("7", 3, right=True) == "  7"
+    assert terminal_text.width("世界") == 4
+    assert terminal_text.fit("世界世界", 5) == "世界…"
+    assert terminal_text.pad("世", 4) == "世  "
+    assert terminal_text.pad("7", 3, right=True) == "  7"
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_wide_characters_take_two_cells() -> None:
     ],
 )
 def test_ago(seconds: float, words: str) -> None:
-    assert moments.ago(NOW - seconds, NOW) == words
+    assert human_format.ago(NOW - seconds, NOW) == words
 
 
 def test_old_and_future_times_are_dates() -> None:
-    assert moments.ago(NOW - 100 * 86_400, NOW) == moments.date(NOW - 100 * 86_400)
-    assert moments.ago(NOW + 7200, NOW) == moments.date(NOW + 7200)
+    assert human_format.ago(NOW - 100 * 86_400, NOW) == human_format.date(NOW - 100 * 86_400)
+    assert human_format.ago(NOW + 7200, NOW) == human_format.date(NOW + 7200)
 
 
 def test_numbers_that_are_no_times() -> None:
-    assert moments.ago(None, NOW) == "-"
-    assert moments.local(1e30) == "-"
-    assert moments.local(float("nan")) == "-"
+    assert human_format.ago(None, NOW) == "-"
+    assert human_format.local(1e30) == "-"
+    assert human_format.local(float("nan")) == "-"
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_numbers_that_are_no_times() -> None:
     [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (6_400_000_000, "6.4 GB")],
 )
 def test_size(count: int | None, words: str) -> None:
-    assert moments.size(count) == words
+    assert human_format.size(count) == words
 
 
 def test_plural() -> None:
-    assert moments.plural(1, "message") == "1 message"
-    assert moments.plural(1200, "message") == "1,200 messages"
+    assert human_format.plural(1, "message") == "1 message"
+    assert human_format.plural(1200, "message") == "1,200 messages"

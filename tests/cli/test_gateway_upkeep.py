@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway import fetching, status
+from gateway import status
+from gateway.platforms import client_libraries
 from gateway.platforms.local import socket_path
-from gateway.registry import BUILT_IN
-from hermes_cli.commands import gateway_setup
-from hermes_core.config_file import ConfigFile
+from gateway.platforms.registry import BUILT_IN
+from hermes_cli.commands.gateway import setup
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import Chat
 from support.scripted import serving
@@ -122,12 +123,12 @@ def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Pat
     unit.read_string(printed)
     service = unit["Service"]
     assert service["KillMode"] == "mixed"
-    assert service["ExecStart"].endswith("-m gateway.process")
+    assert service["ExecStart"].endswith("-m gateway.process.main")
     assert service["Environment"] == f"HERMES_HOME={hermes_home}"
     assert int(service["TimeoutStopSec"]) == 210
     written = hermes("gateway", "install")
     assert "systemctl --user enable --now hermes-gateway" in written.out
-    path = gateway_setup.service("linux").path
+    path = setup.service("linux").path
     assert path.read_text().strip() == printed.strip()
     assert "Removed" in hermes("gateway", "uninstall").out
     assert not path.exists()
@@ -135,8 +136,8 @@ def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Pat
 
 
 def test_launchd_is_told_the_same(hermes_home: Path) -> None:
-    found = plistlib.loads(gateway_setup.service("darwin").content.encode())
-    assert found["ProgramArguments"][-1] == "gateway.process"
+    found = plistlib.loads(setup.service("darwin").content.encode())
+    assert found["ProgramArguments"][-1] == "gateway.process.main"
     assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
 
 
@@ -153,9 +154,9 @@ def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
 
 @pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.needs])
 def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
-    text = (fetching.LOCKS / f"{name}.lock").read_text()
+    text = (client_libraries.LOCKS / f"{name}.lock").read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
     assert len(pins) > 3
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
-    assert fetching.library(next(one for one in BUILT_IN if one.name == name)) is not None
+    assert client_libraries.library(next(one for one in BUILT_IN if one.name == name)) is not None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli import __version__, parser
+from hermes_cli import parser
+from hermes_core import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

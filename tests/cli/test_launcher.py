@@ -15,7 +15,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from hermes_cli import __version__
+from hermes_core import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = f"hermes {__version__}\n"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.local.built_in import TOY
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from hermes_cli.display import width
-from hermes_cli.picker import lines
-from hermes_cli.picker.app import Picker
-from hermes_cli.picker.catalogue import Catalogue, Entry
-from hermes_cli.picker.conversations import Conversations, Hit
-from hermes_cli.picker.preview import Preview, pieces
-from hermes_cli.picker.row_list import RowList
+from hermes_cli.commands.sessions.browser import lines
+from hermes_cli.commands.sessions.browser.app import Picker
+from hermes_cli.commands.sessions.browser.catalogue import Catalogue, Entry
+from hermes_cli.commands.sessions.browser.conversations import Conversations, Hit
+from hermes_cli.commands.sessions.browser.preview import Preview, pieces
+from hermes_cli.commands.sessions.browser.row_list import RowList
+from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -266,11 +266,11 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
 async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_cli.picker.conversations.FIRST_ROWS", 3)
-    monkeypatch.setattr("hermes_cli.picker.conversations.PAGE_ROWS", 4)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.conversations.FIRST_ROWS", 3)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.conversations.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
-        "hermes_cli.picker.row_list.lines.line",
+        "hermes_cli.commands.sessions.browser.row_list.lines.line",
         lambda entry, cells, now: rendered.append(entry.row["id"]) or "x" * cells,
     )
     picker = Picker(Conversations(db, NO_FILTERS, lambda _db: None))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import ApprovalRequest
+from hermes_cli.commands.chat.turn_printer import Person
 from hermes_cli.output import Output
-from hermes_cli.speaking import Person
 from support.plain_terminal import left, said, talk
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pexpect
 import pytest
 
-from hermes_cli.display import width
-from hermes_cli.scanning import scanning
+from hermes_cli.commands.achievements.scan_progress import scanning
+from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
 from support.command_line import command

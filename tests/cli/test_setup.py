@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 from support.built_in_model import built_in_model
 from support.terminal import ended, on_terminal
 

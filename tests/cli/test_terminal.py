@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 
-from hermes_cli.display import width
+from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from support.command_line import command
 

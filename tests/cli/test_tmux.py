@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli.display import width
+from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from support.command_line import command
 from support.sample_history import CHAT, OSLO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_cli import transcript
+from hermes_cli.commands.sessions import transcript
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS, Setting
 from hermes_core.errors import ConfigError
-from hermes_core.settings import SETTINGS, Setting
 
 TOKEN = Setting("chat.token", "str", "", "A token.", secret=True, secret_variable="CHAT_TOKEN")
 TABLE = (*SETTINGS, TOKEN)
@@ -228,7 +228,7 @@ def test_the_view_is_typed_and_refuses_the_wrong_question(config):
 SET_TEN_TIMES = """
 import sys
 from pathlib import Path
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 home = Path(sys.argv[1])
 for number in range(10):
     ConfigFile(home / "config.yaml", home / ".env").set(sys.argv[2], str(number + 1))
@@ -245,7 +245,7 @@ def test_processes_setting_different_things_lose_nothing(home):
 
 def test_the_yaml_library_is_not_loaded_when_there_is_no_file(home):
     program = (
-        "import sys; from pathlib import Path; from hermes_core.config_file import ConfigFile\n"
+        "import sys; from pathlib import Path; from hermes_core.config.file import ConfigFile\n"
         f"ConfigFile(Path({str(home)!r}, 'c.yaml'), Path({str(home)!r}, '.env')).entries()\n"
         "print([m for m in sys.modules if m.startswith(('ruamel', 'json', 'logging', 'difflib'))])"
     )

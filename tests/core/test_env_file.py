@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_core.env_file import EnvFile
+from hermes_core.config.env_file import EnvFile
 from hermes_core.errors import ConfigError
 
 

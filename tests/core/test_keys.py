@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_core.errors import KeyFormatError
-from hermes_core.keys import SessionKey, is_canonical, place
+from hermes_core.session_keys import SessionKey, is_canonical, place
 
 ANY_TEXT = st.text(max_size=12) | st.text(":/%=.\\ ctu", max_size=8) | st.just("\ud800")
 OPTIONAL = st.none() | ANY_TEXT

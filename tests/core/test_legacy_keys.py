@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_core.errors import KeyFormatError
-from hermes_core.keys import SessionKey, place
-from hermes_core.legacy_keys import COLON_FREE, IdShapes, legacy_text, parse_legacy
+from hermes_core.legacy_session_keys import COLON_FREE, IdShapes, legacy_text, parse_legacy
+from hermes_core.session_keys import SessionKey, place
 
 
 @pytest.mark.parametrize(

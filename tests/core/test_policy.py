@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.policy import ResetPolicy, RetentionPolicy, reset_policy, retention_policy
 

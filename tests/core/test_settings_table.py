@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_core.config.settings import SETTINGS, Setting
+from hermes_core.config.values import allowed, find_setting, usable_value, value_text
 from hermes_core.errors import ConfigError
-from hermes_core.setting_values import allowed, find_setting, usable_value, value_text
-from hermes_core.settings import SETTINGS, Setting
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 

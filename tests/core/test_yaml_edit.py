@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_core import yaml_file
+from hermes_core.config import yaml_reader
+from hermes_core.config.yaml_edit import with_value
 from hermes_core.errors import ConfigError
-from hermes_core.yaml_edit import with_value
 
 PATH = Path("config.yaml")
 
@@ -85,7 +85,7 @@ def test_a_list_that_becomes_empty_keeps_the_comment_behind_it():
 
 def test_a_list_in_another_order_is_written_anew():
     new = edit(FULL, "plugins", "enabled", ("beta", "alpha"))
-    assert yaml_file.parse(new, PATH)["plugins"] == {"enabled": ["beta", "alpha"]}
+    assert yaml_reader.parse(new, PATH)["plugins"] == {"enabled": ["beta", "alpha"]}
     assert "# --- store ---" in new
 
 
@@ -152,14 +152,14 @@ def test_a_new_section_that_does_not_fit_at_the_end_is_left_to_the_user(text):
 def test_a_merged_block_gets_its_own_value_beside_the_merge():
     text = "base: &b {trash_days: 1}\nstore:\n  <<: *b\n  wal_limit_mb: 5\n"
     new = edit(text, "store", "trash_days", 2)
-    assert yaml_file.parse(new, PATH)["store"] == {"trash_days": 2, "wal_limit_mb": 5}
-    assert yaml_file.parse(new, PATH)["base"] == {"trash_days": 1}
+    assert yaml_reader.parse(new, PATH)["store"] == {"trash_days": 2, "wal_limit_mb": 5}
+    assert yaml_reader.parse(new, PATH)["base"] == {"trash_days": 1}
 
 
 @pytest.mark.parametrize("word", ["yes", "Off", "null", "1", "1.5", "a: b", "# c", "", "é", "[x"])
 def test_texts_that_yaml_might_read_as_something_else_are_quoted(word):
     new = edit("", "display", "timezone", word)
-    assert yaml_file.parse(new, PATH) == {"display": {"timezone": word}}
+    assert yaml_reader.parse(new, PATH) == {"display": {"timezone": word}}
     assert '"' in new
 
 
@@ -173,17 +173,17 @@ NAMES = st.lists(
 @given(first=NAMES, second=NAMES)
 def test_any_list_of_names_can_be_written_and_changed(first, second):
     text = edit(FULL, "plugins", "disabled", first)
-    assert yaml_file.parse(text, PATH)["plugins"]["disabled"] == list(first)
+    assert yaml_reader.parse(text, PATH)["plugins"]["disabled"] == list(first)
     again = edit(text, "plugins", "disabled", second)
-    assert yaml_file.parse(again, PATH)["plugins"]["disabled"] == list(second)
+    assert yaml_reader.parse(again, PATH)["plugins"]["disabled"] == list(second)
     in_block = edit(FULL, "plugins", "enabled", second)
-    assert yaml_file.parse(in_block, PATH)["plugins"]["enabled"] == list(second)
+    assert yaml_reader.parse(in_block, PATH)["plugins"]["enabled"] == list(second)
 
 
 @given(days=st.integers(0, 36500), seconds=st.floats(0.1, 600))
 def test_setting_and_unsetting_returns_to_the_same_text(days, seconds):
     text = edit(FULL, "store", "trash_days", days)
     text = edit(text, "store", "busy_seconds", seconds)
-    assert yaml_file.parse(text, PATH)["store"] == {"trash_days": days, "busy_seconds": seconds}
+    assert yaml_reader.parse(text, PATH)["store"] == {"trash_days": days, "busy_seconds": seconds}
     text = edit(text, "store", "busy_seconds", None)
     assert edit(text, "store", "trash_days", 30) == FULL

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hermes_core.errors import ConfigError
-from hermes_core.zones import find_zone, system_zone
+from hermes_core.time_zones import find_zone, system_zone
 
 
 def offset_hours(zone):

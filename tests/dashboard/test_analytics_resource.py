@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_cli.demo import writing
+from hermes_cli.commands.dashboard.demo_data import generator
 from hermes_core.clock import ManualClock
-from hermes_dashboard import analysis
+from hermes_dashboard.analytics import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
 from support.data_resources import serving
@@ -331,7 +331,7 @@ def test_bars_of_a_whole_year_agree_with_the_lists(hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("display:\n  timezone: UTC\n")
     clock = ManualClock()
     with SessionDB(hermes_home / "state.db", clock=clock) as db:
-        writing.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
+        generator.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
         with serving(db, hermes_home, analytics, sessions) as client:
             for asked in ({"since": "2000-01-01"}, {"since": "2026-03-01", "source": "cli"}):
                 found = settled(client, **asked)

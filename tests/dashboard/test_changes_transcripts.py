@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_core import media
+from hermes_core import media_store
 from hermes_dashboard.resources import changes, files, sessions, transcripts
 from hermes_state import SessionDB
 from support.data_resources import serving
@@ -216,10 +216,10 @@ def test_undone_and_compacted_messages_are_marked(db: SessionDB, client: httpx.C
 def test_tools_pictures_and_failures_show(
     db: SessionDB, client: httpx.Client, hermes_home: Path
 ) -> None:
-    kept = media.of_home().keep(PNG, "cat.png")
+    kept = media_store.of_home().keep(PNG, "cat.png")
     parts = [
         {"type": "text", "text": "look"},
-        {"type": "image_url", "image_url": {"url": media.of_home().reference(kept.path)}},
+        {"type": "image_url", "image_url": {"url": media_store.of_home().reference(kept.path)}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
         {"type": "image_url", "image_url": {"url": "https://elsewhere.example/track.png"}},
     ]
@@ -246,7 +246,7 @@ def test_tools_pictures_and_failures_show(
 
 
 def test_what_a_browser_might_run_is_only_given_out(client: httpx.Client) -> None:
-    kept = media.of_home().keep(b"<svg onload='alert(1)'/>", "x.svg")
+    kept = media_store.of_home().keep(b"<svg onload='alert(1)'/>", "x.svg")
     answer = client.get(f"/api/media/{kept.path.name}")
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment")

@@ -15,9 +15,9 @@ import httpx2 as httpx
 import pexpect
 import pytest
 
-from hermes_core.config_file import ConfigFile
-from hermes_dashboard import place
-from hermes_dashboard.passwords import PasswordFile
+from hermes_core.config.file import ConfigFile
+from hermes_dashboard import instance_record
+from hermes_dashboard.auth.passwords import PasswordFile
 from support.command_line import command
 from support.dashboards import wait_until
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_dashboard.place import Place
+    from hermes_dashboard.instance_record import Place
     from support.command_line import Hermes
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are kept from, or let in by
@@ -46,8 +46,8 @@ class Started:
 
     @property
     def place(self) -> Place:
-        wait_until(lambda: place.found(self.home) or self.process.poll() is not None)
-        found = place.found(self.home)
+        wait_until(lambda: instance_record.found(self.home) or self.process.poll() is not None)
+        found = instance_record.found(self.home)
         assert found is not None
         return found
 
@@ -110,7 +110,7 @@ def test_a_signal_ends_it_although_pages_listen(hermes_home: Path, number: int) 
         assert "Traceback" not in err
         stream.close()
     assert not (hermes_home / "run" / "dashboard.json").exists()
-    assert place.found(hermes_home) is None
+    assert instance_record.found(hermes_home) is None
 
 
 def test_where_it_is_can_be_read_by_its_owner_alone(hermes_home: Path) -> None:
@@ -177,7 +177,7 @@ def test_one_that_was_killed_is_followed_by_another(hermes_home: Path) -> None:
     with started(hermes_home) as running:
         running.first_line()
         running.end(signal.SIGKILL)
-    assert place.found(hermes_home) is None
+    assert instance_record.found(hermes_home) is None
     with started(hermes_home) as running:
         let_in(running.first_line()).close()
 

@@ -12,10 +12,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from hermes_core.errors import ConfigError
-from hermes_dashboard import access as access_module
-from hermes_dashboard.access import Access
-from hermes_dashboard.doors import doors
-from hermes_dashboard.gate import GUARDED
+from hermes_dashboard.auth import access as access_module
+from hermes_dashboard.auth.access import Access
+from hermes_dashboard.auth.allowed_origins import doors
+from hermes_dashboard.auth.gate import GUARDED
 from support.dashboards import TOKEN, dashboard, parts_of, raw
 
 if TYPE_CHECKING:

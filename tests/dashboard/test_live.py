@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from queue import Queue
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli import __version__
+from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_dashboard import watcher
 from support.dashboards import NoGateway, dashboard, parts_of, wait_until

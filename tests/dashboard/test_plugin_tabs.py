@@ -12,8 +12,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from hermes_core.config_file import ConfigFile
-from hermes_dashboard import gate, plugin_apis
+from hermes_core.config.file import ConfigFile
+from hermes_dashboard.auth import gate
+from hermes_dashboard.plugins import apis
 from support.dashboards import dashboard, parts_of, raw, wait_until
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ while not (here / "go-on").exists():
 def test_one_that_hangs_while_it_loads_holds_up_nobody_and_counts_when_it_is_there(
     db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin_apis, "LOAD_SECONDS", 0.5)
+    monkeypatch.setattr(apis, "LOAD_SECONDS", 0.5)
     folder = plugin(tmp_path / "b", "hangs", HANGS)
     plugin(tmp_path / "b", "good", GOOD)
     with serving(db, tmp_path / "b") as served:

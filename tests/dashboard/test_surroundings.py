@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_cli import plugins as plugin_room
-from hermes_core.config_file import ConfigFile
-from hermes_core.settings import SETTINGS
+import hermes_plugin_host as plugin_room
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
 from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
 from hermes_state import SessionDB
 from support.data_resources import QuietGateway, serving

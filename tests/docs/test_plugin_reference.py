@@ -7,10 +7,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from hermes_cli.plugins.calling import LIMIT_SECONDS, MOST_HANGS
-from hermes_cli.plugins.context import PluginContext
-from hermes_cli.plugins.manifest import KINDS, Manifest
-from hermes_state.boundaries import MOST_ATTEMPTS
+from hermes_plugin_host.callbacks import LIMIT_SECONDS, MOST_HANGS
+from hermes_plugin_host.context import PluginContext
+from hermes_plugin_host.manifest import KINDS, Manifest
+from hermes_state.delivery.boundaries import MOST_ATTEMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "reference" / "plugins.md").read_text("utf-8")

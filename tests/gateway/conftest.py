@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import hermes_plugin_host
 from gateway.config import GatewayConfig
 from gateway.session import SessionStore
-from hermes_cli import plugins
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import serving
 
@@ -27,9 +27,9 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 @pytest.fixture(autouse=True)
 def own_plugins() -> Iterator[None]:
     """The plugins of this test's home, and of no other."""
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
     yield
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
 
 
 @pytest.fixture

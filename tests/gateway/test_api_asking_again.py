@@ -9,12 +9,12 @@ import httpx2
 import pytest
 
 from gateway import status
-from gateway.equipping import StoredMemory
-from gateway.platforms.api_answers import Answers, Given
-from gateway.platforms.api_requests import token_of
-from gateway.platforms.api_server import ApiAdapter
+from gateway.platforms.api_server.adapter import ApiAdapter
+from gateway.platforms.api_server.answer_cache import Answers, Given
+from gateway.platforms.api_server.requests import token_of
 from gateway.platforms.base import Outgoing
-from hermes_core.config_file import ConfigFile
+from gateway.process.adapter_factory import StoredMemory
+from hermes_core.config.file import ConfigFile
 from support.adapters import waited
 from support.api_room import (
     COMPLETIONS,

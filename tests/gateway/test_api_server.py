@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from gateway.front import Front
-from gateway.platforms.api_server import ApiAdapter, make
-from gateway.platforms.webhook import WebhookAdapter
-from gateway.registry import Registry
-from gateway.watching import Meters, Watching
+from gateway.platforms.api_server.adapter import ApiAdapter, make
+from gateway.platforms.registry import Registry
+from gateway.platforms.webhook.adapter import WebhookAdapter
+from gateway.process.health import Meters, Watching
+from gateway.process.http_server import Front
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
 from support.api_room import COMPLETIONS, KEY, RESPONSES, SLOW, Client, Room, session, text_of

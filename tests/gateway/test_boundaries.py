@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.routing.sources import SessionSource
 from gateway.run import GatewayRunner
 from gateway.session import SessionStore, local_now
-from gateway.sources import SessionSource
-from hermes_cli.plugins import delivery
-from hermes_cli.plugins.manager import PluginManager
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_core.hooks import BoundaryKind
-from hermes_state.sweep import bury
+from hermes_plugin_host import delivery
+from hermes_plugin_host.manager import PluginManager
+from hermes_state.upkeep.crash_recovery import bury
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.chunking import pieces, utf16_length
+from gateway.outbound.chunks import pieces, utf16_length
 
 LINES = st.lists(
     st.one_of(

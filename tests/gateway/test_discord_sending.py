@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.base import ErrorKind, Outgoing
-from gateway.platforms.discord import LONGEST_TEXT, make
+from gateway.platforms.discord.adapter import LONGEST_TEXT, make
 from support.adapters import PNG, World
 from support.discord_server import (
     DM,

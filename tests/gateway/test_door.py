@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig
-from gateway.door import Door
+from gateway.inbound.access_control import Door
 from gateway.session import SessionSource
 
 if TYPE_CHECKING:

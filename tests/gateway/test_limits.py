@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from gateway.config import Platform
-from gateway.limits import Limits
-from gateway.sources import SessionSource
+from gateway.inbound.usage_limits import Limits
+from gateway.routing.sources import SessionSource
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.config import Platform
 from gateway.platforms.base import MessageEvent
-from gateway.sources import SessionSource
-from hermes_core.config_file import ConfigFile
+from gateway.routing.sources import SessionSource
+from hermes_core.config.file import ConfigFile
 from support.gateways import answers, said, started
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.config import GatewayConfig, HomeChannel, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
-from gateway.sources import SessionSource
-from hermes_core.config_file import ConfigFile
+from gateway.routing.sources import SessionSource
+from hermes_core.config.file import ConfigFile
 from support.gateways import answers, said, started
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.service import Service
+    from gateway.process.service import Service
     from hermes_state import SessionDB
 
 RISKY = "{name: terminal, arguments: {command: rm -rf build}}"

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from gateway.platforms import files
-from gateway.platforms.lines import Lines
-from gateway.platforms.pauses import REFUSED_TIMES, STEADY_SECONDS, Patience
+from gateway.platforms import incoming_files
+from gateway.platforms.backoff import REFUSED_TIMES, STEADY_SECONDS, Patience
+from gateway.platforms.ordered_queues import Lines
 from gateway.platforms.recent import Recent
 from support.adapters import QUICK, waited
 
@@ -107,4 +107,4 @@ def test_only_so_much_is_remembered() -> None:
     ],
 )
 def test_files_are_fetched_from_the_platform_only(url: str, is_own: bool) -> None:
-    assert files.is_at(url, HOSTS, "") is is_own
+    assert incoming_files.is_at(url, HOSTS, "") is is_own

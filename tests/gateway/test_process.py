@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import wait_until
-from gateway import process, status
+from gateway import status
 from gateway.platforms.local import socket_path
-from hermes_cli.talking import without_secrets
-from hermes_core.config_file import ConfigFile
+from gateway.process import main
+from hermes_conversation.agent_factory import without_secrets
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import Chat
 from support.gateway_process import Gateway
@@ -90,7 +91,7 @@ def test_a_second_gateway_refuses(gateway: Gateway) -> None:
     start(gateway)
     second = Gateway()
     second.start()
-    assert second.wait() == process.ALREADY
+    assert second.wait() == main.ALREADY
     assert status.running_pid() == gateway.pid
 
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from gateway import channel_directory, hearing, letters, mirror
 from gateway.config import GatewayConfig, Platform, PlatformConfig, SessionResetPolicy
-from gateway.handing import Handing
+from gateway.inbound import attachments, inbox_codec
+from gateway.inbound.turn_runner import Prompt
+from gateway.outbound import channel_directory, direct_send
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
 from gateway.platforms.local import LocalAdapter
-from gateway.playing import Prompt
+from gateway.process.service import Service
+from gateway.routing.handoff_worker import Handing
+from gateway.routing.sources import SessionSource
 from gateway.run import GatewayRunner
-from gateway.service import Service
 from gateway.session import SessionStore, local_now
-from gateway.sources import SessionSource
-from hermes_agent.tools.memory_files import MemoryFiles
+from hermes_agent.memory.files import MemoryFiles
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
 from support.gateways import answers, said, started
@@ -276,7 +277,7 @@ def handled(db: SessionDB, service: Any, line: str, number: str) -> None:
 
 
 def _prompt(row: dict[str, Any]) -> Any:
-    return Prompt([row], [letters.read(row["payload"])])
+    return Prompt([row], [inbox_codec.read(row["payload"])])
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])
@@ -458,7 +459,7 @@ def test_a_command_that_writes_down_speech_sees_no_tokens(
     hermes_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123:secret")
-    assert "secret" not in hearing.ByCommand("sh -c env")(tmp_path)
+    assert "secret" not in attachments.ByCommand("sh -c env")(tmp_path)
 
 
 # Home channels and hand-offs
@@ -479,7 +480,7 @@ def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path:
     entry = place(db, tmp_path).get_or_create_session(source)
     channel = channel_directory.find(db, config, "local")
     assert channel.session_id == entry.session_id
-    mirror.send(db, channel, "Tea — now", "k")
+    direct_send.send(db, channel, "Tea — now", "k")
     (row,) = db.find_incoming("sent:k")
     assert row["payload"]["text"] == "/sent Tea — now"
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import wait_until
-from gateway import process, status
+from gateway import status
 from gateway.platforms.local import socket_path
+from gateway.process import main
 from gateway.run import GatewayRunner
 from support.chat import Chat
 from support.gateway_process import Gateway
@@ -91,7 +92,7 @@ def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
 ) -> None:
     (hermes_home / "config.yaml").write_text(text)
     gateway.start()
-    assert gateway.wait() == process.ALREADY
+    assert gateway.wait() == main.ALREADY
     found = status.read_runtime_status() or {}
     assert found["gateway_state"] == "startup_failed"
     assert "config.yaml" in found["exit_reason"]

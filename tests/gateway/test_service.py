@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway import letters
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.inbound import inbox_codec
+from gateway.inbound.turn_runner import Prompt
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
-from gateway.playing import Prompt
-from gateway.service import Service
+from gateway.process.service import Service
 from gateway.session import SessionSource, SessionStore, local_now
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from support.chat import Chat
 from support.gateways import answers, started
 from support.plugin_folders import make_plugin
@@ -186,7 +186,8 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
 ) -> None:
     answering("[]")
     monkeypatch.setattr(
-        "gateway.playing.Playing.play", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("boom"))
+        "gateway.inbound.turn_runner.Playing.play",
+        lambda *_, **__: (_ for _ in ()).throw(RuntimeError("boom")),
     )
     async with running(db, tmp_path) as chat:
         await chat.say("hi", "m1")
@@ -271,7 +272,9 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     await service.intake.receive("local", MessageEvent(line, source=source, message_id="m9"))
     row = db.claim_incoming()
     assert row is not None
-    service.handling._answer(Prompt([row], [letters.read(row["payload"])]))  # and then it is killed
+    service.handling._answer(
+        Prompt([row], [inbox_codec.read(row["payload"])])
+    )  # and then it is killed
     after = places.list_sessions()[0].session_id
     db.retry_incoming(row["inbox_id"])
     again = db.claim_incoming()
@@ -293,7 +296,9 @@ async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conv
     await service.intake.receive("local", MessageEvent("hi", source=source, message_id="m1"))
     row = db.claim_incoming()
     assert row is not None
-    service.handling._answer(Prompt([row], [letters.read(row["payload"])]))  # and then it is killed
+    service.handling._answer(
+        Prompt([row], [inbox_codec.read(row["payload"])])
+    )  # and then it is killed
     first = places.list_sessions()[0]
     places.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
     db.retry_incoming(row["inbox_id"])

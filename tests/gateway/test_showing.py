@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig, StreamingConfig
-from hermes_core import media
+from hermes_core import media_store
 from support.gateways import answers, started
 from support.telegram_room import PNG, Room, waited
 from support.telegram_server import Fault, TelegramServer
@@ -91,7 +91,7 @@ async def test_a_photo_is_seen_by_the_model_and_kept_once(
     room: Room, db: SessionDB, tmp_path: Path, hermes_home: Path, answering: Any
 ) -> None:
     answering("[{say: A small picture.}]")
-    room.media = media.of_home()
+    room.media = media_store.of_home()
     async with started(db, tmp_path, config(enabled=False), {"telegram": room.adapter()}):
         room.server.files = {"photo": PNG}
         facts = {"file_id": "photo", "file_unique_id": "photo", "file_size": len(PNG)}

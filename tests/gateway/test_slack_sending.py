@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import ErrorKind, Outgoing
-from gateway.platforms.slack import LONGEST_TEXT, make
-from gateway.platforms.slack_text import mrkdwn
+from gateway.platforms.slack.adapter import LONGEST_TEXT, make
+from gateway.platforms.slack.mrkdwn import mrkdwn
 from support.adapters import PNG
 from support.slack_server import (
     DM,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.base import MessageEvent, MessageType, Outgoing
-from gateway.platforms.telegram import TelegramAdapter
-from gateway.registry import Registry
+from gateway.platforms.registry import Registry
+from gateway.platforms.telegram.adapter import TelegramAdapter
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, StoreUnavailableError
 from support.adapters import Inbox, waited
 from support.telegram_room import GROUP, Room

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import hearing
 from gateway.config import Platform
+from gateway.inbound import attachments
+from gateway.inbound.prompt_format import LONGEST_NAME, about, quoted, said
 from gateway.platforms.base import MessageEvent
-from gateway.sources import SessionSource
-from gateway.wording import LONGEST_NAME, about, quoted, said
-from hermes_core import media
-from hermes_core.config_file import ConfigFile
+from gateway.routing.sources import SessionSource
+from hermes_core import media_store
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_core.media import MediaStore
+from hermes_core.media_store import MediaStore
 from support.speech import speech_server
 
 if TYPE_CHECKING:
@@ -82,25 +82,25 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_picture_is_a_reference_until_a_model_reads_it(hermes_home: Path) -> None:
-    kept = media.of_home().keep(b"\x89PNG", "a.png")
-    found = hearing.heard(event_with(kept), None)
+    kept = media_store.of_home().keep(b"\x89PNG", "a.png")
+    found = attachments.heard(event_with(kept), None)
     assert found.notes == []
     content = [{"type": "image_url", "image_url": {"url": found.pictures[0]}}]
-    url = media.embedded(content)[0]["image_url"]["url"]
+    url = media_store.embedded(content)[0]["image_url"]["url"]
     assert url == "data:image/png;base64,iVBORw=="
     kept.path.unlink()
-    assert "no longer there" in media.embedded(content)[0]["text"]
+    assert "no longer there" in media_store.embedded(content)[0]["text"]
 
 
 @pytest.mark.parametrize("url", ["media:../../etc/passwd", "media:ab", "media:ab/../x", "media:"])
 def test_a_reference_leads_out_of_the_folder_nowhere(hermes_home: Path, url: str) -> None:
     with pytest.raises(UsageError, match="refers to no kept file"):
-        media.of_home().path_of(url)
+        media_store.of_home().path_of(url)
 
 
 def test_of_other_files_a_model_gets_the_path(tmp_path: Path) -> None:
     kept = MediaStore(tmp_path).keep(b"%PDF", "a.pdf")
-    assert str(kept.path) in hearing.heard(event_with(kept), None).notes[0]
+    assert str(kept.path) in attachments.heard(event_with(kept), None).notes[0]
 
 
 # Voice
@@ -111,8 +111,8 @@ def test_voice_is_written_down_by_a_command(hermes_home: Path, tmp_path: Path) -
     config = ConfigFile.of_home()
     command = f"{sys.executable} -c 'import sys; print(open(sys.argv[1]).read())' {{file}}"
     config.set("gateway.transcribe_command", command)
-    writer = hearing.writer_of(ConfigFile.of_home().settings())
-    assert hearing.heard(event_with(kept), writer).notes == ["hello from a file"]
+    writer = attachments.writer_of(ConfigFile.of_home().settings())
+    assert attachments.heard(event_with(kept), writer).notes == ["hello from a file"]
 
 
 def test_voice_is_written_down_by_a_server(hermes_home: Path, tmp_path: Path) -> None:
@@ -121,16 +121,16 @@ def test_voice_is_written_down_by_a_server(hermes_home: Path, tmp_path: Path) ->
         config = ConfigFile.of_home()
         config.set("gateway.transcribe_url", url)
         config.set("keys.transcribe", "k1")
-        writer = hearing.writer_of(ConfigFile.of_home().settings())
-        assert hearing.heard(event_with(kept), writer).notes == ["good morning"]
+        writer = attachments.writer_of(ConfigFile.of_home().settings())
+        assert attachments.heard(event_with(kept), writer).notes == ["good morning"]
     assert asked == [("/v1/audio/transcriptions", "Bearer k1")]
 
 
 @pytest.mark.parametrize("command", ["false", "/no/such/program"])
 def test_what_cannot_be_heard_is_said_and_not_left_out(tmp_path: Path, command: str) -> None:
     kept = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
-    (note,) = hearing.heard(event_with(kept), hearing.ByCommand(command)).notes
+    (note,) = attachments.heard(event_with(kept), attachments.ByCommand(command)).notes
     assert "could not be heard" in note
     assert str(kept.path) in note
-    (note,) = hearing.heard(event_with(kept), None).notes
+    (note,) = attachments.heard(event_with(kept), None).notes
     assert "cannot be heard" in note

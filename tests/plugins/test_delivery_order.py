@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli.plugins.calling import Callback
-from hermes_cli.plugins.delivery import Delivery
+from hermes_plugin_host.callbacks import Callback
+from hermes_plugin_host.delivery import Delivery
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:

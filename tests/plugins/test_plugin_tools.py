@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli import plugins
+import hermes_plugin_host
 from support.plugin_folders import make_plugin
 from support.talks import calls, conversation
 
@@ -55,9 +55,9 @@ def register(ctx):
 
 @pytest.fixture(autouse=True)
 def forget_plugins() -> Iterator[None]:
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
     yield
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_of_two_plugins_with_one_name_the_first_by_key_counts(
 def test_the_order_of_tools_is_the_same_each_time(dice: Path, tmp_path: Path) -> None:
     sent = []
     for _ in range(2):
-        plugins.active.cache_clear()
+        hermes_plugin_host.active.cache_clear()
         with conversation(tmp_path) as talk:
             talk.results()
             sent.append(talk.sent()["tools"])
@@ -215,13 +215,13 @@ def test_a_sub_agent_has_the_tools_of_plugins(dice: Path, tmp_path: Path) -> Non
 def test_nothing_of_plugins_is_imported_without_one(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from hermes_cli.equipping import Equipment, with_plugins\n"
-        "from hermes_core.config_file import ConfigFile\n"
+        "from hermes_conversation.extensions import Equipment, with_plugins\n"
+        "from hermes_core.config.file import ConfigFile\n"
         "from pathlib import Path\n"
         f"found = Equipment.found(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
         "assert found.tools() == [] and with_plugins([]).tools == []\n"
-        "heavy = {'hermes_cli.plugins', 'mcp', 'ruamel.yaml', 'asyncio',\n"
-        "         'hermes_agent.mcp_servers.servers'}\n"
+        "heavy = {'hermes_plugin_host', 'mcp', 'ruamel.yaml', 'asyncio',\n"
+        "         'hermes_agent.mcp.server_pool'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli import plugins
-from hermes_cli.plugins.calling import Callback
-from hermes_cli.plugins.delivery import Delivery, calls_for
-from hermes_cli.plugins.discovery import bundled_folder, discover
-from hermes_cli.plugins.manager import PluginManager
+import hermes_plugin_host
+from hermes_plugin_host.callbacks import Callback
+from hermes_plugin_host.delivery import Delivery, calls_for
+from hermes_plugin_host.discovery import bundled_folder, discover
+from hermes_plugin_host.manager import PluginManager
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def register(ctx):
 
 @pytest.fixture(autouse=True)
 def forget_plugins() -> Iterator[None]:
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
     yield
-    plugins.active.cache_clear()
+    hermes_plugin_host.active.cache_clear()
 
 
 def test_bundled_plugins_are_there_and_not_loaded_by_themselves() -> None:
@@ -103,14 +103,14 @@ def test_invoking_a_hook_collects_what_was_answered(hermes_home: Path) -> None:
     make_plugin(hermes_home, "one", HEARING)
     make_plugin(hermes_home, "two", HEARING)
     (hermes_home / "config.yaml").write_text("plugins: {enabled: [one, two]}\n")
-    assert plugins.invoke_hook("on_session_start", answer=5) == [5, 5]
-    assert plugins.invoke_hook("on_session_start") == []
-    assert plugins.invoke_hook("never_heard_of") == []
+    assert hermes_plugin_host.invoke_hook("on_session_start", answer=5) == [5, 5]
+    assert hermes_plugin_host.invoke_hook("on_session_start") == []
+    assert hermes_plugin_host.invoke_hook("never_heard_of") == []
 
 
 def test_a_mistake_in_the_settings_loads_no_plugins_and_breaks_nothing(hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("plugins: {enabled: {a: 1}}\n")
-    assert plugins.invoke_hook("on_session_start") == []
+    assert hermes_plugin_host.invoke_hook("on_session_start") == []
 
 
 def fail() -> None:

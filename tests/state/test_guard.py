@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from hermes_core.errors import ForeignAccessError, SqliteTooOldError
-from hermes_state import SessionDB, driver
-from hermes_state.health import sqlite_copies
+from hermes_state import SessionDB
+from hermes_state.engine import driver
+from hermes_state.upkeep.health import sqlite_copies
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_the_interpreters_own_sqlite_cannot_open_the_store(path: Path) -> None:
 import sys, importlib.util
 from hermes_state import driver; driver.install()
 from hermes_state import SessionDB
-from hermes_state.health import sqlite_copies
+from hermes_state.upkeep.health import sqlite_copies
 from hermes_core.errors import ForeignAccessError
 db = SessionDB({str(path.parent / "second.db")!r})
 import sqlite3, _sqlite3

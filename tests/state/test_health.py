@@ -9,8 +9,8 @@ import pytest
 
 import hermes_state
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
-from hermes_state.health import examine
+from hermes_state.engine.driver import sqlite3
+from hermes_state.upkeep.health import examine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import NotSavedError
-from hermes_state import SessionDB, journal
-from hermes_state.driver import sqlite3
-from hermes_state.health import examine
+from hermes_state import SessionDB
+from hermes_state.engine.driver import sqlite3
+from hermes_state.messages import journal
+from hermes_state.upkeep.health import examine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
-from hermes_state.processes import ProcessIdentity
+from hermes_state.engine.process_identity import ProcessIdentity
 
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hermes_core.clock import ManualClock
 from hermes_core.errors import IllegalChangeError
 from hermes_state import SessionDB
-from hermes_state.lifecycle import (
+from hermes_state.delivery.routes import Route
+from hermes_state.sessions.lifecycle import (
     KIND_OF_REASON,
     TABLE,
     Announced,
@@ -26,8 +27,7 @@ from hermes_state.lifecycle import (
     state_of,
     transition,
 )
-from hermes_state.routes import Route
-from hermes_state.sweep import bury
+from hermes_state.upkeep.crash_recovery import bury
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/life-of-a-conversation.md"
 IDS = [f"s{number}" for number in range(5)]

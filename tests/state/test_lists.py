@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_state import index
+from hermes_state.sessions import index
 from state.foreign_files import foreign_message, foreign_session, write_as_the_original
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import StoreError
-from hermes_state import inbox, outbox
+from hermes_state.delivery import inbox, outbox
 
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
-from hermes_state.health import examine
+from hermes_state.upkeep.health import examine
 from state.foreign_files import make_schema_16, make_schema_26
 
 LIVE, UNDONE, COMPACTED = (1, 0), (0, 0), (0, 1)

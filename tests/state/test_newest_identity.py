@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.ids import uid_bytes
-from hermes_state.message_rows import NewMessage
+from hermes_state.messages.rows import NewMessage
 from state.foreign_files import write_as_the_original
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from hermes_core.errors import (
     SchemaTooNewError,
     StoreUnavailableError,
 )
-from hermes_state import SessionDB, filesystem
-from hermes_state.driver import sqlite3
-from hermes_state.health import examine
+from hermes_state import SessionDB
+from hermes_state.engine import filesystem
+from hermes_state.engine.driver import sqlite3
+from hermes_state.upkeep.health import examine
 from state.foreign_files import (
     foreign_message,
     foreign_session,

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,15 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes_core.errors import PortableFileError, UsageError
-from hermes_state import SessionDB, index
-from hermes_state.health import examine
+from hermes_state import SessionDB
+from hermes_state.sessions import index
+from hermes_state.upkeep.health import examine
 from state.portable_histories import KINDS, export, histories, live_through, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.clock import ManualClock
-    from hermes_state.transaction import Tx
+    from hermes_state.engine.transaction import Tx
 
 ANY = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 

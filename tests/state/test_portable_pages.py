@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes_state.portable import html as html_pages
-from hermes_state.portable import markdown, pages
+from hermes_state.portable import markdown, readable
 from hermes_state.portable.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ def assert_inert(page: str) -> Reader:
 
 
 def texts(db: SessionDB, form: str, *ids: str, redacted: bool = False, undone: bool = False) -> str:
-    reading = pages.Reading(db, Redactor() if redacted else pages.Reveals(), with_undone=undone)
+    reading = readable.Reading(
+        db, Redactor() if redacted else readable.Reveals(), with_undone=undone
+    )
 
-    def found() -> Iterator[pages.Conversation]:
+    def found() -> Iterator[readable.Conversation]:
         return (one for one in map(reading.conversation, ids) if one is not None)
 
     if form == "md":
@@ -116,7 +118,7 @@ def test_any_text_is_shown_and_nothing_else(text: str) -> None:
     assert not re.search("[<>\"']", shown)
     reader = read(f"<p>{shown}</p>")
     assert [tag for tag, _ in reader.tags] == ["p"]
-    pages.encodable(shown).decode()
+    readable.encodable(shown).decode()
 
 
 def test_everything_said_is_on_both_pages(db: SessionDB, session: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.health import examine
+from hermes_state.upkeep.health import examine
 from state.foreign_files import foreign_message, write_as_the_original
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
-from hermes_state.search.filling import Row
+from hermes_state.engine.driver import sqlite3
+from hermes_state.search.index_builder import Row
 from hermes_state.search.query import parse
 from hermes_state.search.tokens import composed, fold, words
 from hermes_state.store_settings import StoreSettings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.session_pages import Choice, Place, SessionPage
+from hermes_state.sessions.pages import Choice, Place, SessionPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_a_page_reads_no_more_than_it_shows(db: SessionDB) -> None:
     asked: list[tuple[str, tuple[Any, ...]]] = []
 
     def look(reader: Any) -> list[str]:
-        from hermes_state import session_pages  # noqa: PLC0415 - only this test looks inside
+        from hermes_state.sessions import pages  # noqa: PLC0415 - only this test looks inside
 
         class Spy:
             columns = reader.columns
@@ -64,7 +64,7 @@ def test_a_page_reads_no_more_than_it_shows(db: SessionDB) -> None:
                 asked.append((sql, tuple(values)))
                 return []
 
-        session_pages.read_page(Spy(), Choice(), 50, Place(BEGIN + 200, "s0200"))  # type: ignore[arg-type]
+        pages.read_page(Spy(), Choice(), 50, Place(BEGIN + 200, "s0200"))  # type: ignore[arg-type]
         sql, values = asked[0]
         return [row[-1] for row in reader.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
 

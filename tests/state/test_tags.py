@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_state import SessionDB
-from hermes_state.session_pages import Choice
+from hermes_state.sessions.pages import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 
 from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
-from hermes_state.driver import sqlite3
+from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
     from pathlib import Path

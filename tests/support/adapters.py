@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import PlatformConfig
-from gateway.front import Front
 from gateway.platforms.base import MessageEvent, Surroundings
+from gateway.process.http_server import Front
 from hermes_core.errors import StoreUnavailableError
-from hermes_core.media import MediaStore
+from hermes_core.media_store import MediaStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

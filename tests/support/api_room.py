@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from gateway.equipping import StoredMemory
-from gateway.front import Front
-from gateway.platforms.api_server import ApiAdapter
+from gateway.platforms.api_server.adapter import ApiAdapter
+from gateway.process.adapter_factory import StoredMemory
+from gateway.process.http_server import Front
 from hermes_core.paths import hermes_home
 from support.adapters import Setting
 from support.gateways import started

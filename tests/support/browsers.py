@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import httpx2 as httpx
 from playwright.sync_api import expect
 
-from hermes_cli.commands import dashboard_links
-from hermes_dashboard import place
+from hermes_cli.commands.dashboard import links
+from hermes_dashboard import instance_record
 from hermes_dashboard.page import Page as BuiltPage
 from support.command_line import command
 from support.dashboards import wait_until
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
-    from hermes_dashboard.access import Access
+    from hermes_dashboard.auth.access import Access
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -140,11 +140,11 @@ class Home(NamedTuple):
 
     def link(self) -> str:
         """A fresh way in."""
-        return dashboard_links.fresh(dashboard_links.running(self.folder))
+        return links.fresh(links.running(self.folder))
 
     def ask(self, path: str) -> Any:
         """The JSON of a path."""
-        token = dashboard_links.running(self.folder).token
+        token = links.running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.get(f"{self.url}{path}", headers=headers, trust_env=False).json()
 
@@ -163,8 +163,8 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
             env={**os.environ, "HERMES_HOME": str(folder), **environment},
         )
     try:
-        wait_until(lambda: place.found(folder) or process.poll() is not None, 60)
-        found = place.found(folder)
+        wait_until(lambda: instance_record.found(folder) or process.poll() is not None, 60)
+        found = instance_record.found(folder)
         assert found is not None, log.read_text()
         yield Home(folder, found.url, process)
     finally:

@@ -9,7 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from tui_gateway import daemon, link, whereabouts
+from tui_gateway import client, daemon, daemon_record
 from tui_gateway.methods import EVENTS, METHODS
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ def ending() -> Iterator[None]:
     try:
         yield
     finally:
-        place = whereabouts.found()
+        place = daemon_record.found()
         if place is not None:
             os.kill(place.pid, signal.SIGTERM)
-            wait_until(lambda: whereabouts.found() is None)
+            wait_until(lambda: daemon_record.found() is None)
 
 
 def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
@@ -44,7 +44,7 @@ class Terminal:
         self.live = ""
 
     def _hear(self, kind: str, _session: str, payload: dict[str, Any]) -> None:
-        if kind != link.GONE:
+        if kind != client.GONE:
             assert set(payload) == set(EVENTS[kind].payload), kind
         self._events.put((kind, payload))
 

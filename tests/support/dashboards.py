@@ -14,12 +14,13 @@ import httpx2 as httpx
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.paths import hermes_home
-from hermes_dashboard import plugin_tabs, serving
-from hermes_dashboard.access import Access
+from hermes_dashboard import server as serving
 from hermes_dashboard.app import create_app
-from hermes_dashboard.doors import doors
+from hermes_dashboard.auth.access import Access
+from hermes_dashboard.auth.allowed_origins import doors
+from hermes_dashboard.context import Parts
 from hermes_dashboard.page import Page
-from hermes_dashboard.parts import Parts
+from hermes_dashboard.plugins import tabs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +92,7 @@ def dashboard(
     write_atomically(parts.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
     access = Access(parts.home, doors(host, port, names))
     shown = Page(page) if page else Page.locate()
-    app = create_app(parts, access, shown, tabs=lambda: plugin_tabs.tabs(parts.home, bundled))
+    app = create_app(parts, access, shown, tabs=lambda: tabs.tabs(parts.home, bundled))
     server = serving.server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from hermes_dashboard import errors
-from hermes_dashboard.parts import Parts
+from hermes_dashboard.context import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ import functools
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from gateway.equipping import StoredMemory
-from gateway.platforms.discord import DiscordAdapter
+from gateway.platforms.discord.adapter import DiscordAdapter
+from gateway.process.adapter_factory import StoredMemory
 from support.adapters import World
 from support.discord_server import TOKEN, DiscordServer
 

@@ -18,7 +18,7 @@ class Gateway:
 
     def start(self, **variables: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gateway.process"],
+            [sys.executable, "-P", "-m", "gateway.process.main"],
             stdout=subprocess.DEVNULL,
             env={**os.environ, **variables},
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gateway.config import GatewayConfig
 from gateway.platforms.local import LocalAdapter
-from gateway.service import Service
+from gateway.process.service import Service
 from gateway.session import SessionStore
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.platforms.matrix import MatrixAdapter, make
+from gateway.platforms.matrix.adapter import MatrixAdapter, make
 from support.adapters import Inbox, Setting
 
 if TYPE_CHECKING:

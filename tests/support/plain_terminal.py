@@ -12,7 +12,7 @@ from support.command_line import command
 from support.scripted import model
 
 if TYPE_CHECKING:
-    from hermes_agent.providers.script_server import ScriptServer
+    from hermes_agent.providers.scripted_server import ScriptServer
 
 EDITOR = r"\x1b\[\?2004h"  # what the line editor begins with
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

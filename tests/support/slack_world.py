@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from gateway.equipping import StoredMemory
-from gateway.platforms.slack import SlackAdapter
+from gateway.platforms.slack.adapter import SlackAdapter
+from gateway.process.adapter_factory import StoredMemory
 from support.adapters import World, waited
 from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import ToolFinished
-from hermes_agent.providers.script import Script
-from hermes_agent.providers.script_server import ScriptServer
-from hermes_cli import talking
-from hermes_cli.talking import Wish
+from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import Wish
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Person:
 class Conversation:
     """What a test asks of it."""
 
-    def __init__(self, talk: talking.Talk, server: ScriptServer, person: Person) -> None:
+    def __init__(self, talk: agent_factory.Talk, server: ScriptServer, person: Person) -> None:
         self.talk, self.server, self.person = talk, server, person
 
     def results(self, text: str = "go") -> list[Any]:
@@ -64,7 +64,7 @@ def conversation(cwd: Path, *steps: dict[str, Any], reply: str = "deny") -> Iter
     script = json.dumps({"steps": [*steps, {"say": "Done."}]})
     person = Person(reply)
     with ScriptServer(Script.parse(script)) as server, SessionDB() as db:
-        talk = talking.begin(db, person, Wish(model=f"{server.base_url}#m", cwd=cwd))
+        talk = agent_factory.begin(db, person, Wish(model=f"{server.base_url}#m", cwd=cwd))
         try:
             yield Conversation(talk, server, person)
         finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.equipping import StoredMemory
-from gateway.platforms.telegram import TelegramAdapter
+from gateway.platforms.telegram.adapter import TelegramAdapter
+from gateway.process.adapter_factory import StoredMemory
 from support.adapters import PNG, World, waited
 from support.telegram_server import TOKEN, TelegramServer
 

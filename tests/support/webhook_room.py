@@ -10,10 +10,10 @@ import httpx2
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gateway.equipping import StoredMemory
-from gateway.front import Front
-from gateway.platforms import webhook_signing
-from gateway.platforms.webhook import WebhookAdapter, make
+from gateway.platforms.webhook import signatures
+from gateway.platforms.webhook.adapter import WebhookAdapter, make
+from gateway.process.adapter_factory import StoredMemory
+from gateway.process.http_server import Front
 from support.adapters import Setting
 from support.gateways import started
 
@@ -93,6 +93,6 @@ class Room(Setting):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         named = {name.replace("_", "-"): one for name, one in headers.items()}
         if not any("Signature" in one for one in named):
-            named["X-Hub-Signature-256"] = webhook_signing.plain(SECRET, data)
+            named["X-Hub-Signature-256"] = signatures.plain(SECRET, data)
         async with httpx2.AsyncClient(base_url=self.front.url) as http:
             return await http.post(f"/webhooks/{route}", content=data, headers=named)

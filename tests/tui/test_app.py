@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.asking import LOOK_SECONDS, Approval, Clarify, Keys
+from hermes_tui.dialogs import LOOK_SECONDS, Approval, Clarify, Keys
 from hermes_tui.messages import Folded, ToolRow
-from hermes_tui.past import entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
+from hermes_tui.stored_entries import entries
 from support.command_line import command
 from support.screens import (
     SIZE,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Button, Static
 
-from hermes_tui.asking import LOOK_SECONDS, PAUSE_SECONDS, Approval, Clarify, Keys
+from hermes_tui.dialogs import LOOK_SECONDS, PAUSE_SECONDS, Approval, Clarify, Keys
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, is_idle, say, until
-from tui_gateway.link import GONE
+from tui_gateway.client import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def request(number: int) -> dict[str, object]:
 async def test_what_is_typed_for_the_input_allows_nothing(
     opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 3.0)  # also on a busy machine
+    monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", 3.0)  # also on a busy machine
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:

@@ -11,7 +11,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
 from support.tmux import Tmux
-from tui_gateway import whereabouts
+from tui_gateway import daemon_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: A
         terminal.type("count\n")
         terminal.wait_for("four")
         time.sleep(0.3)
-        place = whereabouts.found()
+        place = daemon_record.found()
         assert place is not None
         os.kill(place.pid, signal.SIGKILL)
         terminal.wait_for("lost and is back")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.widgets import OptionList, Tree
 
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_tui.hints import Hints
+from hermes_tui.input_history import Recall
 from hermes_tui.messages import Said, Thought, ToolRow
-from hermes_tui.pasting import Pasted, picture_in
-from hermes_tui.picking import Picker
+from hermes_tui.paste import Pasted, picture_in
 from hermes_tui.prompt import Prompt
-from hermes_tui.recall import Recall
-from hermes_tui.rewinding import Family, Rewind
+from hermes_tui.rewind import Family, Rewind
+from hermes_tui.session_picker import Picker
 from hermes_tui.status import Status
 from support.screens import SIZE, answers, asked, is_idle, notices, said, say, stored, until
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.events import Key
 
-from hermes_tui.hearing import Hearing
+from hermes_tui.event_queue import Hearing
 from hermes_tui.messages import Answer, ToolRow
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, answers, asked, said, until

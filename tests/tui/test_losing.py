@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, answers, asked, is_idle, notices, said, say, until
+from tui_gateway.client import GONE
 from tui_gateway.frames import BUSY, CRASHED, RpcError
-from tui_gateway.link import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

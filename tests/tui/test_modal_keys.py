@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual.widgets import Input, OptionList, Tree
 
-from hermes_tui.asking import Approval, Keys
-from hermes_tui.picking import Picker
-from hermes_tui.rewinding import Family
+from hermes_tui.dialogs import Approval, Keys
+from hermes_tui.rewind import Family
+from hermes_tui.session_picker import Picker
 from support.screens import SIZE, asked, until
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def test_delete_edits_what_is_typed_and_asks_before_the_trash(
         await pilot.press("down", "delete")  # another one: asked again
         await pilot.pause(0.2)
         assert db.session_count() == 2
-        monkeypatch.setattr("hermes_tui.picking.TWICE_SECONDS", 0.0)
+        monkeypatch.setattr("hermes_tui.session_picker.TWICE_SECONDS", 0.0)
         await pilot.press("delete")  # too late
         await pilot.pause(0.2)
         assert db.session_count() == 2

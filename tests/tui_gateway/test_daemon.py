@@ -14,10 +14,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from hermes_cli.talking import Wish
+from hermes_conversation.agent_factory import Wish
 from hermes_state import SessionDB
 from support.daemons import Terminal, ending, wait_until
-from tui_gateway import daemon, hub, link, whereabouts
+from tui_gateway import client, daemon, daemon_record, hub
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_conversation_nobody_looks_at_is_ended(
     with SessionDB() as db:
         here = hub.Hub(db)
         heard: list[str] = []
-        connection = link.here(here, lambda kind, _session, _payload: heard.append(kind))
+        connection = client.here(here, lambda kind, _session, _payload: heard.append(kind))
         live = here.live(connection.call("session.create", model=serve("[]"))["session_id"])
         assert live.wait(10)
         live.submit("hi")
@@ -152,7 +152,7 @@ def test_after_a_crash_the_next_daemon_has_every_word(serve: Any) -> None:
     first.call("prompt.submit", text="count")
     first.shown_until("six")
     os.kill(daemon.summoned().pid, signal.SIGKILL)
-    first.until(link.GONE)
+    first.until(client.GONE)
     with pytest.raises(RpcError, match="lost"):
         first.call("session.status")
     second = Terminal()
@@ -197,13 +197,13 @@ def test_the_daemon_is_ended_and_told_about_by_a_command(hermes: Any, serve: Any
     assert "one runs already" in hermes("serve").err
     assert "has ended" in hermes("serve", "--stop").out
     assert row()["end_reason"] == "tui_shutdown"
-    assert whereabouts.found() is None
+    assert daemon_record.found() is None
 
 
 def test_a_conversation_is_opened_once_however_often_it_is_asked_for(serve: Any) -> None:
     with SessionDB() as db:
         here = hub.Hub(db)
-        connection = link.here(here, lambda *_: None)
+        connection = client.here(here, lambda *_: None)
         made = connection.call("session.create", model=serve("[{say: Hello.}]"))
         here.live(made["session_id"]).submit("hi")
         again = connection.call("session.resume", session_id=made["stored_session_id"])

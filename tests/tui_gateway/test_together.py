@@ -11,7 +11,7 @@ import pytest
 
 from hermes_state import SessionDB
 from support.daemons import Terminal, ending, wait_until
-from tui_gateway import daemon, link
+from tui_gateway import client, daemon
 from tui_gateway.frames import RpcError
 from tui_gateway.hub import Hub
 
@@ -143,7 +143,7 @@ def test_words_that_came_back_to_nobody_wait_for_somebody(serve: Any) -> None:
 def test_what_is_said_while_a_command_works_is_said_after_it(serve: Any) -> None:
     with SessionDB() as db:
         hub = Hub(db)
-        connection = link.here(hub, lambda *_: None)
+        connection = client.here(hub, lambda *_: None)
         opened = connection.call("session.create", model=serve("[{say: A1}, {say: A2}]"))
         live = hub.live(opened["session_id"])
         with live.changing():

@@ -16,23 +16,25 @@ from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Res
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from hermes_achievements import export, look_back, views
+from hermes_achievements import export
 from hermes_achievements.catalogue import icons
-from hermes_achievements.memory_ledger import MemoryLedger
-from hermes_achievements.naming import Names, named, steps_named
+from hermes_achievements.evaluation import views
+from hermes_achievements.evaluation.conversation_names import Names, named, steps_named
 from hermes_achievements.pictures import raster
 from hermes_achievements.pictures.recap_card import recap_card
-from hermes_achievements.plain_history import PlainHistory
+from hermes_achievements.recap import period_report
+from hermes_achievements.scan.memory_ledger import MemoryLedger
+from hermes_achievements.scan.plain_history import PlainHistory
+from hermes_achievements.scan.plain_scan import scan_plain
+from hermes_achievements.scan.shared_runs import SharedRuns
 from hermes_achievements.service import INCOMPLETE, SNAPSHOT_TTL_SECONDS, Source
-from hermes_achievements.sessions_scan import scan_plain
-from hermes_achievements.shared_runs import SharedRuns
-from hermes_cli import achievements
+from hermes_conversation import achievements
 from hermes_core.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from hermes_achievements.periods import Period
+    from hermes_achievements.recap.periods import Period
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -80,7 +82,7 @@ _SERVICE: Final = achievements.service()
 _NAMES: Final = Names(lambda: _source().open_history())
 _RESCANS: Final[SharedRuns[bool, tuple[int, bytes]]] = SharedRuns("hermes-achievements-rescan")
 _LOOKS_BACK: Final[SharedRuns[tuple[str, str], bytes]] = SharedRuns("hermes-achievements-recap")
-_KEPT_LOOKS: Final = look_back.LookBacks()
+_KEPT_LOOKS: Final = period_report.LookBacks()
 _CONFIRMATIONS: Final[dict[str, float]] = {}
 
 
@@ -333,7 +335,7 @@ async def get_recap_picture(period: str = Query("")) -> Response:
 async def _looked_back(form: str, text: str, make: Callable[[Period | None], bytes]) -> bytes:
     """A long history takes seconds, so this takes no thread of the server either."""
     try:
-        period = look_back.asked(text)
+        period = period_report.asked(text)
     except UsageError as error:
         raise HTTPException(400, str(error)) from error
     run = _LOOKS_BACK.join((form, period.id if period else ""), lambda: make(period))
@@ -343,7 +345,7 @@ async def _looked_back(form: str, text: str, make: Callable[[Period | None], byt
         raise HTTPException(503, str(error)) from error
 
 
-def _look_back(period: Period | None, snapshot: dict[str, Any]) -> look_back.LookBack | None:
+def _look_back(period: Period | None, snapshot: dict[str, Any]) -> period_report.LookBack | None:
     return _KEPT_LOOKS.of(_source(), period, views.timeline(snapshot), snapshot["scan_id"])
 
 

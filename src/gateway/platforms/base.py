@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import PlatformConfig
-    from gateway.front import Front
-    from gateway.sources import SessionSource
-    from hermes_core.media import MediaStore
+    from gateway.process.http_server import Front
+    from gateway.routing.sources import SessionSource
+    from hermes_core.media_store import MediaStore
 
     # Called for every message; when it returns, the message is safe and may be confirmed.
     Receive = Callable[["MessageEvent"], Awaitable[None]]

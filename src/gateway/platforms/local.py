@@ -15,9 +15,9 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from gateway.platform_names import Platform
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
-from gateway.sources import SessionSource
+from gateway.platforms.names import Platform
+from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError
 from hermes_core.paths import hermes_home, private_folder
 

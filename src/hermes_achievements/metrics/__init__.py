@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from hermes_achievements.metrics.session_view import Events, Session
     from hermes_achievements.metrics.variety import Seen
-    from hermes_achievements.session_view import Events, Session
 
 # Raised whenever the same facts can give other events: contributions are made anew.
 METRIC_RULES: Final = 1

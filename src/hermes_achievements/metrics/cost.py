@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, Session
 
 
 MUCH_INPUT: Final = 50_000

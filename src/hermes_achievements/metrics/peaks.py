@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements.facts import AT, CALLS, LENGTH
-from hermes_achievements.session_view import DAY_SECONDS
+from hermes_achievements.metrics.facts import AT, CALLS, LENGTH
+from hermes_achievements.metrics.session_view import DAY_SECONDS
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, Session
 
 
 def longest_message(s: Session) -> Events:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements import command_kinds, tools
-from hermes_achievements.facts import AT
-from hermes_achievements.outcomes import TRACEBACK
+from hermes_achievements.classification import command_kinds, tool_kinds
+from hermes_achievements.classification.outcomes import TRACEBACK
+from hermes_achievements.metrics.facts import AT
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Events, Result, Session
+    from hermes_achievements.metrics.session_view import Events, Result, Session
 
 COMMIT: Final = frozenset({"git commit"})
 PUSH: Final = frozenset({"git push"})
@@ -37,13 +37,15 @@ def failed_calls(s: Session) -> Events:
 
 def failed_commands(s: Session) -> Events:
     """Shell calls that failed."""
-    return [(r.fact, 1) for r in s.failures if r.does == tools.SHELL]
+    return [(r.fact, 1) for r in s.failures if r.does == tool_kinds.SHELL]
 
 
 def missing_commands(s: Session) -> Events:
     """Shell calls that named a program the machine does not have (exit code 127)."""
     return [
-        (r.fact, 1) for r in s.failures if r.does == tools.SHELL and r.code % TRACEBACK == MISSING
+        (r.fact, 1)
+        for r in s.failures
+        if r.does == tool_kinds.SHELL and r.code % TRACEBACK == MISSING
     ]
 
 
@@ -52,7 +54,7 @@ def interrupted_commands(s: Session) -> Events:
     return [
         (r.fact, 1)
         for r in s.failures
-        if r.does == tools.SHELL and r.code % TRACEBACK in INTERRUPTED
+        if r.does == tool_kinds.SHELL and r.code % TRACEBACK in INTERRUPTED
     ]
 
 
@@ -147,7 +149,7 @@ def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
 
 def quick_fixes(s: Session) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
-    if tools.SHELL not in s.by or not any(r.lost(command_kinds.TESTS) for r in s.failures):
+    if tool_kinds.SHELL not in s.by or not any(r.lost(command_kinds.TESTS) for r in s.failures):
         return []
     failed_at: float | None = None
     is_edited = False
@@ -159,7 +161,7 @@ def quick_fixes(s: Session) -> Events:
             if failed_at is not None and is_edited and r.fact[AT] - failed_at <= QUICK_SECONDS:
                 events.append((r.fact, 1))
             failed_at = None
-        elif r.does in (tools.EDIT, tools.WRITE) and not r.has_failed:
+        elif r.does in (tool_kinds.EDIT, tool_kinds.WRITE) and not r.has_failed:
             is_edited = True
     return events
 
@@ -170,9 +172,9 @@ def careful_edits(s: Session) -> Events:
     done: set[str] = set()
     events: Events = []
     for call in s.calls:
-        if call.does == tools.READ:
+        if call.does == tool_kinds.READ:
             read.update(call.words)
-        elif call.does == tools.EDIT:
+        elif call.does == tool_kinds.EDIT:
             for word in call.words:
                 if word in read and word not in done:
                     done.add(word)
@@ -184,9 +186,9 @@ def researched_writes(s: Session) -> Events:
     """Sessions that wrote a file after at least three web searches or pages."""
     sources = 0
     for call in s.calls:
-        if call.does in (tools.WEB_SEARCH, tools.PAGE):
+        if call.does in (tool_kinds.WEB_SEARCH, tool_kinds.PAGE):
             sources += 1
-        elif call.does in (tools.WRITE, tools.EDIT) and sources >= SOURCES:
+        elif call.does in (tool_kinds.WRITE, tool_kinds.EDIT) and sources >= SOURCES:
             return [(call.fact, 1)]
     return []
 
@@ -195,7 +197,7 @@ def recalled_work(s: Session) -> Events:
     """Sessions that looked up an old conversation and then changed a file or committed."""
     is_recalled = False
     for r in s.results:
-        if r.does == tools.RECALL and not r.has_failed:
+        if r.does == tool_kinds.RECALL and not r.has_failed:
             is_recalled = True
         elif is_recalled and not r.has_failed and _changes_something(r):
             return [(r.fact, 1)]
@@ -203,7 +205,7 @@ def recalled_work(s: Session) -> Events:
 
 
 def _changes_something(result: Result) -> bool:
-    return result.does in (tools.WRITE, tools.EDIT) or result.won(COMMIT)
+    return result.does in (tool_kinds.WRITE, tool_kinds.EDIT) or result.won(COMMIT)
 
 
 def flawless_sessions(s: Session) -> Events:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements import command_kinds
+from hermes_achievements.classification import command_kinds
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, Session
 
 
 def commits(s: Session) -> Events:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.facts import ASSISTANT, AT, CALLS, LENGTH, ROLE, USER
-from hermes_achievements.history import Kind
-from hermes_achievements.session_view import DAY_SECONDS
+from hermes_achievements.metrics.facts import ASSISTANT, AT, CALLS, LENGTH, ROLE, USER
+from hermes_achievements.metrics.session_view import DAY_SECONDS
+from hermes_achievements.scan.history import Kind
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, Session
 
 LONG_MESSAGE: Final = 2000
 SHORT_MESSAGE: Final = 12

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements import tools
-from hermes_achievements.commands import BACKGROUND
-from hermes_achievements.facts import CALLS
+from hermes_achievements.classification import tool_kinds
+from hermes_achievements.classification.shell_commands import BACKGROUND
+from hermes_achievements.metrics.facts import CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hermes_achievements.facts import Fact
-    from hermes_achievements.session_view import Events, Session
+    from hermes_achievements.metrics.facts import Fact
+    from hermes_achievements.metrics.session_view import Events, Session
 
 MANY_AT_ONCE: Final = 3
 MEMORY_WRITES: Final = frozenset({"add", "replace", "remember", "write", "save", "append"})
@@ -37,32 +37,32 @@ def tools_in_session(s: Session) -> Events:
 
 def shell_commands(s: Session) -> Events:
     """Calls of the shell."""
-    return s.used(tools.SHELL)
+    return s.used(tool_kinds.SHELL)
 
 
 def background_jobs(s: Session) -> Events:
     """Shell calls that were left to run in the background."""
-    return [(call.fact, 1) for call in s.by.get(tools.SHELL, ()) if BACKGROUND in call.words]
+    return [(call.fact, 1) for call in s.by.get(tool_kinds.SHELL, ()) if BACKGROUND in call.words]
 
 
 def files_read(s: Session) -> Events:
     """Calls that read a file."""
-    return s.used(tools.READ)
+    return s.used(tool_kinds.READ)
 
 
 def files_written(s: Session) -> Events:
     """Calls that wrote a whole file."""
-    return s.used(tools.WRITE)
+    return s.used(tool_kinds.WRITE)
 
 
 def files_edited(s: Session) -> Events:
     """Calls that changed a part of a file."""
-    return s.used(tools.EDIT)
+    return s.used(tool_kinds.EDIT)
 
 
 def file_searches(s: Session) -> Events:
     """Calls that searched in files."""
-    return s.used(tools.FIND)
+    return s.used(tool_kinds.FIND)
 
 
 def files_touched(s: Session) -> Events:
@@ -70,7 +70,7 @@ def files_touched(s: Session) -> Events:
     return _first_of_each(
         (call.fact, word)
         for call in s.calls
-        if call.does in (tools.WRITE, tools.EDIT)
+        if call.does in (tool_kinds.WRITE, tool_kinds.EDIT)
         for word in call.words
     )
 
@@ -80,7 +80,7 @@ def languages_in_session(s: Session) -> Events:
     return _first_of_each(
         (call.fact, kind)
         for call in s.calls
-        if call.does in (tools.WRITE, tools.EDIT)
+        if call.does in (tool_kinds.WRITE, tool_kinds.EDIT)
         for word in call.words
         if (kind := word.partition(":")[0])
     )
@@ -88,85 +88,85 @@ def languages_in_session(s: Session) -> Events:
 
 def web_searches(s: Session) -> Events:
     """Searches of the web."""
-    return s.used(tools.WEB_SEARCH)
+    return s.used(tool_kinds.WEB_SEARCH)
 
 
 def pages_read(s: Session) -> Events:
     """Web pages fetched and read."""
-    return s.used(tools.PAGE)
+    return s.used(tool_kinds.PAGE)
 
 
 def browser_steps(s: Session) -> Events:
     """Steps taken in a browser."""
-    return s.used(tools.BROWSER)
+    return s.used(tool_kinds.BROWSER)
 
 
 def delegations(s: Session) -> Events:
     """Tasks handed to sub-agents."""
     return [
         (call.fact, int(call.words[0]) if call.words else 1)
-        for call in s.by.get(tools.DELEGATE, ())
+        for call in s.by.get(tool_kinds.DELEGATE, ())
     ]
 
 
 def jobs_scheduled(s: Session) -> Events:
     """Jobs put on the schedule."""
-    return s.acted(tools.SCHEDULE, SCHEDULE_WRITES)
+    return s.acted(tool_kinds.SCHEDULE, SCHEDULE_WRITES)
 
 
 def memories_saved(s: Session) -> Events:
     """Things written into memory; looking something up does not count."""
-    return s.acted(tools.MEMORY, MEMORY_WRITES)
+    return s.acted(tool_kinds.MEMORY, MEMORY_WRITES)
 
 
 def history_searches(s: Session) -> Events:
     """Searches of past conversations by the agent."""
-    return s.used(tools.RECALL)
+    return s.used(tool_kinds.RECALL)
 
 
 def images_made(s: Session) -> Events:
     """Pictures drawn."""
-    return s.used(tools.DRAW)
+    return s.used(tool_kinds.DRAW)
 
 
 def images_seen(s: Session) -> Events:
     """Pictures looked at."""
-    return s.used(tools.SEE)
+    return s.used(tool_kinds.SEE)
 
 
 def voices_made(s: Session) -> Events:
     """Texts spoken aloud."""
-    return s.used(tools.SPEAK)
+    return s.used(tool_kinds.SPEAK)
 
 
 def code_runs(s: Session) -> Events:
     """Programs written by the agent and run at once."""
-    return s.used(tools.CODE)
+    return s.used(tool_kinds.CODE)
 
 
 def skills_used(s: Session) -> Events:
     """Skills looked at."""
-    return s.used(tools.SKILL)
+    return s.used(tool_kinds.SKILL)
 
 
 def skills_written(s: Session) -> Events:
     """Skills created or improved."""
-    return s.acted(tools.SKILL_WRITE, SKILL_WRITES)
+    return s.acted(tool_kinds.SKILL_WRITE, SKILL_WRITES)
 
 
 def plans(s: Session) -> Events:
     """Calls of the to-do list."""
-    return s.used(tools.PLAN)
+    return s.used(tool_kinds.PLAN)
 
 
 def questions_asked(s: Session) -> Events:
     """Questions the agent asked back."""
-    return s.used(tools.ASK)
+    return s.used(tool_kinds.ASK)
 
 
 def mcp_calls(s: Session) -> Events:
     """Calls of tools that an MCP server offers."""
-    return s.used(tools.MCP)
+    return s.used(tool_kinds.MCP)
 
 
 def _first_of_each(found: Iterable[tuple[Fact, str]]) -> Events:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements import tools
-from hermes_achievements.commands import BACKGROUND
-from hermes_achievements.facts import AT, Fact
-from hermes_achievements.models import maker, normal_model
+from hermes_achievements.classification import tool_kinds as tools
+from hermes_achievements.classification.model_names import maker, normal_model
+from hermes_achievements.classification.shell_commands import BACKGROUND
+from hermes_achievements.metrics.facts import AT, Fact
 
 if TYPE_CHECKING:
-    from hermes_achievements.session_view import Session
+    from hermes_achievements.metrics.session_view import Session
 
 Seen = list[tuple[Fact, str]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.pictures.drawing import EDGE, FAINT, GROUND, icon
+from hermes_achievements.pictures.svg import EDGE, FAINT, GROUND, icon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

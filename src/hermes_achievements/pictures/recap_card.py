@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.periods import WEEKDAYS
-from hermes_achievements.pictures import heat, lettering
-from hermes_achievements.pictures.drawing import (
+from hermes_achievements.pictures import heat_map, text_width
+from hermes_achievements.pictures.medal import definitions, medal
+from hermes_achievements.pictures.svg import (
     EDGE,
     FAINT,
     GROUND,
@@ -17,15 +17,15 @@ from hermes_achievements.pictures.drawing import (
     document,
     text,
 )
-from hermes_achievements.pictures.medal import definitions, medal
-from hermes_achievements.recap_words import amount, figures, highlights, plural, summary
+from hermes_achievements.recap.periods import WEEKDAYS
+from hermes_achievements.recap.sentences import amount, figures, highlights, plural, summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.pictures.heat import Cell
-    from hermes_achievements.recap import Counted, Recap
+    from hermes_achievements.pictures.heat_map import Cell
+    from hermes_achievements.recap.recap import Counted, Recap
 
 WIDTH: Final = 1200
 MARGIN: Final = 48
@@ -63,7 +63,7 @@ class _Canvas:
     def header(self, name: str, line: str) -> None:
         self.drawn += [
             text(
-                MARGIN - 2, 110, lettering.cut(name, 68, ROOM - 160, is_bold=True), 68, weight=700
+                MARGIN - 2, 110, text_width.cut(name, 68, ROOM - 160, is_bold=True), 68, weight=700
             ),
             text(MARGIN, 156, line, 24, SOFT),
             text(WIDTH - MARGIN, 100, "Hermes", 28, INK, weight=700, anchor="end"),
@@ -78,7 +78,7 @@ class _Canvas:
             x, y = MARGIN + column * (width + GAP), self.y + row * (104 + GAP)
             self.drawn += [
                 box(x, y, width, 104, PANEL, radius=16),
-                text(x + 22, y + 52, lettering.cut(said, 36, width - 40), 36, INK, weight=700),
+                text(x + 22, y + 52, text_width.cut(said, 36, width - 40), 36, INK, weight=700),
                 text(x + 22, y + 82, label, 18, SOFT),
             ]
         self.y += -(-len(shown) // columns) * (104 + GAP)
@@ -93,8 +93,8 @@ class _Canvas:
 
     def rhythm(self, recap: Recap) -> None:
         """The days, and the hours beside or below them."""
-        found = heat.cells(recap.days)
-        if heat.is_strip(recap.days):
+        found = heat_map.cells(recap.days)
+        if heat_map.is_strip(recap.days):
             self._strip(found)
             self._hours(recap, MARGIN, ROOM, 230)
             self.y += 230 + GAP
@@ -112,7 +112,7 @@ class _Canvas:
         height = 58 + 24 + 7 * step + 20
         top = self.panel(MARGIN, ROOM, height, "Messages by day") + 24
         left = MARGIN + 22
-        for week, name in heat.month_labels(found):
+        for week, name in heat_map.month_labels(found):
             self.drawn.append(text(left + week * step, top - 10, name, 15, FAINT))
         self.drawn += [
             box(left + c.week * step, top + c.weekday * step, side, side, WARMTH[c.level], radius=3)
@@ -172,9 +172,9 @@ class _Canvas:
         room = width - 44
         for number, one in enumerate(counted):
             line, said = y + number * 42 + 16, amount(one.times)
-            free = room - lettering.width(said, 17) - 14
+            free = room - text_width.width(said, 17) - 14
             self.drawn += [
-                text(x + 22, line, lettering.cut(one.name, 17, free), 17, INK),
+                text(x + 22, line, text_width.cut(one.name, 17, free), 17, INK),
                 text(x + 22 + room, line, said, 17, SOFT, anchor="end"),
                 box(x + 22, line + 8, room, 5, EDGE, radius=2.5),
                 box(
@@ -198,7 +198,7 @@ class _Canvas:
             middle = MARGIN + 22 + step * (number + 0.5)
             tier = catalogue.tiers[ranks[one["tier"]]]
             self.drawn.append(medal(one["icon"], tier, middle, top + 42, 36))
-            name = lettering.folded(one["name"], 15, step - 12, 2)
+            name = text_width.folded(one["name"], 15, step - 12, 2)
             self.drawn += [
                 text(middle, top + 108 + 19 * place, line, 15, INK, anchor="middle")
                 for place, line in enumerate(name)
@@ -208,7 +208,7 @@ class _Canvas:
     def sentences(self, found: list[str]) -> None:
         if not found:
             return
-        lines = [line for one in found for line in lettering.folded(one, 21, ROOM - 44, 2)]
+        lines = [line for one in found for line in text_width.folded(one, 21, ROOM - 44, 2)]
         height = 58 + len(lines) * 34 + 12.0
         top = self.panel(MARGIN, ROOM, height, "Worth remembering")
         self.drawn += [

@@ -10,17 +10,17 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.periods import WEEKDAYS, short, spoken
-from hermes_achievements.pictures import heat
-from hermes_achievements.pictures.drawing import FALLBACK_ICON, drawings, escaped
-from hermes_achievements.recap_words import figures, highlights, plural, summary
+from hermes_achievements.pictures import heat_map
+from hermes_achievements.pictures.svg import FALLBACK_ICON, drawings, escaped
+from hermes_achievements.recap.periods import WEEKDAYS, short, spoken
+from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hermes_achievements.catalogue import Catalogue, Tier
-    from hermes_achievements.pictures.heat import Cell
-    from hermes_achievements.recap import Counted, Recap
+    from hermes_achievements.pictures.heat_map import Cell
+    from hermes_achievements.recap.recap import Counted, Recap
 
 BASE: Final = """
 :root { color-scheme: light dark; --paper: #fbfbfd; --panel: #fff; --ink: #1d2130; --soft: #5c6479;
@@ -115,8 +115,8 @@ def _figures(recap: Recap) -> str:
 
 def _rhythm(recap: Recap) -> str:
     """The days with the hours and weekdays: below a long strip, beside a calendar."""
-    found = heat.cells(recap.days)
-    is_strip = heat.is_strip(recap.days)
+    found = heat_map.cells(recap.days)
+    is_strip = heat_map.is_strip(recap.days)
     drawn = _strip(found) if is_strip else _month(found)
     days = f'<section><h2>Messages by day</h2><div class="scroll">{drawn}</div></section>'
     hours = [(f"{hour}", count) for hour, count in enumerate(recap.hours)]
@@ -140,7 +140,7 @@ def _strip(found: list[Cell]) -> str:
     weeks = max(cell.week for cell in found) + 1
     labels = "".join(
         f'<text x="{30 + week * 15}" y="11">{name}</text>'
-        for week, name in heat.month_labels(found)
+        for week, name in heat_map.month_labels(found)
     )
     beside = "".join(
         f'<text x="0" y="{29 + number * 15}">{WEEKDAYS[number][:3]}</text>' for number in (0, 2, 4)

@@ -61,7 +61,7 @@ class OpenAICompatible:
     def learn_window(self) -> int:
         """The window; a server on this machine is asked for it once."""
         if not self._is_window_known and is_on_this_machine(self.base_url):
-            from hermes_agent.providers.windows import told_by_server  # noqa: PLC0415 - once
+            from hermes_agent.providers.context_windows import told_by_server  # noqa: PLC0415 - once
 
             self.window = told_by_server(self.base_url, self.model, self._headers) or self.window
         self._is_window_known = True

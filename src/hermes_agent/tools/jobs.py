@@ -16,9 +16,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from hermes_agent.tools import groups
+from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
-from hermes_agent.tools.output import Output
+from hermes_agent.tools.output_buffer import Output
 from hermes_agent.tools.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Job:
     @property
     def is_running(self) -> bool:
         """Whether the command, or anything it left in its group, still runs."""
-        return self.process.poll() is None or groups.is_alive(self.pid)
+        return self.process.poll() is None or process_groups.is_alive(self.pid)
 
     @property
     def seconds(self) -> float:
@@ -72,7 +72,7 @@ class Job:
 
     def end(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """End the whole group."""
-        groups.end([self.pid], grace_seconds)
+        process_groups.end([self.pid], grace_seconds)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=1)
 
@@ -222,7 +222,7 @@ class Jobs:
 
     def _end_all(self, jobs: list[Job], grace_seconds: float = GRACE_SECONDS) -> None:
         running = [job for job in jobs if job.is_running]
-        groups.end([job.pid for job in running], grace_seconds)
+        process_groups.end([job.pid for job in running], grace_seconds)
         for job in running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 job.process.wait(timeout=1)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.tools.clarifying import clarify_tool
+from hermes_agent.tools.clarify import clarify_tool
 from hermes_agent.tools.files import file_tools
-from hermes_agent.tools.patching import patch_tool
-from hermes_agent.tools.remembering import memory_tool, session_search_tool
-from hermes_agent.tools.searching import search_tool
+from hermes_agent.tools.memory import memory_tool, session_search_tool
+from hermes_agent.tools.patch import patch_tool
+from hermes_agent.tools.search_files import search_tool
 from hermes_agent.tools.terminal import terminal_tools
 
 if TYPE_CHECKING:
+    from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.tools.base import Tool
     from hermes_agent.tools.jobs import Jobs
-    from hermes_agent.tools.memory_files import MemoryFiles
-    from hermes_agent.tools.remembering import SearchesHistory
+    from hermes_agent.tools.memory import SearchesHistory
 
 
 def standard_tools(

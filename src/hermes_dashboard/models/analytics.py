@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from hermes_dashboard.models.sessions import Progress, SessionItem  # noqa: TC001 - pydantic
-from hermes_dashboard.models.words import Words  # noqa: TC001 - pydantic reads it
+from hermes_dashboard.models.sessions import Progress, SessionItem
+from hermes_dashboard.models.text import Words
 
 
 class Totals(BaseModel):

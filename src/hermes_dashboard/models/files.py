@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from hermes_dashboard.models.words import Named, Words  # noqa: TC001 - pydantic reads them
+from hermes_dashboard.models.text import Named, Words
 
 # How a body is documented that is a file as it is.
 ANY_BYTES: Final = {

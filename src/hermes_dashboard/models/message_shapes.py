@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from hermes_achievements.outcomes import is_failure, outcome
-from hermes_achievements.tools import does
-from hermes_core import media
+from hermes_achievements.classification.outcomes import is_failure, outcome
+from hermes_achievements.classification.tool_kinds import does
+from hermes_core import media_store
 from hermes_core.messages import plain_text
 
 PICTURES: Final = ("image_url", "input_image", "image")
@@ -64,9 +64,9 @@ def images_of(content: Any) -> list[str]:
 def _address(part: dict[str, Any]) -> str:
     """What the page may load; nothing that lies on other machines."""
     image = part.get("image_url")
-    url = image if isinstance(image, str) else media.url_of(part)
-    if url.startswith(media.SCHEME):
-        return MEDIA_ADDRESS + url.removeprefix(media.SCHEME).rpartition("/")[2]
+    url = image if isinstance(image, str) else media_store.url_of(part)
+    if url.startswith(media_store.SCHEME):
+        return MEDIA_ADDRESS + url.removeprefix(media_store.SCHEME).rpartition("/")[2]
     return url if url.startswith("data:image/") else ""
 
 

@@ -6,11 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_dashboard.models.words import (
-    MessageId,  # noqa: TC001 - pydantic reads it
-    Named,  # noqa: TC001
-    Words,  # noqa: TC001
-)
+from hermes_dashboard.models.text import MessageId, Named, Words
 
 Tag = Annotated[str, StringConstraints(max_length=80)]
 

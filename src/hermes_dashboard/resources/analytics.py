@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Query
 
 from hermes_core.errors import UsageError
-from hermes_dashboard.charts import Span, Sums, analytics, first_day, progress_of
+from hermes_dashboard.analytics.charts import Span, Sums, analytics, first_day, progress_of
 from hermes_dashboard.models.analytics import Analytics, CalendarView
-from hermes_dashboard.models.words import problems
+from hermes_dashboard.models.text import problems
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes_dashboard.analysis import Known
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.analytics.analysis import Known
+    from hermes_dashboard.context import Parts
 
 USUAL_DAYS: Final = 90
 MOST_DAYS: Final = 3700

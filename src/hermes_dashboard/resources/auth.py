@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
+from hermes_dashboard.auth.gate import CALLER, cookies
+from hermes_dashboard.auth.tokens import COOKIE_SECONDS
 from hermes_dashboard.errors import PlainJson
-from hermes_dashboard.gate import CALLER, cookies
-from hermes_dashboard.tokens import COOKIE_SECONDS
 
 if TYPE_CHECKING:
-    from hermes_dashboard.access import Access
+    from hermes_dashboard.auth.access import Access
 
 LINK_IS_USED: Final = "This link is used up, or too old. Run `hermes dashboard` for a new one."
 WRONG: Final = "This is not the password."

@@ -15,13 +15,13 @@ from hermes_dashboard.models.sessions import (
     SessionItem,
     Trashed,
 )
-from hermes_dashboard.models.words import Named, problems
+from hermes_dashboard.models.text import Named, problems
 from hermes_dashboard.resources.sessions import item
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 CHANGING = problems(400, 404, 409, 503)

@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from hermes_core.errors import HermesError
-from hermes_dashboard.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
+from hermes_dashboard.auth.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
 from tui_gateway import daemon, frames
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.client import ClientConnection
 
-    from hermes_dashboard.access import Access
-    from hermes_dashboard.farewell import Farewell
-    from hermes_dashboard.meters import Meters
+    from hermes_dashboard.auth.access import Access
+    from hermes_dashboard.metrics import Meters
+    from hermes_dashboard.shutdown import Farewell
 
 log = logging.getLogger(__name__)
 

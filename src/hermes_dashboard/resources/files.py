@@ -13,15 +13,15 @@ from fastapi import APIRouter, HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
 
-from hermes_core import media
+from hermes_core import media_store
 from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
-from hermes_dashboard.models.words import Named, problems
-from hermes_state.portable import html, markdown, pages
+from hermes_dashboard.models.text import Named, problems
+from hermes_state.portable import html, markdown, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 Format = Literal["jsonl", "json", "markdown", "html"]
@@ -93,17 +93,17 @@ def router(parts: Parts) -> APIRouter:
     @routes.get(
         "/media/{name}",
         response_class=FileResponse,
-        responses=a_file(*HARMLESS, media.UNKNOWN) | problems(404),
+        responses=a_file(*HARMLESS, media_store.UNKNOWN) | problems(404),
     )
     def show_media(name: Kept) -> FileResponse:
         """A file that came with a message; pictures are shown, anything else is given out."""
-        path = media.of_home().path_of(f"{media.SCHEME}{name[:2]}/{name}")
+        path = media_store.of_home().path_of(f"{media_store.SCHEME}{name[:2]}/{name}")
         if not path.is_file():
             raise HTTPException(404, "this file is no longer there")
-        kind = mimetypes.guess_type(name)[0] or media.UNKNOWN
+        kind = mimetypes.guess_type(name)[0] or media_store.UNKNOWN
         if kind in HARMLESS:
             return FileResponse(path, media_type=kind, headers={"Cache-Control": "private"})
-        return FileResponse(path, media_type=media.UNKNOWN, filename=name)
+        return FileResponse(path, media_type=media_store.UNKNOWN, filename=name)
 
     return routes
 
@@ -140,7 +140,7 @@ def _as_json(db: SessionDB, rows: list[str]) -> Iterator[bytes]:
 
 
 def _as_pages(db: SessionDB, rows: list[str], form: Format) -> Iterator[bytes]:
-    reading = pages.Reading(db)
+    reading = readable.Reading(db)
     found = [one for one in map(reading.conversation, rows) if one is not None]
     texts = (
         markdown.pages(iter(found))
@@ -148,4 +148,4 @@ def _as_pages(db: SessionDB, rows: list[str], form: Format) -> Iterator[bytes]:
         else html.pages(iter(found), [one.title for one in found])
     )
     for text in texts:
-        yield pages.encodable(text)
+        yield readable.encodable(text)

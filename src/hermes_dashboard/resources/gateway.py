@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, HTTPException, Response
 
-from hermes_dashboard.models.surroundings import GatewayView, Paired, Pairing
-from hermes_dashboard.models.words import Named, problems
+from hermes_dashboard.models.system import GatewayView, Paired, Pairing
+from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 MOST_CHATS: Final = 200

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter
 
-from hermes_core.config_file import ConfigFile
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
-from hermes_dashboard.models.surroundings import Health
+from hermes_dashboard.models.system import Health
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
 
     Found = tuple[str, str]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, HTTPException, Query
 
-from hermes_cli import plugins
-from hermes_cli.plugins.delivery import Delivery
+import hermes_plugin_host
 from hermes_core.hooks import HOOKS
-from hermes_dashboard.models.surroundings import Boundaries, Hooks, Replayed
-from hermes_dashboard.models.words import LARGEST, Named, problems
+from hermes_dashboard.models.system import Boundaries, Hooks, Replayed
+from hermes_dashboard.models.text import LARGEST, Named, problems
+from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 
@@ -54,7 +54,7 @@ def router(parts: Parts) -> APIRouter:
         """Tell plugins of a boundary again, with the same event id."""
         if not db.replay_boundary(event_id):
             raise HTTPException(404, f"there is no event {event_id}")
-        later.add_task(Delivery(db, plugins.active()).deliver_due)
+        later.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)
         return {"event_id": event_id}
 
     return routes
@@ -66,7 +66,7 @@ def _meant(db: SessionDB, name: str) -> str:
 
 
 def _hook(hook: HookSpec) -> dict[str, Any]:
-    callbacks = plugins.active().callbacks(hook.name)
+    callbacks = hermes_plugin_host.active().callbacks(hook.name)
     return {
         "name": hook.name,
         "help": hook.moment,

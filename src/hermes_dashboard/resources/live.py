@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import StreamingResponse
 
-from hermes_cli import __version__
-from hermes_dashboard.gate import let_out
+from hermes_core import __version__
+from hermes_dashboard.auth.gate import let_out
 from hermes_dashboard.watcher import News, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from hermes_dashboard.access import Access
-    from hermes_dashboard.farewell import Farewell
-    from hermes_dashboard.meters import Meters
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.auth.access import Access
+    from hermes_dashboard.context import Parts
+    from hermes_dashboard.metrics import Meters
+    from hermes_dashboard.shutdown import Farewell
 
 log = logging.getLogger(__name__)
 

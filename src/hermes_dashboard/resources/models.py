@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
 
 
 class Model(BaseModel):

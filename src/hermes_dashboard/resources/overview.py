@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter
 
-from hermes_achievements.values import streaks
-from hermes_cli import __version__
-from hermes_dashboard.charts import Span, Sums, sent_by_day
+from hermes_achievements.evaluation.values import streaks
+from hermes_core import __version__
+from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
 from hermes_dashboard.models.analytics import Overview
 from hermes_dashboard.models.sessions import item_of
-from hermes_dashboard.models.words import problems
+from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.health import OK, examine
 
 if TYPE_CHECKING:
-    from hermes_dashboard.analysis import Known
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.analytics.analysis import Known
+    from hermes_dashboard.context import Parts
 
 RECENT: Final = 8
 WEEK_DAYS: Final = 14

@@ -10,12 +10,12 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel
 from starlette.responses import FileResponse
 
-from hermes_dashboard.inside import inside
-from hermes_dashboard.models.words import problems
+from hermes_dashboard.models.text import problems
+from hermes_dashboard.safe_path import inside
 
 if TYPE_CHECKING:
-    from hermes_dashboard.plugin_apis import PluginApis
-    from hermes_dashboard.plugin_tabs import Tab
+    from hermes_dashboard.plugins.apis import PluginApis
+    from hermes_dashboard.plugins.tabs import Tab
 
 SUFFIXES: Final = frozenset(
     {

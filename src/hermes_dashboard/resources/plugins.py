@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Path
 
-from hermes_cli import plugins
-from hermes_cli.plugins import switching
-from hermes_cli.plugins.discovery import discover
-from hermes_cli.plugins.manager import Plugin
-from hermes_dashboard.models.surroundings import PluginItem, PluginList
-from hermes_dashboard.models.words import problems
+import hermes_plugin_host
+from hermes_dashboard.models.system import PluginItem, PluginList
+from hermes_dashboard.models.text import problems
+from hermes_plugin_host import activation
+from hermes_plugin_host.discovery import discover
+from hermes_plugin_host.manager import Plugin
 
 if TYPE_CHECKING:
-    from hermes_cli.plugins.discovery import Found
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
+    from hermes_plugin_host.discovery import Found
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 SWITCHING: Final = problems(400, 404)
@@ -33,29 +33,29 @@ def router(parts: Parts) -> APIRouter:
     @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCHING)
     def enable(key: Name) -> dict[str, Any]:
         """Load a plugin from now on; `error` says why it does not load."""
-        return shown(switching.enable(_known(key), parts.db))
+        return shown(activation.enable(_known(key), parts.db))
 
     @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCHING)
     def enable_inner(group: Name, name: Name) -> dict[str, Any]:
         """The same for a plugin in a folder of plugins."""
-        return shown(switching.enable(_known(f"{group}/{name}"), parts.db))
+        return shown(activation.enable(_known(f"{group}/{name}"), parts.db))
 
     @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCHING)
     def disable(key: Name) -> dict[str, Any]:
         """Load a plugin no more."""
-        return shown(switching.disable(_known(key)))
+        return shown(activation.disable(_known(key)))
 
     @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCHING)
     def disable_inner(group: Name, name: Name) -> dict[str, Any]:
         """The same for a plugin in a folder of plugins."""
-        return shown(switching.disable(_known(f"{group}/{name}")))
+        return shown(activation.disable(_known(f"{group}/{name}")))
 
     return routes
 
 
 def present() -> list[Plugin]:
     """Every plugin that is there now, also one that was put there since this process began."""
-    known = plugins.active().plugins
+    known = hermes_plugin_host.active().plugins
     return [known.get(key) or _new(one) for key, one in discover().items()]
 
 
@@ -64,10 +64,10 @@ def _new(found: Found) -> Plugin:
 
 
 def _known(key: str) -> str:
-    if key not in plugins.active().plugins:
+    if key not in hermes_plugin_host.active().plugins:
         if key not in discover():
             raise HTTPException(404, f"there is no plugin {key}")
-        plugins.active.cache_clear()  # it was put there since
+        hermes_plugin_host.active.cache_clear()  # it was put there since
     return key
 
 
@@ -80,7 +80,7 @@ def shown(plugin: Plugin) -> dict[str, Any]:
         "version": manifest.version,
         "description": manifest.description,
         "source": plugin.found.origin,
-        "is_enabled": plugin.key in plugins.active().enabled,
+        "is_enabled": plugin.key in hermes_plugin_host.active().enabled,
         "is_loaded": plugin.status == "loaded",
         "error": plugin.detail if plugin.status == "failed" else None,
         "hooks": sorted({name for name, _ in plugin.registered.hooks}),

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query
 
 from hermes_core.isolate import Step, attempt
 from hermes_dashboard.models.sessions import Hits
-from hermes_dashboard.models.words import Moment, problems
-from hermes_state.search.finding import Patience
+from hermes_dashboard.models.text import Moment, problems
+from hermes_state.search.candidates import Patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 READ_SECONDS: Final = 1.5  # what the index does not cover, in one search

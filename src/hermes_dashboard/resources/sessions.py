@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from hermes_core.errors import SessionNotFoundError
-from hermes_dashboard.models.choosing import PagedQuery, cursor_of, place_of
+from hermes_dashboard.models.session_query import PagedQuery, cursor_of, place_of
 from hermes_dashboard.models.sessions import (
     Facets,
     Family,
@@ -16,10 +16,10 @@ from hermes_dashboard.models.sessions import (
     SessionPage,
     item_of,
 )
-from hermes_dashboard.models.words import Named, problems
+from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
     from hermes_state import SessionDB
 
 

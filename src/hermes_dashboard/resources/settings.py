@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, HTTPException
 
-from hermes_core import setting_values
-from hermes_core.config_file import ConfigFile
+from hermes_core.config import values
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
-from hermes_core.settings import SETTINGS
-from hermes_dashboard.models.surroundings import NewValue, SettingItem, SettingList
-from hermes_dashboard.models.words import Named, problems
+from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
+from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_core.settings import Setting
-    from hermes_dashboard.parts import Parts
+    from hermes_core.config.settings import Setting
+    from hermes_dashboard.context import Parts
 
 ORIGINS: Final = {
     "environment": "environment",
@@ -75,11 +75,11 @@ def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
         raise UsageError(f"{setting.name} is a secret: a text that is not empty")
     if isinstance(value, list):
         if setting.kind != "list":
-            raise UsageError(f"{setting.name} must be {setting_values.allowed(setting)}.")
+            raise UsageError(f"{setting.name} must be {values.allowed(setting)}.")
         if any("," in one for one in value):
             raise UsageError(f"the names in {setting.name} cannot have commas in them")
         return ", ".join(value)
-    return setting_values.value_text(value)
+    return values.value_text(value)
 
 
 def shown(config: ConfigFile, setting: Setting) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 
 from hermes_dashboard.models.message_shapes import message_of
 from hermes_dashboard.models.sessions import MessagePage
-from hermes_dashboard.models.words import MessageId, Named, problems
+from hermes_dashboard.models.text import MessageId, Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
 
 Inactive = Annotated[bool, Query(description="Also what was taken back (undone).")]
 

@@ -14,14 +14,14 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from hermes_core import media
+from hermes_core import media_store
 from hermes_core.paths import FILE_MODE, private_folder
 from hermes_dashboard.models.files import ANY_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_dashboard.parts import Parts
+    from hermes_dashboard.context import Parts
 
 FOLDER: Final = "uploads"
 LARGEST_MB: Final = 25
@@ -62,7 +62,7 @@ def router(parts: Parts) -> APIRouter:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        kind = mimetypes.guess_type(path.name)[0] or media.UNKNOWN
+        kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN
         return Upload(
             path=str(path),
             name=safe_name(name),

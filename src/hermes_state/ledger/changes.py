@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes_state.transaction import Tx
+    from hermes_state.engine.transaction import Tx
 
 MARK: Final = """
     INSERT INTO hermes_change (session_id, sequence)

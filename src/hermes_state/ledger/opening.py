@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes_core.clock import SystemClock
-from hermes_state.engine import ENGINES
-from hermes_state.ledger.reading import StoreHistory
+from hermes_state.engine.engine import ENGINES
+from hermes_state.ledger.history import StoreHistory
 from hermes_state.store_settings import StoreSettings
 
 

@@ -8,7 +8,7 @@ from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
     from hermes_state.ledger.file import LedgerFile
-    from hermes_state.ledger.reading import StoreHistory
+    from hermes_state.ledger.history import StoreHistory
 
 
 class LedgerPart(StorePart):
@@ -16,7 +16,7 @@ class LedgerPart(StorePart):
 
     def history(self) -> StoreHistory:
         """This store as a scanner reads it: in short transactions, few columns."""
-        from hermes_state.ledger.reading import StoreHistory  # noqa: PLC0415 - rarely needed
+        from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - rarely needed
 
         return StoreHistory(self.engine)
 

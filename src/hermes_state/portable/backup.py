@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core import paths
 from hermes_core.errors import StoreError, UsageError
-from hermes_state import driver
-from hermes_state.driver import sqlite3
+from hermes_state.engine import driver
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.errors import explain
+from hermes_state.engine.reader_pool import read_only_uri
 from hermes_state.portable.archive import (
     SECRETS,
     SETTINGS,
@@ -27,13 +29,11 @@ from hermes_state.portable.archive import (
     remove_abandoned,
     write_archive,
 )
-from hermes_state.readers import read_only_uri
-from hermes_state.trouble import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state.engine import Engine
+    from hermes_state.engine.engine import Engine
 
     Progress = Callable[[str], object]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from hermes_state.guard import COMPANIONS
+from hermes_state.engine.file_guard import COMPANIONS
 
 PROC: Final = Path("/proc")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hermes_state.portable.pages import Conversation, Said
+    from hermes_state.portable.readable import Conversation, Said
 
 SUFFIX: Final = ".html"
 SUMMARY_CHARACTERS: Final = 90

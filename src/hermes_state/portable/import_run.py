@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from hermes_core.errors import UsageError
-from hermes_state.portable.identities import Identities
-from hermes_state.portable.importing import Newcomer, link_waiting
-from hermes_state.portable.reader import ExportFile
-from hermes_state.portable.writer import write_record
-from hermes_state.sessions import EXISTS
+from hermes_state.portable.export_reader import ExportFile
+from hermes_state.portable.export_writer import write_record
+from hermes_state.portable.message_identities import Identities
+from hermes_state.portable.session_import import Newcomer, link_waiting
+from hermes_state.sessions.rows import EXISTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state.engine import Engine
-    from hermes_state.portable.reader import Line
-    from hermes_state.transaction import Reader, Tx
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.portable.export_reader import Line
 
     Progress = Callable[[int, int], object]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hermes_state.portable.pages import Conversation, Said
+    from hermes_state.portable.readable import Conversation, Said
 
 SUFFIX: Final = ".md"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")

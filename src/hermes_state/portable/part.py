@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from hermes_state.portable import selection
-from hermes_state.session_list import ListPart
+from hermes_state.sessions.lists import ListPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,8 +56,8 @@ class PortablePart(ListPart):
         self, session_ids: Sequence[str], *, is_redacted: bool = False
     ) -> Iterator[bytes]:
         """An export file with these sessions, in pieces; parents have to come first."""
+        from hermes_state.portable.export_writer import export_pieces  # noqa: PLC0415
         from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - as said above
-        from hermes_state.portable.writer import export_pieces  # noqa: PLC0415
 
         self.refresh_index()
         return export_pieces(self.engine, session_ids, Redactor() if is_redacted else None)

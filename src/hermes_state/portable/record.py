@@ -10,10 +10,8 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes_state import index
-from hermes_state.message_rows import select_list
-from hermes_state.portable.kept import Extras
-from hermes_state.portable.shape import (
+from hermes_state.messages.rows import select_list
+from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
     UNKNOWN,
@@ -23,13 +21,15 @@ from hermes_state.portable.shape import (
     to_json,
     without_defaults,
 )
-from hermes_state.sessions import GET, PROMPT
+from hermes_state.portable.import_extras import Extras
+from hermes_state.sessions import index
+from hermes_state.sessions.rows import GET, PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_state.portable.identities import Identities
-    from hermes_state.transaction import Reader
+    from hermes_state.engine.transaction import Reader
+    from hermes_state.portable.message_identities import Identities
 
 UID: Final = "hermes_uid"
 ORIGIN: Final = "hermes_origin"

@@ -12,8 +12,8 @@ import re
 from typing import Any, Final
 
 from hermes_core.messages import has_lone_surrogate
-from hermes_state.codec import JSON_MARK
-from hermes_state.portable.secrets import SECRET_NAME, SECRETS
+from hermes_state.messages.codec import JSON_MARK
+from hermes_state.portable.secret_patterns import SECRET_NAME, SECRETS
 
 DEEPEST: Final = 16
 SHORTEST: Final = 4

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
-from hermes_state import driver, filesystem, own_schema
-from hermes_state.driver import sqlite3
-from hermes_state.guard import COMPANIONS
+from hermes_state.engine import driver, filesystem
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.errors import explain
+from hermes_state.engine.file_guard import COMPANIONS
 from hermes_state.portable.archive import (
     STORE,
     copy_out,
@@ -29,7 +30,7 @@ from hermes_state.portable.archive import (
 )
 from hermes_state.portable.backup import inspect
 from hermes_state.portable.holders import holders_of
-from hermes_state.trouble import explain
+from hermes_state.schema import own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,10 +100,10 @@ class Restore:
             raise PortableFileError(
                 f"{self._path}: the history in it is damaged. {error}"
             ) from error
-        if (found.layout or 0) > own_schema.LAYOUT:
+        if (found.layout or 0) > own.LAYOUT:
             raise SchemaTooNewError(
                 f"{self._path} was written by a newer release of Hermes (layout {found.layout}, "
-                f"this release knows {own_schema.LAYOUT}). Update Hermes; nothing was changed."
+                f"this release knows {own.LAYOUT}). Update Hermes; nothing was changed."
             )
         return self._manifest
 

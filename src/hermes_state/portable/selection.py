@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_state import lineage
-from hermes_state.trash import everything_of
+from hermes_state.sessions import lineage
+from hermes_state.sessions.trash import everything_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from hermes_state.transaction import Reader
+    from hermes_state.engine.transaction import Reader
 
 EVERY = "SELECT id, parent_session_id, archived FROM sessions ORDER BY started_at, id"
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.search.filling import facet
+from hermes_state.search.index_builder import facet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.driver import sqlite3
+    from hermes_state.engine.driver import sqlite3
     from hermes_state.search.query import Query, Term
 
 MOST_EXPANSIONS: Final = 5000

@@ -6,19 +6,19 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli import slash
+from hermes_conversation import slash_commands
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
-from tui_gateway.handlers import moving
-from tui_gateway.handlers.wrong import told
-from tui_gateway.looking import usage as usage_of
+from tui_gateway.handlers import branches
+from tui_gateway.handlers.errors import told
 from tui_gateway.questions import CHOICES
+from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_cli.desk import Desk
+    from hermes_conversation.conversation import Desk
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.live import Live
+    from tui_gateway.live_session import Live
 
     Params = dict[str, Any]
 
@@ -99,7 +99,7 @@ def retry(peer: Dispatcher, params: Params) -> Any:
 def branch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     parent = live.desk.session_id
-    opened = moving.branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
+    opened = branches.branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
     names = ("session_id", "stored_session_id")
     return {**{name: opened[name] for name in names}, "parent": parent}
 
@@ -166,7 +166,7 @@ def catalog(_peer: Dispatcher, _params: Params) -> Any:
                 "aliases": [f"/{alias}" for alias in one.aliases],
                 "while_busy": one.while_busy,
             }
-            for one in slash.COMMANDS
+            for one in slash_commands.COMMANDS
         ]
     }
 
@@ -175,14 +175,14 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     name = params["name"].removeprefix("/").lower()
     words = params.get("arg") or ""
-    command = told(lambda: slash.find(name))
-    opened = moving.move(peer, live, command.name, words)
+    command = told(lambda: slash_commands.find(name))
+    opened = branches.move(peer, live, command.name, words)
     if opened is not None:
         facts = {"type": "exec", "message": "", "output": opened["output"], "changed": True}
         return {**facts, "session_id": opened["session_id"]}
     line = f"/{name} {words}".rstrip()
     if command.while_busy:
-        outcome, is_changed = told(lambda: slash.run(live.desk, line)), False
+        outcome, is_changed = told(lambda: slash_commands.run(live.desk, line)), False
     else:
         outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome):
@@ -191,18 +191,18 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
     return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
 
 
-def _changed(peer: Dispatcher, live: Live, line: str) -> tuple[slash.Outcome, bool]:
+def _changed(peer: Dispatcher, live: Live, line: str) -> tuple[slash_commands.Outcome, bool]:
     """Run a command that may change the history; whether it did. Others who look are told."""
     with live.changing() as desk:
         before = [one["id"] for one in live.messages()]
-        outcome = told(lambda: slash.run(desk, line))
+        outcome = told(lambda: slash_commands.run(desk, line))
         is_changed = before != [one["id"] for one in live.messages()]
     if is_changed:
         live.emit("session.changed", {}, but=peer)
     return outcome, is_changed
 
 
-def _kind(outcome: slash.Outcome) -> dict[str, Any]:
+def _kind(outcome: slash_commands.Outcome) -> dict[str, Any]:
     if outcome.say:
         return {"type": "send", "message": outcome.say, "output": outcome.text}
     if outcome.fill:

@@ -1,6 +1,6 @@
 """The store's own code on a SQLite whose file system we watch.
 
-`install` makes `hermes_state.driver.connect` open connections of apsw through a VFS that
+`install` makes `hermes_state.engine.driver.connect` open connections of apsw through a VFS that
 notes every write, truncation, sync and deletion. Everything above that line is the
 store's: its statements, its settings, its writer.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from hermes_state import driver
+from hermes_state.engine import driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

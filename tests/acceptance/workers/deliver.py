@@ -15,8 +15,8 @@ import time
 
 from reporting import Report
 
-from hermes_cli.plugins.calling import Callback
-from hermes_cli.plugins.delivery import Delivery
+from hermes_plugin_host.callbacks import Callback
+from hermes_plugin_host.delivery import Delivery
 from hermes_state import SessionDB
 
 HOOKS = ("on_session_finalize", "on_session_reset", "on_session_boundary")

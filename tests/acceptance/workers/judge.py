@@ -17,7 +17,7 @@ import pysqlite3
 from reporting import Report
 
 from hermes_state import SessionDB
-from hermes_state.health import examine
+from hermes_state.upkeep.health import examine
 
 SECTOR_BYTES = 512
 STORE_EVERY = 25

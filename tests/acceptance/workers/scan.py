@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reporting import Report
 
-from hermes_achievements.scanner import Progress, Scanner
+from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_core.errors import HermesError
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.opening import open_history

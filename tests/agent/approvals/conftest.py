@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.approvals.deciding import Approvals, Caller
-from hermes_agent.approvals.verdicts import Allow, Ask, Refuse
+from hermes_agent.permissions.approvals import Approvals, Caller
+from hermes_agent.permissions.verdicts import Allow, Ask, Refuse
 
 OWN_PID = 4242
 NAMES = {Allow: "allow", Ask: "ask", Refuse: "refuse"}

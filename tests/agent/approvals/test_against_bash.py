@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hermes_agent.approvals.judging import Judge
-from hermes_agent.approvals.places import Ground
+from hermes_agent.permissions.command_review import Judge
+from hermes_agent.permissions.path_zones import Ground
 
 BASH = shutil.which("bash")
 LIMITS = "ulimit -t 1 -f 100\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes_agent.approvals.deciding import MODES
+from hermes_agent.permissions.approvals import MODES
 
 FLOOR = [
     "rm -rf /",

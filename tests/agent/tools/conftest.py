@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from hermes_agent.cancel import Cancel
+from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.jobs import Jobs
-from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_agent.tools.toolset import standard_tools
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from acceptance.campaign import size, wait_until
-from hermes_agent.tools import groups
+from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.jobs import Jobs
 
@@ -137,7 +137,7 @@ def test_a_stopped_process_is_ended(tmp_path):
     with closing(Jobs()) as jobs:
         job = jobs.start("sleep 100", tmp_path)
         jobs.follow(job)
-        groups.send(job.pid, signal.SIGSTOP)
+        process_groups.send(job.pid, signal.SIGSTOP)
         job.end()
         assert not job.is_running
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes_agent.tools.memory_files import MemoryFiles
+from hermes_agent.memory.files import MemoryFiles
 from hermes_state import SessionDB
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -55,7 +55,7 @@ def test_an_entry_must_be_named_without_doubt(bench):
 
 def test_several_processes_lose_nothing(hermes_home):
     code = (
-        "import sys\nfrom hermes_agent.tools.memory_files import MemoryFiles\n"
+        "import sys\nfrom hermes_agent.memory.files import MemoryFiles\n"
         "for n in range(10): MemoryFiles().add('memory', f'{sys.argv[1]}-{n}')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(SRC)}

@@ -1,0 +1,1 @@
+"""From a received message to a finished turn: access control, inbox, handler, turn runner."""

@@ -1,0 +1,1 @@
+"""Discord, as a bot."""

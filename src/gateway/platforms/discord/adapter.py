@@ -1,0 +1,231 @@
+"""Discord, as a bot.
+
+`DISCORD_BOT_TOKEN` is needed, and MESSAGE CONTENT INTENT switched on in the Developer Portal.
+In a channel the bot needs the rights to view it, to send messages and to read its history.
+
+What may be written under `platforms.discord` in config.yaml:
+
+    base_url  another address of the API, for tests: http://127.0.0.1:8080/api/v10
+
+What was written while the bot was away is fetched when it comes back, in each channel that
+was ever heard and in each channel of its servers. Discord does not tell a bot which people
+have written to it directly: the first words of somebody new, written while it was away, are
+read together with their next ones. Edits that happened while it was away are not seen.
+
+A message in a thread has the thread's id as `thread_id` and its parent channel as `chat_id`.
+Nobody is pinged by an answer, whatever is in it. A text that is sent twice under the same key
+is one message for as long as Discord remembers the key: a few minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import discord
+
+from gateway import config_values
+from gateway.platforms.backoff import PAUSES, Patience
+from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.cursors import Cursors
+from gateway.platforms.discord import results
+from gateway.platforms.discord.client import IDENTIFY_SECONDS, TROUBLE, Client, Session
+from gateway.platforms.discord.files import Files
+from gateway.platforms.discord.listener import HOUR, Listener, id_of_now
+from gateway.platforms.discord.messages import Reader
+from gateway.platforms.keys import key_of
+from gateway.platforms.ordered_queues import MOST_WAITING
+from gateway.platforms.refusals import Refusable, Refusals
+from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from gateway.platforms.base import Receive, Surroundings
+
+log = logging.getLogger(__name__)
+
+TOKEN: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
+SEND_SECONDS: Final = 60.0
+LONGEST_TEXT: Final = 1900  # Discord takes 2000
+LONGEST_NONCE: Final = 25
+NOT_CONNECTED: Final = SendResult(
+    False, error="Discord is not connected", error_kind=ErrorKind.TRANSIENT
+)
+
+
+class DiscordAdapter(Refusable):
+    """A bot on Discord."""
+
+    abilities: ClassVar = Abilities(
+        edit=True,
+        typing=True,
+        reactions=True,
+        files=True,
+        threads=True,
+        idempotent=True,
+        longest_text=LONGEST_TEXT,
+    )
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        pauses: tuple[float, ...] = PAUSES,
+        identify_seconds: float = IDENTIFY_SECONDS,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.account = ""
+        self._refusals = Refusals("Discord")
+        self._surroundings = surroundings
+        self._pauses = pauses
+        self._identify_seconds = identify_seconds
+        self._most_waiting = most_waiting
+        self._base_url = config_values.text(surroundings.config.extra.get("base_url")).rstrip("/")
+        self._session: Session | None = None
+        self._listener: Listener | None = None
+        self._reader: Reader | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    # Being there
+
+    async def connect(self, receive: Receive) -> None:
+        """Find out who we are, begin a session, and fetch what was missed."""
+        await self.disconnect()
+        self._refusals.clear_all()
+        session = await self._open(receive)
+        self._watching = asyncio.create_task(self._watch(session, receive))
+        self._watching.add_done_callback(self._refusals.ended)
+
+    async def _open(self, receive: Receive) -> Session:
+        self._session = session = Session(Client(self._identify_seconds))
+        self.account = await session.log_in(self._surroundings.secret(TOKEN), self._base_url)
+        if self._listener is None:
+            self._listener = await self._made_listener(receive)
+        self._listener.use(session.client)
+        await session.open(self._listener)
+        return session
+
+    async def _made_listener(self, receive: Receive) -> Listener:
+        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+        await cursors.load(id_of_now())
+        files = Files(self._base_url, self._surroundings.media)
+        self._reader = Reader(int(self.account), files)
+        return Listener(self._reader, cursors, receive, self._pauses, self._most_waiting)
+
+    async def _watch(self, session: Session, receive: Receive) -> None:
+        """Begin another session whenever one ends; seldom where Discord does not want us."""
+        patience = Patience(self._pauses)
+        patience.opened()
+        error = await session.ended()
+        while True:
+            is_refused = isinstance(error, PlatformRefusedError)
+            if is_refused:
+                self._refusals.note(TOKEN, str(error))
+            pause = patience.pause(is_refused=is_refused)
+            log.warning("%s; connecting again in %g s", error, pause)
+            if self._listener is not None:
+                await self._listener.drop()
+            await asyncio.sleep(pause)
+            try:
+                await self._let_go()
+                session = await self._open(receive)
+                patience.opened()
+                self._refusals.clear(TOKEN)
+                error = await session.ended()
+            except PlatformError as trouble:
+                error = trouble
+
+    async def disconnect(self) -> None:
+        """Stop listening."""
+        watching, self._watching = self._watching, None
+        listener, self._listener = self._listener, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
+        if listener is not None:
+            await listener.drop()
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text or a file; the key of a message is what Discord takes once."""
+        facts: dict[str, Any] = {"nonce": key_of(outgoing.key)[:LONGEST_NONCE]}
+        try:
+            channel = self._channel(outgoing.thread_id or outgoing.chat_id)
+            if outgoing.reply_to:
+                facts["reference"] = _reference(outgoing.reply_to, channel.id)
+            if outgoing.file is not None:
+                data = await asyncio.to_thread(outgoing.file.read_bytes)
+                facts["file"] = discord.File(io.BytesIO(data), outgoing.file.name)
+        except PlatformDownError:
+            return NOT_CONNECTED
+        except (OSError, ValueError) as error:
+            text = f"it cannot be sent: {error}"
+            return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
+        return await _tried(channel.send(outgoing.text or None, **facts))
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message."""
+        try:
+            channel = self._channel(outgoing.thread_id or outgoing.chat_id)
+            message = channel.get_partial_message(int(message_id))
+        except PlatformDownError:
+            return NOT_CONNECTED
+        except ValueError as error:
+            return SendResult(False, error=str(error), error_kind=ErrorKind.NOT_FOUND)
+        nobody = discord.AllowedMentions.none()
+        return await _tried(message.edit(content=outgoing.text, allowed_mentions=nobody))
+
+    async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
+        """Show that an answer is being written."""
+        try:
+            channel = self._channel(thread_id or chat_id)
+            async with asyncio.timeout(SEND_SECONDS):
+                await channel.typing()
+        except (*TROUBLE, PlatformDownError, ValueError) as error:
+            log.info("typing was not shown: %s", results.described(error))
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message."""
+        try:
+            place = self._reader.channel_of(chat_id, message_id) if self._reader else chat_id
+            message = self._channel(place).get_partial_message(int(message_id))
+            async with asyncio.timeout(SEND_SECONDS):
+                await message.add_reaction(emoji)
+        except (*TROUBLE, PlatformDownError, ValueError) as error:
+            log.info("a reaction was not shown: %s", results.described(error))
+
+    def _channel(self, name: str) -> discord.PartialMessageable:
+        session = self._session
+        if session is None or not session.client.has_begun.is_set():
+            raise PlatformDownError("Discord is not connected")
+        return session.client.get_partial_messageable(int(name))
+
+
+def make(surroundings: Surroundings) -> DiscordAdapter:
+    """The adapter of the bot whose token is configured."""
+    return DiscordAdapter(surroundings)
+
+
+async def _tried(request: Awaitable[Any]) -> SendResult:
+    """What became of a request."""
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
+            message = await request
+    except TROUBLE as error:
+        return results.failure(error)
+    return SendResult(True, message_id=str(message.id))
+
+
+def _reference(message_id: str, channel: int) -> discord.MessageReference:
+    return discord.MessageReference(
+        message_id=int(message_id), channel_id=channel, fail_if_not_exists=False
+    )

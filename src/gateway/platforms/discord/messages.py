@@ -1,0 +1,127 @@
+"""Messages of Discord made into messages of the gateway."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import discord
+
+from gateway.platforms.base import MessageEvent, MessageType
+from gateway.platforms.discord import results
+from gateway.platforms.names import Platform
+from gateway.platforms.recent import Recent
+from gateway.routing.sources import SessionSource
+from hermes_core.errors import PlatformDownError
+
+if TYPE_CHECKING:
+    from gateway.platforms.discord.client import Client
+    from gateway.platforms.discord.files import Files
+
+SAID: Final = (discord.MessageType.default, discord.MessageType.reply)
+
+
+class Place(NamedTuple):
+    """A channel; what cannot be looked up is left out."""
+
+    channel: discord.abc.Messageable | None
+    guild: discord.Guild | None
+
+
+class Reader:
+    """Reads messages for one account."""
+
+    def __init__(self, me: int, files: Files) -> None:
+        self._me = me
+        self._files = files
+        self._client: Client | None = None
+        self._threads = Recent()  # messages in threads, and the threads they are in
+
+    def use(self, client: Client) -> None:
+        """Ask through another client."""
+        self._client = client
+
+    def channel_of(self, chat_id: str, message_id: str) -> str:
+        """The channel a message is in: a thread is one of its own."""
+        return self._threads.note_of(message_id) or chat_id
+
+    async def place(self, channel: int) -> Place:
+        """A channel, from what is known or from Discord."""
+        if self._client is None:
+            raise PlatformDownError("Discord is not connected")
+        found: Any = self._client.get_channel(channel) or await self._client.fetch_channel(channel)
+        is_written_in = isinstance(found, discord.abc.Messageable)
+        return Place(found if is_written_in else None, getattr(found, "guild", None))
+
+    async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
+        """A message; None where it is none, a bot's, or empty: a poll, say, has no words."""
+        author = message.author
+        if author.id == self._me or author.bot or message.webhook_id or message.type not in SAID:
+            return None
+        text, is_named = self._text(message)
+        source = await self._source(message)
+        event = MessageEvent(
+            text,
+            MessageType.COMMAND if text.startswith("/") else MessageType.TEXT,
+            source,
+            message_id=str(message.id),
+            is_edit=is_edit,
+            is_addressed=source.chat_type == "dm" or is_named,
+            timestamp=message.created_at.timestamp(),
+        )
+        self._look_at_reply(message, event)
+        await self._files.add(event, message)
+        return event if event.text or event.media_urls or is_named else None
+
+    def _text(self, message: discord.Message) -> tuple[str, bool]:
+        """What is said, with names for ids, and whether the bot is named in it."""
+        text = message.content
+        role = message.guild.self_role if message.guild else None
+        mine = rf"<@!?{self._me}>" + (rf"|<@&{role.id}>" if role else "")
+        is_named = bool(re.search(mine, text))
+        text = re.sub(rf"(?:{mine})[:,]?\s*", "", text)
+        for user in message.mentions:
+            for written in (f"<@{user.id}>", f"<@!{user.id}>"):
+                text = text.replace(written, f"@{user.display_name}")
+        forwarded = [one.content for one in message.message_snapshots if one.content]
+        stickers = [f"[a sticker: {one.name}]" for one in message.stickers]
+        whole = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
+        return whole, is_named
+
+    async def _source(self, message: discord.Message) -> SessionSource:
+        channel: Any = message.channel
+        if isinstance(channel, discord.PartialMessageable):
+            channel = await self._looked_up(channel)
+        guild = message.guild or getattr(channel, "guild", None)
+        source = SessionSource(
+            Platform.DISCORD,
+            str(channel.id),
+            chat_name=getattr(channel, "name", None),
+            chat_type="dm" if isinstance(channel, discord.DMChannel) else "channel",
+            user_id=str(message.author.id),
+            user_name=message.author.display_name,
+            guild_id=str(guild.id) if guild else None,
+        )
+        if isinstance(channel, discord.Thread):
+            self._threads.add(str(message.id), str(channel.id))
+            source.chat_type, source.thread_id = "thread", str(channel.id)
+            source.chat_id = source.parent_chat_id = str(channel.parent_id)
+        return source
+
+    async def _looked_up(self, channel: discord.PartialMessageable) -> Any:
+        try:
+            return (await self.place(channel.id)).channel or channel
+        except (discord.Forbidden, discord.NotFound):
+            return channel
+        except discord.DiscordException as error:
+            raise PlatformDownError(results.described(error)) from error
+
+    def _look_at_reply(self, message: discord.Message, event: MessageEvent) -> None:
+        reference = message.reference
+        if reference is None or message.type is not discord.MessageType.reply:
+            return
+        event.reply_to_message_id = str(reference.message_id) if reference.message_id else None
+        answered = reference.resolved
+        if isinstance(answered, discord.Message):
+            event.reply_to_text = answered.content or None
+            event.is_addressed = event.is_addressed or answered.author.id == self._me

@@ -1,0 +1,1 @@
+"""Matrix, as an ordinary account of any homeserver."""

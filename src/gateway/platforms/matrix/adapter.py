@@ -1,0 +1,212 @@
+"""Matrix, as an ordinary account of any homeserver.
+
+`MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN` are needed; who the bot is, the server says.
+Encrypted rooms are NOT supported: their messages cannot be read. The log says so, and so
+does a notice in the room, once. Whatever the bot sends is sent in the clear.
+
+What may be written under `platforms.matrix` in config.yaml:
+
+    auto_join       true: rooms the bot is invited to are joined. Who is answered there is
+                    decided at the door, by lists and by pairing.
+    timeline_limit  50: messages of a room in one batch; what is more is fetched by the page
+    sync_seconds    30: how long the server may let a request wait for something new
+
+A room of two is a direct chat, and so is one that the account lists under `m.direct`. What was
+said before the first start, or before the bot was invited, is not answered. A text that is
+sent twice under the same key is one event, as long as the server remembers the key for the
+same access token (Synapse: a day).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlparse
+
+from aiohttp import ClientError, InvalidURL
+from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] # it has no types
+
+from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.keys import key_of
+from gateway.platforms.matrix import content as matrix_content
+from gateway.platforms.matrix import media, results
+from gateway.platforms.matrix.content import LONGEST_TEXT
+from gateway.platforms.matrix.listener import Listener
+from gateway.platforms.matrix.messages import Reader
+from gateway.platforms.matrix.rooms import Rooms
+from gateway.platforms.refusals import Refusable, Refusals
+from hermes_core.errors import PlatformDownError, PlatformRefusedError
+
+if TYPE_CHECKING:
+    from gateway.platforms.base import Receive, Surroundings
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 60
+TYPING_MILLISECONDS: Final = 10_000
+NOT_CONNECTED: Final = SendResult(
+    False, error="Matrix is not connected", error_kind=ErrorKind.TRANSIENT
+)
+
+
+class MatrixAdapter(Refusable):
+    """An account on a homeserver."""
+
+    abilities: ClassVar = Abilities(
+        edit=True,
+        typing=True,
+        reactions=True,
+        files=True,
+        threads=True,
+        idempotent=True,
+        longest_text=LONGEST_TEXT,
+    )
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.account = ""
+        self._refusals = Refusals("Matrix")
+        self._surroundings = surroundings
+        self._client: AsyncClient | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    async def connect(self, receive: Receive) -> None:
+        """Find out who we are, where the last run stopped, and listen from there."""
+        await self.disconnect()
+        self._refusals.clear_all()
+        self._client = client = _client(self._surroundings)
+        try:
+            listener = await self._introduced(client)
+            await listener.begin()
+        except (ClientError, OSError, TimeoutError) as error:
+            reason = f"the homeserver does not answer: {results.in_words(error)}"
+            raise PlatformDownError(reason) from error
+        self._listening = asyncio.create_task(listener.run(receive))
+        self._listening.add_done_callback(self._refusals.ended)
+
+    async def _introduced(self, client: AsyncClient) -> Listener:
+        try:
+            answer = await client.whoami()
+        except (InvalidURL, ValueError) as error:
+            raise PlatformRefusedError(f"MATRIX_HOMESERVER is no address: {error}") from error
+        if results.is_error(answer):
+            raise results.trouble(answer)
+        client.user_id = self.account = str(answer.user_id)
+        named = await client.get_displayname(self.account)
+        name = "" if results.is_error(named) else named.displayname or ""
+        listed = await client.list_direct_rooms()
+        chats = [] if results.is_error(listed) else listed.rooms.values()
+        direct = [one for chat in chats if isinstance(chat, list) for one in chat]
+        rooms = Rooms(client, self.account, direct)
+        reader = Reader(client, self.account, name, rooms, self._surroundings)
+        extra = self._surroundings.config.extra
+        memory = self._surroundings.memory
+        return Listener(client, rooms, reader, memory, self._refusals, extra)
+
+    async def disconnect(self) -> None:
+        """Stop listening."""
+        listening, self._listening = self._listening, None
+        client, self._client = self._client, None
+        if listening is not None:
+            listening.cancel()
+            await asyncio.wait([listening])
+        if client is not None:
+            await client.close()
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text or a file; what the server does not take as rich text is sent plain."""
+        try:
+            if outgoing.file is not None:
+                return await self._send_file(outgoing)
+            key = key_of(outgoing.key)
+            content = matrix_content.message_of(outgoing)
+            result = await self._put(outgoing.chat_id, content, key)
+            if result.error_kind is ErrorKind.BAD_FORMAT and "formatted_body" in content:
+                plain = matrix_content.message_of(outgoing, is_plain=True)
+                return await self._put(outgoing.chat_id, plain, key)
+        except (ClientError, TimeoutError) as error:
+            return results.lost(error)
+        return result
+
+    async def _send_file(self, outgoing: Outgoing) -> SendResult:
+        path = outgoing.file
+        if self._client is None or path is None:
+            return NOT_CONNECTED
+        try:
+            answer, mime, size = await media.uploaded(self._client, path)
+        except (ClientError, TimeoutError) as error:
+            return results.lost(error)._replace(may_have_arrived=False)
+        except OSError as error:
+            text = f"the file cannot be read: {error}"
+            return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
+        if results.is_error(answer):
+            return results.refusal(answer)._replace(may_have_arrived=False)
+        content = matrix_content.file_of(outgoing, path.name, mime, size, answer.content_uri)
+        return await self._put(outgoing.chat_id, content, key_of(outgoing.key))
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message."""
+        key = key_of("edit", outgoing.key, message_id, outgoing.text)
+        content = matrix_content.edit_of(outgoing, message_id)
+        try:
+            return await self._put(outgoing.chat_id, content, key)
+        except (ClientError, TimeoutError) as error:
+            return results.lost(error)
+
+    async def _put(
+        self, room_id: str, content: dict[str, Any], key: str, kind: str = "m.room.message"
+    ) -> SendResult:
+        if self._client is None:
+            return NOT_CONNECTED
+        answer = await self._client.room_send(room_id, kind, content, tx_id=key)
+        if results.is_error(answer):
+            return results.refusal(answer)
+        return SendResult(True, message_id=answer.event_id)
+
+    async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
+        """Show that an answer is being written."""
+        if self._client is None:
+            return
+        try:
+            answer = await self._client.room_typing(chat_id, timeout=TYPING_MILLISECONDS)
+        except (ClientError, TimeoutError) as error:
+            log.info("typing was not shown: %s", error)
+            return
+        if results.is_error(answer):
+            log.info("typing was not shown: %s", results.described(answer))
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message."""
+        relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
+        key = key_of("react", message_id, emoji)
+        try:
+            result = await self._put(chat_id, {"m.relates_to": relation}, key, "m.reaction")
+        except (ClientError, TimeoutError) as error:
+            result = results.lost(error)
+        if not result.success:
+            log.info("a reaction was not shown: %s", result.error)
+
+
+def make(surroundings: Surroundings) -> MatrixAdapter:
+    """The adapter of the account whose token is configured."""
+    return MatrixAdapter(surroundings)
+
+
+def _client(surroundings: Surroundings) -> AsyncClient:
+    """A client that gives up instead of trying for ever: when to try again is decided here."""
+    config = AsyncClientConfig(
+        max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS
+    )
+    client = AsyncClient(_address(surroundings.secret("MATRIX_HOMESERVER")), config=config)
+    client.access_token = surroundings.secret("MATRIX_ACCESS_TOKEN")
+    return client
+
+
+def _address(written: str) -> str:
+    address = (written if "://" in written else f"https://{written}").rstrip("/")
+    found = urlparse(address)
+    if found.scheme not in {"http", "https"} or not found.hostname:
+        raise PlatformRefusedError(
+            "MATRIX_HOMESERVER is no address of a server: write https://matrix.example.org"
+        )
+    return address

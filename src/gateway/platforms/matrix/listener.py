@@ -1,0 +1,239 @@
+"""Listening to a Matrix server: batch after batch, none of which is passed over.
+
+The token of a batch is kept when everything in it has been received; whatever fails before
+that, the same batch comes again. A timeline that the server cut short is filled from its
+history first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import ClientError
+
+from gateway import config_values
+from gateway.platforms.backoff import Patience
+from gateway.platforms.matrix import results
+from hermes_core.errors import HermesError, PlatformRefusedError
+
+if TYPE_CHECKING:
+    from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
+
+    from gateway.platforms.base import Memory, Receive
+    from gateway.platforms.matrix.messages import Reader
+    from gateway.platforms.matrix.rooms import Rooms
+    from gateway.platforms.refusals import Refusals
+
+log = logging.getLogger(__name__)
+
+TOKEN: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
+SYNC_SECONDS: Final = 30
+TIMELINE_LIMIT: Final = 50
+PAGE: Final = 100
+MOST_PAGES: Final = 100  # of one room; what is older is left
+TRIES_TO_JOIN: Final = 20
+HOPELESS: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
+STATE: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
+TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE]
+NOTHING: Final[dict[str, Any]] = {"types": []}
+
+
+def filter_of(limit: int) -> dict[str, Any]:
+    """What the server is asked for: messages and what a room is, nothing else."""
+    return {
+        "presence": NOTHING,
+        "account_data": NOTHING,
+        "room": {
+            "ephemeral": NOTHING,
+            "account_data": NOTHING,
+            "timeline": {"limit": limit, "types": TYPES},
+            "state": {"types": STATE, "lazy_load_members": True},
+        },
+    }
+
+
+class Listener:
+    """Follows what happens in the rooms of an account."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        rooms: Rooms,
+        reader: Reader,
+        memory: Memory,
+        refusals: Refusals,
+        extra: dict[str, Any],
+    ) -> None:
+        self._client = client
+        self._me = str(client.user_id)
+        self._rooms = rooms
+        self._reader = reader
+        self._memory = memory
+        self._refusals = refusals
+        self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, least=1)
+        self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, least=1)
+        self._is_joining = config_values.flag(extra.get("auto_join"), default=True)
+        self._invitations: dict[str, int] = {}  # and how often each was tried
+        self._since = ""
+
+    async def begin(self) -> None:
+        """Find where the last run stopped; a first run begins now, behind all that was said."""
+        kept = await self._memory.recall(f"invitations:{self._me}")
+        self._invitations = dict.fromkeys(json.loads(kept or "[]"), 0)
+        self._since = await self._memory.recall(f"since:{self._me}") or ""
+        if self._since:
+            return
+        first = await self._asked("", 0)
+        if await self._take_invitations(first):
+            first = await self._asked(first.next_batch, 0)  # behind what was said there
+        await self._keep(first.next_batch)
+
+    async def run(self, receive: Receive) -> None:
+        """Listen until cancelled; ask seldom where the server does not know us any more."""
+        patience = Patience()
+        while True:
+            try:
+                await self._next(receive)
+                patience.succeed()
+                self._refusals.clear(TOKEN)
+            except (ClientError, HermesError, OSError, TimeoutError) as error:
+                is_refused = isinstance(error, PlatformRefusedError)
+                if is_refused:
+                    self._refusals.note(TOKEN, str(error))
+                pause = patience.pause(is_refused=is_refused)
+                reason = results.in_words(error)
+                log.warning("Matrix: %s; the same again in %g s", reason, pause)
+                await asyncio.sleep(pause)
+
+    async def _next(self, receive: Receive) -> None:
+        batch = await self._asked(self._since, self._seconds)
+        for room_id, info in batch.rooms.join.items():
+            for event in await self._events(room_id, info):
+                self._rooms.apply(room_id, event)
+                message = await self._reader.message(room_id, event)
+                if message is not None:
+                    await receive(message)
+        for room_id in batch.rooms.leave:
+            self._rooms.forget(room_id)
+        await self._take_invitations(batch)
+        await self._keep(batch.next_batch)
+
+    async def _asked(self, since: str, seconds: int) -> Any:
+        self._client.next_batch = ""  # what the library remembers is not what was received
+        answer = await self._client.sync(
+            seconds * 1000,
+            filter_of(self._limit if since else 1),
+            since or None,
+        )
+        if results.is_error(answer):
+            wait = results.seconds_to_wait(answer)
+            if wait:
+                await asyncio.sleep(wait)
+            raise results.trouble(answer)
+        return answer
+
+    async def _keep(self, token: str) -> None:
+        if token != self._since:
+            await self._memory.keep(f"since:{self._me}", token)
+            self._since = token
+
+    async def _events(self, room_id: str, info: Any) -> list[dict[str, Any]]:
+        """All that happened in a room since the last batch, the oldest first."""
+        for event in info.state:
+            self._rooms.apply(room_id, event.source)
+        events = [one.source for one in info.timeline.events]
+        start = info.timeline.prev_batch if info.timeline.limited else None
+        if start:
+            events = [*await self._earlier(room_id, start, self._since), *events]
+        joined = next((one for one in events if self._is_arrival(one)), None)
+        return events if joined is None else await self._heard(room_id, start, events, joined)
+
+    def _is_arrival(self, event: dict[str, Any]) -> bool:
+        """Whether it is our own coming into a room, and not only another name of ours."""
+        if event.get("type") != "m.room.member" or event.get("state_key") != self._me:
+            return False
+        unsigned = config_values.mapping(event.get("unsigned"))
+        before = config_values.mapping(unsigned.get("prev_content")).get("membership")
+        was_elsewhere = before != "join" if before else "replaces_state" not in unsigned
+        return was_elsewhere and _membership(event) == "join"
+
+    async def _heard(
+        self, room_id: str, start: str | None, events: list[dict[str, Any]], joined: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """What was said in a new room after we were invited; older history is not for us."""
+        unsigned = config_values.mapping(joined.get("unsigned"))
+        was_invited = (
+            config_values.mapping(unsigned.get("prev_content")).get("membership") == "invite"
+        )
+        border = unsigned.get("replaces_state") if was_invited else joined.get("event_id")
+        if start and border not in _ids(events):
+            known = set(_ids(events))
+            earlier = await self._earlier(room_id, start, None, border)
+            events = [*(one for one in earlier if one.get("event_id") not in known), *events]
+        ids = _ids(events)
+        border = border if border in ids else joined.get("event_id")
+        return events[ids.index(border) + 1 :]
+
+    async def _earlier(
+        self, room_id: str, start: str, end: str | None, border: Any = None
+    ) -> list[dict[str, Any]]:
+        """The history before *start*, down to a token or an event, the oldest first."""
+        found: list[dict[str, Any]] = []
+        token: str | None = start
+        pages = 0
+        while token and pages < MOST_PAGES:
+            pages += 1
+            answer = await self._client.room_messages(
+                room_id, token, end, limit=PAGE, message_filter={"types": TYPES}
+            )
+            if results.is_error(answer):
+                raise results.trouble(answer)
+            page = [one.source for one in answer.chunk]
+            found += page
+            is_reached = border is not None and border in _ids(page)
+            token = answer.end if not is_reached and answer.end != token else None
+        if token:
+            log.warning("more was said in %s than is read at once; the oldest is left", room_id)
+        return found[::-1]
+
+    async def _take_invitations(self, batch: Any) -> bool:
+        """Join the rooms we are invited to; whether there were any."""
+        before = dict(self._invitations)
+        if self._is_joining:
+            self._invitations |= dict.fromkeys(batch.rooms.invite, 0)
+        for room_id in batch.rooms.leave:
+            self._invitations.pop(room_id, None)
+        waiting = list(self._invitations)
+        for room_id in waiting:
+            if await self._is_settled(room_id):
+                del self._invitations[room_id]
+        if self._invitations.keys() != before.keys():
+            kept = json.dumps(list(self._invitations))
+            await self._memory.keep(f"invitations:{self._me}", kept)
+        return bool(waiting)
+
+    async def _is_settled(self, room_id: str) -> bool:
+        """Join a room; whether there is nothing left to try."""
+        self._invitations[room_id] += 1
+        is_last = self._invitations[room_id] >= TRIES_TO_JOIN
+        try:
+            answer = await self._client.join(room_id)
+        except (ClientError, TimeoutError) as error:
+            log.warning("%s was not joined: %s", room_id, results.in_words(error))
+            return is_last
+        if not results.is_error(answer):
+            log.info("joined the room %s", room_id)
+            return True
+        log.warning("%s was not joined: %s", room_id, results.described(answer))
+        return is_last or answer.status_code in HOPELESS
+
+
+def _ids(events: list[dict[str, Any]]) -> list[Any]:
+    return [one.get("event_id") for one in events]
+
+
+def _membership(event: dict[str, Any]) -> Any:
+    return config_values.mapping(event.get("content")).get("membership")

@@ -1,0 +1,121 @@
+"""The platforms there are: what each needs, and how its adapter is made.
+
+Nothing of a platform is imported before it is switched on. Plugins add theirs with
+`ctx.register_platform`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import hermes_plugin_host
+from gateway.platforms import client_libraries
+from gateway.platforms.names import Platform
+from hermes_core.config.probe import is_mentioned
+from hermes_core.errors import PlatformRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gateway.platforms.base import Adapter, Surroundings
+
+    Make = Callable[[Surroundings], Adapter]
+
+
+class Entry(NamedTuple):
+    """A platform: its module has `make(surroundings)`, unless *make* is given."""
+
+    name: str
+    label: str
+    module: str = ""
+    needs: str = ""  # the library, as it is imported
+    secrets: tuple[str, ...] = ()  # variables that all have to be set
+    make: Make | None = None
+
+
+BUILT_IN: Final = (
+    Entry("local", "a socket of this machine", "gateway.platforms.local"),
+    Entry(
+        "telegram",
+        "Telegram",
+        "gateway.platforms.telegram.adapter",
+        "aiogram",
+        ("TELEGRAM_BOT_TOKEN",),
+    ),
+    Entry(
+        "matrix",
+        "Matrix",
+        "gateway.platforms.matrix.adapter",
+        "nio",
+        ("MATRIX_HOMESERVER", "MATRIX_ACCESS_TOKEN"),
+    ),
+    Entry(
+        "discord",
+        "Discord",
+        "gateway.platforms.discord.adapter",
+        "discord",
+        ("DISCORD_BOT_TOKEN",),
+    ),
+    Entry(
+        "slack",
+        "Slack",
+        "gateway.platforms.slack.adapter",
+        "slack_sdk",
+        ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    ),
+    Entry(
+        "webhook", "signed HTTP", "gateway.platforms.webhook.adapter", secrets=("WEBHOOK_SECRET",)
+    ),
+    Entry(
+        "api_server",
+        "the API of OpenAI",
+        "gateway.platforms.api_server.adapter",
+        secrets=("API_SERVER_KEY",),
+    ),
+)
+
+
+class Registry:
+    """Platforms by name."""
+
+    def __init__(self, added: Iterable[Entry] = ()) -> None:
+        self._entries = {one.name: one for one in (*BUILT_IN, *added)}
+        for name in self._entries:
+            Platform.registered(name)
+
+    @classmethod
+    def of_home(cls) -> Registry:
+        """The built-in ones, and what plugins of the user's bring."""
+        if not is_mentioned("plugins.enabled"):
+            return cls()
+        return cls(
+            Entry(one.name, one.label, secrets=one.secrets, make=one.make)
+            for plugin in hermes_plugin_host.active().plugins.values()
+            for one in plugin.registered.platforms
+        )
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def get(self, name: str) -> Entry | None:
+        """The platform called *name*."""
+        return self._entries.get(name)
+
+    def made(self, name: str, surroundings: Surroundings) -> Adapter:
+        """The adapter of a platform; an error says what is missing and how to get it."""
+        entry = self._entries.get(name)
+        if entry is None:
+            known = ", ".join(self._entries)
+            raise PlatformRefusedError(f"there is no platform {name}; there are {known}")
+        missing = [one for one in entry.secrets if not surroundings.secret(one)]
+        if missing:
+            text = f"{entry.label} needs {' and '.join(missing)}, in the environment or in .env"
+            raise PlatformRefusedError(text)
+        if not client_libraries.is_usable(entry):
+            text = f"{entry.label} needs a library: run `hermes gateway add {entry.name}`"
+            raise PlatformRefusedError(text)
+        if entry.make is not None:
+            return entry.make(surroundings)
+        make: Make = importlib.import_module(entry.module).make
+        return make(surroundings)

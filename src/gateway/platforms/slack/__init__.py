@@ -1,0 +1,1 @@
+"""Slack, as an app in Socket Mode."""

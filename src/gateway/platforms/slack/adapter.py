@@ -1,0 +1,240 @@
+"""Slack, as an app in Socket Mode.
+
+`SLACK_BOT_TOKEN` (xoxb-…) and `SLACK_APP_TOKEN` (xapp-…, scope connections:write) are needed.
+The app subscribes to the bot events app_mention, message.channels, message.groups, message.im
+and message.mpim. Its bot has the scopes app_mentions:read, channels:history, groups:history,
+im:history, mpim:history, chat:write, reactions:write, files:read, files:write, users:read,
+channels:read, groups:read, im:read and mpim:read. Without the `:read` ones people and channels
+are called by their ids.
+
+What may be written under `platforms.slack` in config.yaml:
+
+    reply_in_thread  false: true makes a thread of every message in a channel that is answered
+    base_url         another address of the API, for tests: http://127.0.0.1:8080/api/
+
+An event is acknowledged when it has been received; what is not acknowledged Slack sends again,
+three times in about five minutes. What was written during a longer absence is fetched from
+the history of the channels and chats that were ever heard, but for replies in threads. The
+first words of somebody new, written while the bot was away, are read with their next ones.
+Slack knows no key for a text that is sent twice: a send whose answer got lost may have arrived.
+Slack shows no typing of bots. The marks of Markdown that Slack does not know are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from aiohttp import ClientSession, ClientTimeout
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway import config_values
+from gateway.platforms.backoff import PAUSES, Patience
+from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.cursors import Cursors
+from gateway.platforms.ordered_queues import MOST_WAITING
+from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.slack import mrkdwn, results
+from gateway.platforms.slack.files import Files
+from gateway.platforms.slack.listener import HOUR, TOKEN, Listener, number_of_now
+from gateway.platforms.slack.messages import Reader
+from gateway.platforms.slack.socket_mode import TOKEN as APP_TOKEN
+from gateway.platforms.slack.socket_mode import TROUBLE, Socket
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from gateway.platforms.base import Receive, Surroundings
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 60.0
+LONGEST_TEXT: Final = 3000  # Slack takes 4000, in which `<` is written as `&lt;`
+NAMES: Final = {
+    "👀": "eyes",
+    "👍": "thumbsup",
+    "👎": "thumbsdown",
+    "✅": "white_check_mark",
+    "❌": "x",
+    "⏳": "hourglass_flowing_sand",
+    "🎉": "tada",
+    "❤️": "heart",
+    "🤔": "thinking_face",
+}
+NOT_CONNECTED: Final = SendResult(
+    False, error="Slack is not connected", error_kind=ErrorKind.TRANSIENT
+)
+
+
+class SlackAdapter(Refusable):
+    """An app in a workspace."""
+
+    abilities: ClassVar = Abilities(
+        edit=True, reactions=True, files=True, threads=True, longest_text=LONGEST_TEXT
+    )
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        pauses: tuple[float, ...] = PAUSES,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.account = ""
+        self._refusals = Refusals("Slack")
+        self._most_waiting = most_waiting
+        self._surroundings = surroundings
+        self._pauses = pauses
+        self._extra = surroundings.config.extra
+        self._base_url = config_values.text(self._extra.get("base_url"))
+        self._web: AsyncWebClient | None = None
+        self._session: ClientSession | None = None
+        self._socket: Socket | None = None
+        self._listener: Listener | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    # Being there
+
+    async def connect(self, receive: Receive) -> None:
+        """Find out who we are, and listen."""
+        await self.disconnect()
+        self._refusals.clear_all()
+        secret = self._surroundings.secret
+        self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
+        web = self._made_web(secret(TOKEN), session)
+        team, me = await self._introduced(web)
+        patience = Patience(self._pauses)
+        self._socket = socket = Socket(web, session, secret(APP_TOKEN), patience, self._refusals)
+        await socket.open()
+        self._web = web
+        files = Files(session, secret(TOKEN), self._base_url, self._surroundings.media)
+        is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
+        reader = Reader(web, team, me, files, is_threading=is_threading)
+        self._listener = await self._made_listener(web, reader, socket, receive)
+        self._listening = asyncio.create_task(socket.run(self._listener))
+        self._listening.add_done_callback(self._refusals.ended)
+
+    async def _made_listener(
+        self, web: AsyncWebClient, reader: Reader, socket: Socket, receive: Receive
+    ) -> Listener:
+        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+        await cursors.load(number_of_now())
+        bounds = (self._pauses, self._most_waiting)
+        return Listener(web, reader, socket, cursors, receive, self._refusals, *bounds)
+
+    def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
+        """A client that gives up instead of trying again: when to is decided by the gateway."""
+        quiet = logging.getLogger(f"{__name__}.library")
+        quiet.setLevel(logging.INFO)  # below that it writes down every message and ticket
+        web = AsyncWebClient(token, session=session, retry_handlers=[], logger=quiet)
+        if self._base_url:
+            web.base_url = f"{self._base_url.rstrip('/')}/"
+        return web
+
+    async def _introduced(self, web: AsyncWebClient) -> tuple[str, str]:
+        try:
+            answer = await web.auth_test()
+            team, me = str(answer["team_id"]), str(answer["user_id"])
+        except (*TROUBLE, KeyError) as error:
+            raise results.trouble(error, TOKEN) from error
+        self.account = f"{team}:{me}"
+        return team, me
+
+    async def disconnect(self) -> None:
+        """Stop listening."""
+        listening, self._listening = self._listening, None
+        listener, self._listener = self._listener, None
+        socket, self._socket = self._socket, None
+        session, self._session = self._session, None
+        self._web = None
+        if listening is not None:
+            listening.cancel()
+            await asyncio.wait([listening])
+        if listener is not None:
+            await listener.drop()
+        if socket is not None:
+            await socket.close()
+        if session is not None:
+            await session.close()
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text or a file; what Slack does not take with its marks is sent plain."""
+        if self._web is None:
+            return NOT_CONNECTED
+        if outgoing.file is not None:
+            return await self._send_file(self._web, outgoing)
+        text = mrkdwn.mrkdwn(outgoing.text)
+        result = await self._tried(self._web.chat_postMessage(**_message(outgoing, text)))
+        if result.error_kind is ErrorKind.BAD_FORMAT and not result.may_have_arrived:
+            bare = mrkdwn.escaped(outgoing.text)
+            request = self._web.chat_postMessage(**_message(outgoing, bare, mrkdwn=False))
+            return await self._tried(request)
+        return result
+
+    async def _send_file(self, web: AsyncWebClient, outgoing: Outgoing) -> SendResult:
+        path = outgoing.file
+        try:
+            data = await asyncio.to_thread(path.read_bytes) if path else b""
+        except OSError as error:
+            text = f"the file cannot be read: {error}"
+            return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
+        request = web.files_upload_v2(
+            content=data,
+            filename=path.name if path else "file",
+            channel=outgoing.chat_id,
+            initial_comment=mrkdwn.mrkdwn(outgoing.text) or None,
+            thread_ts=outgoing.thread_id,
+        )
+        return await self._tried(request)
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message."""
+        if self._web is None:
+            return NOT_CONNECTED
+        text = mrkdwn.mrkdwn(outgoing.text)
+        request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
+        return await self._tried(request)
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message; Slack wants its name."""
+        name = NAMES.get(emoji)
+        if self._web is None or name is None:
+            log.info("a reaction was not shown: it has no name here, or Slack is not connected")
+            return
+        request = self._web.reactions_add(channel=chat_id, timestamp=message_id, name=name)
+        result = await self._tried(request)
+        if not result.success and result.error != "already_reacted":
+            log.info("a reaction was not shown: %s", result.error)
+
+    async def _tried(self, request: Awaitable[Any]) -> SendResult:
+        """What became of a request."""
+        try:
+            answer = await request
+        except TROUBLE as error:
+            if results.is_of_token(error):
+                self._refusals.note(TOKEN, str(results.trouble(error, TOKEN)))
+            return results.failure(error)
+        self._refusals.clear(TOKEN)
+        return _receipt(answer)
+
+
+def make(surroundings: Surroundings) -> SlackAdapter:
+    """The adapter of the app whose tokens are configured."""
+    return SlackAdapter(surroundings)
+
+
+def _message(outgoing: Outgoing, text: str, **facts: Any) -> dict[str, Any]:
+    """A message; what it links to is not looked at by Slack, for its address may say too much."""
+    where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
+    return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
+
+
+def _receipt(answer: Any) -> SendResult:
+    found = config_values.mapping(answer.data)
+    files = found.get("files")
+    uploaded = (
+        config_values.mapping(files[0]).get("id") if isinstance(files, list) and files else None
+    )
+    return SendResult(True, message_id=config_values.text(found.get("ts") or uploaded) or None)

@@ -1,0 +1,189 @@
+"""What happens on Slack, channel by channel: received first, acknowledged after that.
+
+Slack sends again what was not acknowledged, for some minutes. What was written during a
+longer absence is read from the history of each channel that was ever heard, before anything
+newer of that channel is handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from gateway import config_values
+from gateway.platforms.backoff import PAUSES
+from gateway.platforms.base import ErrorKind
+from gateway.platforms.ordered_queues import MOST_WAITING, Lines
+from gateway.platforms.recent import Recent
+from gateway.platforms.slack import messages, results
+from gateway.platforms.slack.messages import Said
+from hermes_core.errors import PlatformDownError
+
+if TYPE_CHECKING:
+    from slack_sdk.web.async_client import AsyncWebClient
+
+    from gateway.platforms.base import Receive
+    from gateway.platforms.cursors import Cursors
+    from gateway.platforms.ordered_queues import Job
+    from gateway.platforms.refusals import Refusals
+    from gateway.platforms.slack.messages import Reader
+    from gateway.platforms.slack.socket_mode import Socket
+
+log = logging.getLogger(__name__)
+
+TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+AT_ONCE: Final = 2  # channels that are read at the same time
+PAGE: Final = 200
+MOST_PAGES: Final = 25  # of one channel; what is older is left
+HOUR: Final = 3_600_000_000  # in numbers of messages
+PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
+
+
+def number_of(ts: str) -> int:
+    """The id of a message as a number: millionths of a second."""
+    seconds, _, fraction = ts.partition(".")
+    return config_values.number(f"{seconds}{fraction:0<6.6}", 0)
+
+
+def ts_of(number: int) -> str:
+    """The id of the message that has a number."""
+    return f"{number // 10**6}.{number % 10**6:06d}"
+
+
+def number_of_now() -> int:
+    """The number that a message would have now."""
+    return time.time_ns() // 1000
+
+
+class Listener:
+    """Hands messages over, in the order of their channel."""
+
+    def __init__(
+        self,
+        web: AsyncWebClient,
+        reader: Reader,
+        socket: Socket,
+        cursors: Cursors,
+        receive: Receive,
+        refusals: Refusals,
+        pauses: tuple[float, ...] = PAUSES,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self._web = web
+        self._reader = reader
+        self._socket = socket
+        self._cursors = cursors
+        self._receive = receive
+        self._refusals = refusals
+        self._lines = Lines("Slack", pauses, most_waiting)
+        self._filled: set[str] = set()  # channels that were read over this connection
+        self._handed = Recent()
+        self._few = asyncio.Semaphore(AT_ONCE)
+
+    async def drop(self) -> None:
+        """Stop; what was not handed over comes again."""
+        await self._lines.close()
+
+    # What the socket tells
+
+    def begun(self) -> None:
+        """Everything that is known has to be looked at."""
+        self._filled = set()
+        for channel in self._cursors.channels:
+            self._later(channel, functools.partial(self._fill, channel))
+
+    def _later(self, channel: str, job: Job) -> None:
+        """What there is no room for is not acknowledged, and comes again or is fetched."""
+        self._lines.add(channel, job, functools.partial(self._fill_anew, channel))
+
+    def take(self, envelope: dict[str, Any]) -> bool:
+        """An envelope; whether what is in it is not for us, or was received before."""
+        name = str(envelope["envelope_id"])
+        payload = config_values.mapping(envelope.get("payload"))
+        is_event = envelope.get("type") == "events_api"
+        said = messages.said_in(payload) if is_event else None
+        if said is None or said.key in self._handed:
+            return True
+        self._later(said.channel, functools.partial(self._hand_over, name, said))
+        return False
+
+    # One line
+
+    async def _hand_over(self, envelope_id: str, said: Said) -> None:
+        await self._fill(said.channel)
+        await self._received(said)
+        await self._socket.acknowledge(envelope_id)
+        if not self._lines.is_waiting(said.channel):
+            await self._cursors.save(said.channel)
+
+    async def _received(self, said: Said) -> None:
+        if said.key in self._handed:
+            return
+        event = await self._reader.read(said)
+        if event is not None:
+            await self._receive(event)
+        if not said.is_edit:
+            await self._cursors.reached(said.channel, number_of(said.ts))
+        self._handed.add(said.key)
+
+    async def _fill_anew(self, channel: str) -> None:
+        """Hand over what there was no room for while messages could not be kept."""
+        self._filled.discard(channel)
+        await self._fill(channel)
+
+    async def _fill(self, channel: str) -> None:
+        """Hand over what was missed in a channel, once for a connection."""
+        if channel in self._filled:
+            return
+        filled = self._filled
+        last = await self._cursors.open(channel, self._cursors.beginning)
+        try:
+            async with self._few:
+                missed = await self._missed(channel, last)
+            self._refusals.clear(TOKEN)
+        except SlackApiError as error:
+            missed = []
+            await self._give_up(channel, error)
+        except SlackClientError as error:
+            raise PlatformDownError(results.described(error)) from error
+        for message in missed:
+            said = Said(message, channel, "", self._reader.team, is_edit=False)
+            if messages.is_a_persons(said):
+                await self._received(said)
+        await self._cursors.save(channel)
+        filled.add(channel)
+
+    async def _give_up(self, channel: str, error: SlackApiError) -> None:
+        """A channel that cannot be read; one that cannot be read now is tried again."""
+        if results.is_of_token(error):
+            trouble = results.trouble(error, TOKEN)
+            self._refusals.note(TOKEN, str(trouble))
+            raise trouble from error
+        result = results.failure(error)
+        if result.error_kind in PASSING:
+            await asyncio.sleep(result.retry_after or 0)
+            raise PlatformDownError(results.described(error)) from error
+        log.warning("what was missed in %s cannot be read: %s", channel, result.error)
+        if result.error_kind is ErrorKind.NOT_FOUND:
+            await self._cursors.forget(channel)
+
+    async def _missed(self, channel: str, last: int) -> list[dict[str, Any]]:
+        """What was written after a message, the oldest first; Slack tells the newest first."""
+        found: list[dict[str, Any]] = []
+        latest: str | None = None
+        for _ in range(MOST_PAGES):
+            answer = await self._web.conversations_history(
+                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE
+            )
+            facts = config_values.mapping(answer.data)
+            page = [config_values.mapping(one) for one in facts.get("messages") or []]
+            found += page
+            if not facts.get("has_more") or not page:
+                break
+            latest = config_values.text(page[-1].get("ts"))
+        return found[::-1]

@@ -1,0 +1,135 @@
+"""What Slack answers, in the words of the gateway."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aiohttp import ClientConnectorError, InvalidURL
+from slack_sdk.errors import SlackApiError
+
+from gateway import config_values
+from gateway.platforms.base import ErrorKind, SendResult
+from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
+
+SHUT_OUT: Final = frozenset(
+    {
+        "account_inactive",
+        "invalid_auth",
+        "missing_scope",
+        "no_permission",
+        "not_allowed_token_type",
+        "not_authed",
+        "org_login_required",
+        "team_access_not_granted",
+        "token_expired",
+        "token_revoked",
+    }
+)
+KINDS: Final = {
+    "ratelimited": ErrorKind.RATE_LIMITED,
+    "rate_limited": ErrorKind.RATE_LIMITED,
+    "channel_not_found": ErrorKind.NOT_FOUND,
+    "message_not_found": ErrorKind.NOT_FOUND,
+    "thread_not_found": ErrorKind.NOT_FOUND,
+    "user_not_found": ErrorKind.NOT_FOUND,
+    "access_denied": ErrorKind.FORBIDDEN,
+    "cannot_reply_to_message": ErrorKind.FORBIDDEN,
+    "cant_update_message": ErrorKind.FORBIDDEN,
+    "edit_window_closed": ErrorKind.FORBIDDEN,
+    "is_archived": ErrorKind.FORBIDDEN,
+    "messages_tab_disabled": ErrorKind.FORBIDDEN,
+    "not_in_channel": ErrorKind.FORBIDDEN,
+    "restricted_action": ErrorKind.FORBIDDEN,
+    "file_too_large": ErrorKind.TOO_LONG,
+    "msg_blocks_too_long": ErrorKind.TOO_LONG,
+    "msg_too_long": ErrorKind.TOO_LONG,
+    "invalid_arguments": ErrorKind.BAD_FORMAT,
+    "invalid_blocks": ErrorKind.BAD_FORMAT,
+    "no_text": ErrorKind.BAD_FORMAT,
+    "fatal_error": ErrorKind.TRANSIENT,
+    "internal_error": ErrorKind.TRANSIENT,
+    "request_timeout": ErrorKind.TRANSIENT,
+    "service_unavailable": ErrorKind.TRANSIENT,
+}
+# The token is at fault, and not the chat: what is owed to it stays owed until there is another.
+DEAD_TOKEN: Final = SHUT_OUT - {"missing_scope", "no_permission", "not_allowed_token_type"}
+HALF_DONE: Final = ("fatal_error", "internal_error", "request_timeout")  # some of it, perhaps
+GET_ANOTHER: Final = (
+    "Slack does not accept {name} ({code}): look at your app on https://api.slack.com/apps "
+    "({where}), and put its token into .env or the environment"
+)
+WHERE: Final = {
+    "SLACK_BOT_TOKEN": "OAuth & Permissions: install it to the workspace, the token is xoxb-…",
+    "SLACK_APP_TOKEN": "Socket Mode switched on; Basic Information, App-Level Tokens with the "
+    "scope connections:write, the token is xapp-…",
+}
+
+
+def code_of(error: SlackApiError) -> str:
+    """The word that Slack has for a refusal; empty where it said none."""
+    data = getattr(error.response, "data", None)
+    return config_values.text(data.get("error")) if isinstance(data, dict) else ""
+
+
+def status_of(error: SlackApiError) -> int:
+    """The HTTP status of a refusal."""
+    response: Any = error.response
+    return int(getattr(response, "status_code", 0) or getattr(response, "status", 0) or 0)
+
+
+def seconds_to_wait(error: SlackApiError) -> float | None:
+    """How long Slack wants to be left alone."""
+    headers = getattr(error.response, "headers", None) or {}
+    return config_values.fraction(headers.get("Retry-After"), 0.0) or None
+
+
+def failure(error: Exception) -> SendResult:
+    """A send that came to nothing, or whose answer never came."""
+    if isinstance(error, SlackApiError):
+        return _refusal(error)
+    return SendResult(
+        False,
+        error=f"no answer of Slack: {described(error)}",
+        error_kind=ErrorKind.TRANSIENT,
+        may_have_arrived=not isinstance(error, ClientConnectorError),
+    )
+
+
+def _refusal(error: SlackApiError) -> SendResult:
+    code, status = code_of(error), status_of(error)
+    kind = ErrorKind.FORBIDDEN if code in SHUT_OUT else KINDS.get(code)
+    if code in DEAD_TOKEN:
+        kind = ErrorKind.TRANSIENT
+    if kind is None:
+        kind = ErrorKind.RATE_LIMITED if status == 429 else ErrorKind.UNKNOWN
+        kind = ErrorKind.TRANSIENT if status >= 500 else kind
+    return SendResult(
+        False,
+        error=described(error),
+        error_kind=kind,
+        retry_after=seconds_to_wait(error) if kind is ErrorKind.RATE_LIMITED else None,
+        may_have_arrived=code in HALF_DONE or (status >= 500 and not code),
+    )
+
+
+def is_of_token(error: Exception) -> bool:
+    """Whether Slack does not take a token any more."""
+    return isinstance(error, SlackApiError) and code_of(error) in DEAD_TOKEN
+
+
+def trouble(error: Exception, name: str) -> PlatformError:
+    """A failure to connect as an error: of the token in variable *name*, or of the moment."""
+    if isinstance(error, SlackApiError) and code_of(error) in SHUT_OUT:
+        text = GET_ANOTHER.format(name=name, code=code_of(error), where=WHERE[name])
+        return PlatformRefusedError(text)
+    return PlatformDownError(f"Slack does not answer: {described(error)}")
+
+
+def described(error: Exception) -> str:
+    """An error in a line, without the address it came from: that holds a secret at times."""
+    if isinstance(error, SlackApiError):
+        return code_of(error) or f"HTTP {status_of(error)}"
+    status = getattr(error, "status", None)
+    if status or isinstance(error, InvalidURL):
+        return f"HTTP {status}" if status else "an address that cannot be used"
+    return str(error) or type(error).__name__

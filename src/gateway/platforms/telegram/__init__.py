@@ -1,0 +1,1 @@
+"""Telegram, as a bot of its Bot API."""

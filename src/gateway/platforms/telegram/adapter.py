@@ -1,0 +1,221 @@
+"""Telegram, as a bot of its Bot API.
+
+Needs TELEGRAM_BOT_TOKEN, which @BotFather gives. Without more it asks for updates; with
+`webhook_url` Telegram calls the gateway's web server instead, which needs
+TELEGRAM_WEBHOOK_SECRET. Under `platforms.telegram` in config.yaml:
+
+    base_url      another server of the Bot API (default: https://api.telegram.org)
+    poll_seconds  how long a request for updates waits for one (default: 30)
+    webhook_url   the https address under which Telegram reaches the gateway's web server;
+                  its path is the route there (default of the path: /telegram)
+
+In groups the bot is meant when it is mentioned, replied to, or named in a command
+(/new@the_bot). A bot whose privacy mode is on, which is how they are made, is shown nothing
+else there.
+
+Telegram keeps messages for a day. What was written before the first start is not answered, but
+for the last ten minutes: who sets a bot up has often just written to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from aiogram import Bot
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
+from aiogram.exceptions import (
+    AiogramError,
+    TelegramBadRequest,
+    TelegramNotFound,
+    TelegramUnauthorizedError,
+)
+from aiogram.types import Update, User
+from aiogram.utils.token import TokenValidationError
+from pydantic import ValidationError
+
+from gateway import config_values
+from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.telegram.events import WANTED, event_of
+from gateway.platforms.telegram.files import Fetching
+from gateway.platforms.telegram.poller import PAUSES, Polling
+from gateway.platforms.telegram.results import Cleaner
+from gateway.platforms.telegram.sender import LONGEST_PIECE, Sending
+from gateway.platforms.telegram.webhook import VARIABLE, Webhook
+from hermes_core.errors import PlatformDownError, PlatformRefusedError
+
+if TYPE_CHECKING:
+    from gateway.platforms.base import Receive, Surroundings
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "telegram"
+POLL_SECONDS: Final = 30
+FRESH_SECONDS: Final = 600
+CALL_SECONDS: Final = 20
+UNKNOWN_BOT: Final = (
+    "Telegram does not know this token: write /token to @BotFather to see the right one, or "
+    "/newbot for a new bot, and put it into TELEGRAM_BOT_TOKEN"
+)
+NOT_CONNECTED: Final = SendResult(
+    False, error="Telegram is not connected", error_kind=ErrorKind.TRANSIENT
+)
+
+
+class TelegramAdapter(Refusable):
+    """A bot; what it is told comes by asking, or by a webhook."""
+
+    abilities: ClassVar = Abilities(
+        edit=True,
+        typing=True,
+        reactions=True,
+        files=True,
+        threads=True,
+        longest_text=LONGEST_PIECE,
+    )
+
+    def __init__(self, surroundings: Surroundings, pauses: tuple[float, ...] = PAUSES) -> None:
+        self.account = ""
+        self._refusals = Refusals("Telegram")
+        self._surroundings = surroundings
+        self._pauses = pauses
+        self._token = surroundings.secret("TELEGRAM_BOT_TOKEN")
+        self._clean = Cleaner(self._token)
+        self._webhook = _webhook(surroundings)
+        self._bot: Bot | None = None
+        self._sending: Sending | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # Listening
+
+    async def connect(self, receive: Receive) -> None:
+        """Find out who the bot is, and begin to listen."""
+        await self.disconnect()
+        self._refusals.clear_all()
+        self._bot = bot = self._made()
+        try:
+            me = await bot.get_me(request_timeout=CALL_SECONDS)
+            self.account = str(me.id)
+            fetch = Fetching(bot, self._surroundings.media, self._clean)
+            since = await self._beginning() - FRESH_SECONDS
+            await self._listen(bot, _Taking(bot, me, receive, fetch, since))
+        except (TelegramUnauthorizedError, TelegramNotFound) as error:
+            await self.disconnect()
+            raise PlatformRefusedError(UNKNOWN_BOT) from error
+        except TelegramBadRequest as error:
+            await self.disconnect()
+            raise PlatformRefusedError(f"Telegram refuses: {self._clean(error)}") from None
+        except AiogramError as error:
+            await self.disconnect()
+            raise PlatformDownError(f"Telegram: {self._clean(error)}") from None
+        self._sending = Sending(bot, self._clean)
+        log.info("this is @%s on Telegram", me.username)
+
+    async def _beginning(self) -> int:
+        """When this bot was started for the first time."""
+        memory, name = self._surroundings.memory, f"since:{self.account}"
+        known = await memory.recall(name)
+        if known is None:
+            known = str(int(time.time()))
+            await memory.keep(name, known)
+        return int(known)
+
+    def _made(self) -> Bot:
+        base = config_values.text(self._surroundings.config.extra.get("base_url"))
+        api = TelegramAPIServer.from_base(base) if base else PRODUCTION
+        try:
+            return Bot(self._token, session=AiohttpSession(api=api))
+        except TokenValidationError:
+            raise PlatformRefusedError(UNKNOWN_BOT) from None
+
+    async def _listen(self, bot: Bot, taking: _Taking) -> None:
+        if self._webhook is None:
+            await bot.delete_webhook(drop_pending_updates=False, request_timeout=CALL_SECONDS)
+            seconds = config_values.number(
+                self._surroundings.config.extra.get("poll_seconds"), POLL_SECONDS, least=1
+            )
+            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._pauses)
+            self._task = asyncio.create_task(polling.run())
+            self._task.add_done_callback(self._refusals.ended)
+            return
+        await self._surroundings.front.add(NAME, [self._webhook.route(taking)])
+        await bot.set_webhook(
+            self._webhook.address,
+            secret_token=self._webhook.secret,
+            allowed_updates=list(WANTED),
+            max_connections=1,  # so that messages come in their order
+            drop_pending_updates=False,
+            request_timeout=CALL_SECONDS,
+        )
+
+    async def disconnect(self) -> None:
+        """Stop listening; a webhook stays, so that Telegram keeps what comes meanwhile."""
+        if self._webhook is not None:
+            self._surroundings.front.remove(NAME)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        bot, self._bot, self._sending = self._bot, None, None
+        if bot is not None:
+            await bot.session.close()
+
+    # Speaking
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text or a file."""
+        return NOT_CONNECTED if self._sending is None else await self._sending.send(outgoing)
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message."""
+        if self._sending is None:
+            return NOT_CONNECTED
+        return await self._sending.edit(outgoing, message_id)
+
+    async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
+        """Show that an answer is being written."""
+        if self._sending is not None:
+            await self._sending.typing(chat_id, thread_id)
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message; an empty one takes it away."""
+        if self._sending is not None:
+            await self._sending.react(chat_id, message_id, emoji)
+
+
+class _Taking:
+    """What is done with an update, however it came."""
+
+    def __init__(self, bot: Bot, me: User, receive: Receive, fetch: Fetching, since: float) -> None:
+        self._bot = bot
+        self._me = me
+        self._receive = receive
+        self._fetch = fetch
+        self._since = since  # what is older is not for us
+
+    async def __call__(self, raw: dict[str, Any]) -> None:
+        """Hand an update over; when this returns, it may be confirmed."""
+        try:
+            update = Update.model_validate(raw, context={"bot": self._bot})
+        except ValidationError as error:
+            found = error.errors(include_input=False)[0]
+            what = (raw.get("update_id"), found["loc"], found["msg"])
+            log.warning("update %s of Telegram cannot be read: %s: %s", *what)
+            return
+        event = await event_of(update, self._me, self._fetch, self._since)
+        if event is not None:
+            await self._receive(event)
+
+
+def _webhook(surroundings: Surroundings) -> Webhook | None:
+    address = config_values.text(surroundings.config.extra.get("webhook_url"))
+    return Webhook(address, surroundings.secret(VARIABLE)) if address else None
+
+
+def make(surroundings: Surroundings) -> TelegramAdapter:
+    """The adapter for what is configured."""
+    return TelegramAdapter(surroundings)

@@ -1,0 +1,176 @@
+"""Messages of Telegram as events: who wrote, where, and whether the bot is meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.platforms import incoming_files
+from gateway.platforms.base import MessageEvent, MessageType
+from gateway.platforms.names import Platform
+from gateway.platforms.telegram.files import attached
+from gateway.routing.sources import SessionSource
+
+if TYPE_CHECKING:
+    from aiogram.types import Message, MessageEntity, Update, User
+
+    from gateway.platforms.telegram.files import Fetching
+
+WANTED: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
+CHAT_TYPES: Final = {"private": "dm", "group": "group", "supergroup": "group"}
+UTF16: Final = "utf-16-le"  # Telegram counts in its units
+
+
+class Words(NamedTuple):
+    """A text without the bot's name, and whether the name was in it."""
+
+    text: str
+    is_mentioned: bool
+
+
+async def event_of(update: Update, me: User, fetch: Fetching, since: float) -> MessageEvent | None:
+    """The message of an update, its file fetched; None when nobody has said anything *since*."""
+    name, message = next(
+        ((one, found) for one in WANTED if (found := getattr(update, one)) is not None),
+        ("", None),
+    )
+    if message is None or (message.from_user is not None and message.from_user.id == me.id):
+        return None
+    if message.date.timestamp() < since:
+        return None
+    is_edit = name.startswith("edited")
+    if is_edit and message.location is not None:
+        return None  # somebody is on the move
+    event = _event(message, me)
+    event.platform_update_id = update.update_id
+    event.is_edit = is_edit
+    await _add_file(event, message, fetch)
+    return event if event.text or event.media_urls else None
+
+
+def _event(message: Message, me: User) -> MessageEvent:
+    words = _words(message, me)
+    source = source_of(message)
+    replied = _replied(message)
+    is_reply_to_us = (
+        replied is not None and replied.from_user is not None and replied.from_user.id == me.id
+    )
+    event = MessageEvent(
+        words.text,
+        source=source,
+        raw_message=message,
+        message_id=str(message.message_id),
+        reply_to_message_id=str(replied.message_id) if replied else None,
+        reply_to_text=_quoted(message, replied),
+        group_id=message.media_group_id,
+        is_addressed=source.chat_type == "dm" or words.is_mentioned or is_reply_to_us,
+        timestamp=message.date.timestamp(),
+    )
+    _name_kind(event, message)
+    return event
+
+
+def source_of(message: Message) -> SessionSource:
+    """Where a message was written, and by whom; a channel speaks for itself."""
+    chat, person, channel = message.chat, message.from_user, message.sender_chat
+    # Who writes as a channel, or as the group itself, has the account of all who do so.
+    writer = channel or person
+    return SessionSource(
+        Platform.TELEGRAM,
+        str(chat.id),
+        chat_name=chat.title or chat.full_name or None,
+        chat_type=CHAT_TYPES.get(chat.type, "channel"),
+        user_id=str(writer.id) if writer else None,
+        user_name=(channel.title or None if channel else person.full_name if person else None),
+        thread_id=_thread(message),
+        is_bot=bool(channel is None and person and person.is_bot),
+        message_id=str(message.message_id),
+    )
+
+
+def _thread(message: Message) -> str | None:
+    """The topic of a forum; threads of replies elsewhere are no places of their own."""
+    if message.is_topic_message and message.message_thread_id is not None:
+        return str(message.message_thread_id)
+    return None
+
+
+def _replied(message: Message) -> Message | None:
+    """What is replied to; in a topic everything "replies" to the topic's beginning."""
+    found = message.reply_to_message
+    if found is None or found.forum_topic_created is not None:
+        return None
+    return found
+
+
+def _quoted(message: Message, replied: Message | None) -> str | None:
+    if message.quote is not None:
+        return message.quote.text
+    return (replied.text or replied.caption) if replied else None
+
+
+# Names
+
+
+def _words(message: Message, me: User) -> Words:
+    """The text or caption, without mentions of the bot."""
+    text = message.text or message.caption or ""
+    entities = message.entities or message.caption_entities or []
+    data = text.encode(UTF16, "surrogatepass")
+    is_mentioned = False
+    for entity in sorted(entities, key=lambda one: one.offset, reverse=True):
+        name = _name_at(entity, data, me)
+        if name is not None:
+            data = data[: name.start] + data[name.stop :]
+            is_mentioned = True
+    cut = data.decode(UTF16, "surrogatepass")
+    return Words(cut.strip() if is_mentioned else cut, is_mentioned)
+
+
+def _name_at(entity: MessageEntity, data: bytes, me: User) -> slice | None:
+    """The bytes of the bot's name in an entity; of a command only what is behind it."""
+    start, stop = entity.offset * 2, (entity.offset + entity.length) * 2
+    if entity.type == "text_mention":
+        return slice(start, stop) if entity.user and entity.user.id == me.id else None
+    if entity.type not in {"mention", "bot_command"}:
+        return None
+    before, at, name = data[start:stop].decode(UTF16, "surrogatepass").partition("@")
+    if not at or name.lower() != (me.username or "").lower():
+        return None
+    return slice(start + len(before) * 2, stop)
+
+
+# Kinds
+
+
+def _name_kind(event: MessageEvent, message: Message) -> None:
+    """What a message is; what has no words is put into some."""
+    if event.get_command():
+        event.message_type = MessageType.COMMAND
+    elif message.location is not None:
+        place = message.venue.title if message.venue else "a location"
+        event.message_type = MessageType.LOCATION
+        event.text = f"[{place}: {message.location.latitude}, {message.location.longitude}]"
+    elif message.sticker is not None:
+        event.message_type = MessageType.STICKER
+        event.text = f"[a sticker: {message.sticker.emoji or '?'}]"
+    elif message.contact is not None:
+        who = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
+        event.text = f"[a contact: {who}, {message.contact.phone_number}]"
+    elif message.poll is not None:
+        options = ", ".join(one.text for one in message.poll.options)
+        event.text = f"[a poll: {message.poll.question} {options}]"
+    elif message.dice is not None:
+        event.text = f"[{message.dice.emoji}: {message.dice.value}]"
+
+
+async def _add_file(event: MessageEvent, message: Message, fetch: Fetching) -> None:
+    file = attached(message)
+    if file is None:
+        return
+    if event.message_type is not MessageType.COMMAND:
+        event.message_type = file.kind
+    fetched = await fetch(file)
+    if fetched.kept is not None:
+        incoming_files.attach(event, fetched.kept, event.message_type)
+    else:
+        incoming_files.leave_note(event, file.name, fetched.note)

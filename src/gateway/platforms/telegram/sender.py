@@ -1,0 +1,239 @@
+"""Texts and files to Telegram: formatted where it takes that, plain where it does not.
+
+A message has room for 4096 UTF-16 units of what is shown. The gateway cuts by characters, at
+4000; a text that is longer in units (one with hundreds of emoji) is cut again here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import mimetypes
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from aiogram.exceptions import AiogramError, TelegramMigrateToChat
+from aiogram.methods import (
+    EditMessageText,
+    SendChatAction,
+    SendDocument,
+    SendMessage,
+    SendPhoto,
+    SetMessageReaction,
+)
+from aiogram.types import FSInputFile, Message, ReactionTypeEmoji, ReplyParameters
+
+from gateway.outbound.chunks import pieces, utf16_length
+from gateway.platforms.base import ErrorKind, SendResult
+from gateway.platforms.recent import Recent
+from gateway.platforms.telegram.html import rendered
+from gateway.platforms.telegram.results import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from aiogram import Bot
+    from aiogram.methods import TelegramMethod
+    from aiogram.types import ReactionTypeUnion
+
+    from gateway.platforms.base import Outgoing
+    from gateway.platforms.telegram.results import Cleaner
+
+log = logging.getLogger(__name__)
+
+LONGEST_PIECE: Final = 4000  # characters
+LONGEST_TEXT: Final = 4096  # UTF-16 units, as shown
+LONGEST_CAPTION: Final = 1024
+LARGEST_PHOTO: Final = 10 * 1024 * 1024
+PHOTOS: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
+SEND_SECONDS: Final = 30
+FILE_SECONDS: Final = 300
+UNCHANGED: Final = "message is not modified"  # an edit to the same text, which is no failure
+MOST_BEGUN: Final = 100
+GENERAL: Final = "1"  # the first topic of a forum, which has to be left out
+
+
+class Form(NamedTuple):
+    """A text in one of the forms it may be sent in."""
+
+    text: str
+    mode: str | None
+
+
+class Sending:
+    """The requests of one bot."""
+
+    def __init__(self, bot: Bot, clean: Cleaner) -> None:
+        self._bot = bot
+        self._clean = clean
+        self._begun = Recent(MOST_BEGUN)  # by key and text: how many parts are out
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Send a text or a file."""
+        outgoing = outgoing._replace(text=_sendable(outgoing.text))
+        if outgoing.file is not None:
+            return await self._send_file(outgoing, outgoing.file)
+        return await self._send_parts(outgoing)
+
+    async def _send_parts(self, outgoing: Outgoing) -> SendResult:
+        """Mostly one; of several, another try sends only those that are not out yet."""
+        parts = _parts(outgoing.text)
+        first = int(self._begun.forget((outgoing.key, outgoing.text)) or 0)
+        result = SendResult(False, error="there is no text", error_kind=ErrorKind.BAD_FORMAT)
+        for place in range(first, len(parts)):
+            reply_to = outgoing.reply_to if place == 0 else None
+            result = await self._send_text(outgoing._replace(text=parts[place], reply_to=reply_to))
+            if not result.success:
+                if place:
+                    self._begun.add((outgoing.key, outgoing.text), str(place))
+                break
+        return result
+
+    async def _send_text(self, outgoing: Outgoing) -> SendResult:
+        def method(form: Form) -> TelegramMethod[Any]:
+            return SendMessage(text=form.text, parse_mode=form.mode, **_where(outgoing))
+
+        return await self._in_some_form(outgoing.text, method)
+
+    async def _in_some_form(
+        self, text: str, method: Callable[[Form], TelegramMethod[Any]], seconds: int = SEND_SECONDS
+    ) -> SendResult:
+        """Formatted; where Telegram cannot read that, as it was written."""
+        result = SendResult(False)
+        for form in _forms(text):
+            result = await self._asked(method(form), seconds)
+            if result.error_kind is not ErrorKind.BAD_FORMAT:
+                break
+            log.info("Telegram does not take this text formatted: %s", result.error)
+        return result
+
+    async def _asked(self, method: TelegramMethod[Any], seconds: int = SEND_SECONDS) -> SendResult:
+        try:
+            found = await self._bot(method, request_timeout=seconds)
+        except TelegramMigrateToChat as error:
+            if getattr(method, "chat_id", None) == error.migrate_to_chat_id:
+                return failure(error, self._clean(error))
+            moved = method.model_copy(update={"chat_id": error.migrate_to_chat_id})
+            return await self._asked(moved, seconds)
+        except AiogramError as error:
+            text = self._clean(error)
+            return SendResult(True) if UNCHANGED in text else failure(error, text)
+        return SendResult(True, str(found.message_id) if isinstance(found, Message) else None)
+
+    # Files
+
+    async def _send_file(self, outgoing: Outgoing, file: Path) -> SendResult:
+        """A file with its caption; a text too long for one goes ahead, at each try."""
+        is_photo = await asyncio.to_thread(_is_photo, file)
+        if is_photo is None:
+            return SendResult(False, None, f"there is no file {file.name}", ErrorKind.NOT_FOUND)
+        if utf16_length(rendered(outgoing.text).shown) > LONGEST_CAPTION:
+            told = await self._send_parts(outgoing)
+            if not told.success:
+                return told
+            outgoing = outgoing._replace(text="", reply_to=told.message_id)
+        if is_photo:
+            result = await self._send_as("photo", outgoing, file)
+            if result.error_kind not in {ErrorKind.BAD_FORMAT, ErrorKind.TOO_LONG}:
+                return result
+        return await self._send_as("document", outgoing, file)
+
+    async def _send_as(self, kind: str, outgoing: Outgoing, file: Path) -> SendResult:
+        def method(form: Form) -> TelegramMethod[Any]:
+            caption, sent = form.text or None, FSInputFile(file)
+            facts = {"caption": caption, "parse_mode": form.mode, **_where(outgoing)}
+            if kind == "photo":
+                return SendPhoto(photo=sent, **facts)
+            return SendDocument(document=sent, **facts)
+
+        return await self._in_some_form(outgoing.text, method, FILE_SECONDS)
+
+    # Around a message
+
+    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+        """Put another text in the place of a message."""
+
+        def method(form: Form) -> TelegramMethod[Any]:
+            return EditMessageText(
+                chat_id=chat(outgoing.chat_id),
+                message_id=int(message_id),
+                text=form.text,
+                parse_mode=form.mode,
+            )
+
+        result = await self._in_some_form(_sendable(outgoing.text), method)
+        return result._replace(message_id=message_id) if result.success else result
+
+    async def typing(self, chat_id: str, thread_id: str | None) -> None:
+        """Show that an answer is being written."""
+        thread = _number(thread_id)
+        await self._try(
+            SendChatAction(chat_id=chat(chat_id), action="typing", message_thread_id=thread)
+        )
+
+    async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
+        """Put a small picture to a message; an empty one takes it away."""
+        reaction: list[ReactionTypeUnion] = [ReactionTypeEmoji(emoji=emoji)] if emoji else []
+        await self._try(
+            SetMessageReaction(
+                chat_id=chat(chat_id),
+                message_id=int(message_id),
+                reaction=reaction,
+            )
+        )
+
+    async def _try(self, method: TelegramMethod[Any]) -> None:
+        result = await self._asked(method)
+        if not result.success:
+            log.info("Telegram: %s failed: %s", type(method).__name__, result.error)
+
+
+def _is_photo(file: Path) -> bool | None:
+    """Whether a file goes as a photo; None when there is no such file."""
+    if not file.is_file():
+        return None
+    mime = mimetypes.guess_type(file.name)[0]
+    return mime in PHOTOS and file.stat().st_size <= LARGEST_PHOTO
+
+
+def _sendable(text: str) -> str:
+    """A text without what UTF-8 has no bytes for."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _parts(text: str) -> list[str]:
+    """A text as the messages it needs."""
+    if utf16_length(rendered(text).shown) <= LONGEST_TEXT:
+        return [text]
+    return pieces(text, LONGEST_TEXT, utf16_length)
+
+
+def _forms(text: str) -> list[Form]:
+    page = rendered(text)
+    is_fit = page.shown and utf16_length(page.shown) <= LONGEST_TEXT
+    return [Form(page.html, "HTML"), Form(text, None)] if is_fit else [Form(text, None)]
+
+
+def _where(outgoing: Outgoing) -> dict[str, Any]:
+    """The parameters that say where a message goes, and what it answers."""
+    reply_to = _number(outgoing.reply_to)
+    return {
+        "chat_id": chat(outgoing.chat_id),
+        "message_thread_id": _number(outgoing.thread_id if outgoing.thread_id != GENERAL else None),
+        "reply_parameters": ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
+        if reply_to is not None
+        else None,
+    }
+
+
+def chat(chat_id: str) -> int | str:
+    """A chat as Telegram names it: by number, or as @channel."""
+    found = _number(chat_id)
+    return chat_id if found is None else found
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text) if text else None
+    except ValueError:
+        return None

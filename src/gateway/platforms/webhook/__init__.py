@@ -1,0 +1,1 @@
+"""Signed HTTP requests from other programs."""

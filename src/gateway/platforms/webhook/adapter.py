@@ -1,0 +1,195 @@
+"""Signed HTTP: programs call us at `/webhooks/ROUTE`, and answers are posted to them.
+
+Needs WEBHOOK_SECRET, and at least one route under `platforms.webhook` in config.yaml:
+
+    routes:
+      reviews:                       # /webhooks/reviews
+        prompt: "Review {pull_request.title}: {pull_request.body}"
+        secret_env: REVIEWS_SECRET   # the variable of its own secret (default: WEBHOOK_SECRET)
+        deliver: {url: https://…}    # where answers are posted (default: nowhere)
+        chat: fixed                  # one conversation for all deliveries, or `per-delivery`
+                                     # (default), one for each
+        needs_timestamp: true        # take only signatures that say when they were made
+        per_minute: 30               # how many deliveries are taken in a minute
+
+A delivery is confirmed when it is kept. One that comes twice is recognised by
+X-GitHub-Delivery, Idempotency-Key or X-Request-Id, or else by what is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
+from gateway.platforms.names import Platform
+from gateway.platforms.webhook import delivery, prompt_template, signatures
+from gateway.platforms.webhook.routes import routes_of
+from gateway.routing.sources import SessionSource
+from hermes_core.errors import HermesError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx2
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.webhook.routes import WebhookRoute
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "webhook"
+LARGEST_BODY: Final = 1024 * 1024
+MINUTE: Final = 60.0
+IDS: Final = ("x-github-delivery", "idempotency-key", "x-request-id")
+LONGEST_ID: Final = 200
+
+
+class RefusedError(Exception):
+    """A delivery that is not taken."""
+
+    def __init__(self, status: int, text: str, retry_after: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+
+
+class WebhookAdapter:
+    """Deliveries become messages; what is sent to their chats is posted."""
+
+    abilities: ClassVar = Abilities(longest_text=100_000)
+
+    def __init__(self, surroundings: Surroundings, clock: Callable[[], float] = time.time) -> None:
+        self.account = NAME
+        self._front = surroundings.front
+        self._routes = routes_of(surroundings)
+        self._clock = clock
+        self._taken: dict[str, deque[float]] = {one: deque() for one in self._routes}
+        self._receive: Receive | None = None
+        self._http: httpx2.AsyncClient | None = None
+
+    async def connect(self, receive: Receive) -> None:
+        """Serve the route."""
+        self._receive = receive
+        self._http = delivery.client()
+        route = Route("/webhooks/{route}", self._called, methods=["POST"])
+        await self._front.add(NAME, [route])
+
+    async def disconnect(self) -> None:
+        """Serve it no more."""
+        self._front.remove(NAME)
+        self._receive = None
+        if self._http is not None:
+            await self._http.aclose()
+        self._http = None
+
+    # In
+
+    async def _called(self, request: Request) -> Response:
+        try:
+            number = await self._take(request)
+        except RefusedError as error:
+            return JSONResponse({"error": str(error)}, error.status, error.headers)
+        except (OSError, HermesError) as error:
+            log.error("a delivery could not be kept and has to come again: %s", error)
+            text = {"error": "it could not be kept; please send it again"}
+            return JSONResponse(text, 503, {"Retry-After": "5"})
+        return JSONResponse({"received": number}, 202)
+
+    async def _take(self, request: Request) -> str:
+        """Take a delivery; its id once it is kept."""
+        route = self._routes.get(request.path_params["route"])
+        if route is None:
+            raise RefusedError(404, "there is no such route")
+        body = await _body(request)
+        if not signatures.is_signed(
+            request.headers, body, route.secret, self._clock(), needs_stamp=route.needs_stamp
+        ):
+            log.warning("a delivery to %s was not signed as it should be", route.name)
+            raise RefusedError(401, "the signature is missing, wrong or too old")
+        self._count(route)
+        payload = _parsed(body)
+        number = _id(request, body)
+        if self._receive is None:
+            raise RefusedError(503, "the gateway restarts; please send it again", 5)
+        await self._receive(_event(route, number, payload))
+        return number
+
+    def _count(self, route: WebhookRoute) -> None:
+        """Count a delivery; not more than so many in a minute."""
+        now, taken = self._clock(), self._taken[route.name]
+        while taken and taken[0] <= now - MINUTE:
+            taken.popleft()
+        if len(taken) >= route.per_minute:
+            pause = max(1, round(taken[0] + MINUTE - now))
+            raise RefusedError(429, "too many deliveries; please wait", pause)
+        taken.append(now)
+
+    # Out
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Post an answer to where its route wants it."""
+        name = outgoing.chat_id.partition(":")[0]
+        route = self._routes.get(name)
+        if route is None:
+            text = f"there is no route {name} any more"
+            return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
+        if not route.url:
+            log.info("an answer to %s stays in the history: no `deliver.url`", outgoing.chat_id)
+            return SendResult(True, message_id=outgoing.key)
+        if self._http is None:
+            return SendResult(False, error="not connected", error_kind=ErrorKind.TRANSIENT)
+        return await delivery.deliver(self._http, route, outgoing)
+
+
+def make(surroundings: Surroundings) -> WebhookAdapter:
+    """The adapter of this gateway."""
+    return WebhookAdapter(surroundings)
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise RefusedError(413, f"a delivery may have {LARGEST_BODY} bytes")
+    return bytes(body)
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, "the body is not valid JSON") from error
+
+
+def _id(request: Request, body: bytes) -> str:
+    """What a delivery is known by, however often it comes."""
+    given = next((request.headers[one] for one in IDS if request.headers.get(one)), "")
+    if given and len(given) <= LONGEST_ID and given.isprintable():
+        return given
+    return hashlib.sha256(given.encode() or body).hexdigest()
+
+
+def _event(route: WebhookRoute, number: str, payload: Any) -> MessageEvent:
+    source = SessionSource(
+        Platform.WEBHOOK,
+        route.name if route.is_fixed else f"{route.name}:{number}",
+        chat_name=route.name,
+        user_id=route.name,
+        user_name=route.name,
+    )
+    try:
+        text = prompt_template.prompt(route.name, route.prompt, payload)
+    except RecursionError as error:
+        raise RefusedError(400, "the body is nested too deep") from error
+    return MessageEvent(text, source=source, message_id=number)

@@ -1,0 +1,94 @@
+"""The routes of the webhook platform as the user has written them down."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import httpx2
+
+from gateway import config_values
+from hermes_core.errors import PlatformRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.platforms.base import Surroundings
+
+SECRET: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CHATS: Final = ("per-delivery", "fixed")
+OPTIONS: Final = frozenset(
+    {"prompt", "secret_env", "deliver", "chat", "needs_timestamp", "per_minute"}
+)
+PER_MINUTE: Final = 30
+
+
+class WebhookRoute(NamedTuple):
+    """Something that may call us, and what becomes of it."""
+
+    name: str
+    secret: str
+    prompt: str
+    url: str  # where answers go; empty: nowhere
+    is_fixed: bool  # one conversation for all deliveries
+    needs_stamp: bool
+    per_minute: int
+
+    def __repr__(self) -> str:
+        return f"WebhookRoute({self.name!r})"
+
+
+def routes_of(surroundings: Surroundings) -> dict[str, WebhookRoute]:
+    """All of them; an error says what is wrong with one."""
+    found = surroundings.config.extra.get("routes")
+    if not isinstance(found, dict) or not found:
+        text = "the webhook platform needs `routes` under platforms.webhook in config.yaml"
+        raise PlatformRefusedError(text)
+    return {str(name): _route(str(name), one, surroundings.secret) for name, one in found.items()}
+
+
+def _route(name: str, found: Any, secret: Callable[[str], str]) -> WebhookRoute:
+    what = f"the route {name} of the webhook platform"
+    if not NAME.fullmatch(name):
+        raise PlatformRefusedError(f"{what} needs a name of letters, digits, - and _")
+    if not isinstance(found, dict) or not set(found) <= OPTIONS:
+        raise PlatformRefusedError(f"{what} can have {', '.join(sorted(OPTIONS))}, no more")
+    prompt = found.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise PlatformRefusedError(f"{what} needs a `prompt`")
+    variable = str(found.get("secret_env") or SECRET)
+    if not secret(variable):
+        raise PlatformRefusedError(f"{what} needs {variable}, in the environment or in .env")
+    chat = found.get("chat", CHATS[0])
+    if chat not in CHATS:
+        raise PlatformRefusedError(f"`chat` of {what} is one of {', '.join(CHATS)}")
+    return WebhookRoute(
+        name,
+        secret(variable),
+        prompt,
+        _url(found.get("deliver"), what),
+        chat == "fixed",
+        config_values.flag(found.get("needs_timestamp"), default=False),
+        _number(found.get("per_minute", PER_MINUTE), what),
+    )
+
+
+def _url(deliver: Any, what: str) -> str:
+    if deliver is None:
+        return ""
+    if not isinstance(deliver, dict) or set(deliver) != {"url"}:
+        raise PlatformRefusedError(f"`deliver` of {what} can only have a `url`")
+    try:
+        url = httpx2.URL(str(deliver["url"]))
+    except httpx2.InvalidURL:
+        url = httpx2.URL("")
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise PlatformRefusedError(f"`deliver.url` of {what} has to be an http(s):// address")
+    return str(deliver["url"])
+
+
+def _number(value: Any, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PlatformRefusedError(f"`per_minute` of {what} has to be a number from 1")
+    return value

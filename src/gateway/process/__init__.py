@@ -1,0 +1,1 @@
+"""The gateway process: start-up, platform connections, HTTP server, health."""

@@ -1,0 +1,82 @@
+"""The gateway's web server: one address for all platforms that call us, and for those who watch.
+
+Platforms add their routes when they connect and take them away when they disconnect. It
+listens on this machine only, unless the user says otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import PlatformDownError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.applications import Starlette
+    from starlette.routing import BaseRoute
+
+    from gateway.process.uvicorn_server import Server
+
+
+class Front:
+    """Routes by who added them; served when there are any."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port  # 0 takes a free one, which is here once it serves
+        self._routes: dict[str, list[BaseRoute]] = {}
+        self._app: Starlette | None = None
+        self._server: Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is reached from this machine."""
+        return f"http://{self.host}:{self.port}"
+
+    async def add(self, name: str, routes: Sequence[BaseRoute]) -> None:
+        """Serve the routes of a platform."""
+        self._routes[name] = list(routes)
+        self._show()
+        if self._task is None:
+            await self._serve()
+
+    def remove(self, name: str) -> None:
+        """Serve them no more."""
+        self._routes.pop(name, None)
+        self._show()
+
+    def _show(self) -> None:
+        if self._app is not None:
+            self._app.router.routes[:] = [one for some in self._routes.values() for one in some]
+
+    async def _serve(self) -> None:
+        from gateway.process import uvicorn_server  # noqa: PLC0415 - only where something is served
+
+        listening = self._listen()
+        self._app, self._server = uvicorn_server.made()
+        self._show()
+        self._task = asyncio.create_task(self._server.serve([listening]))
+        while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.01)
+
+    def _listen(self) -> socket.socket:
+        try:
+            found = socket.create_server((self.host, self.port))
+            # Connections inherit it; without, an answer on a kept one waits for the other side.
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            text = f"{self.host}:{self.port} cannot be listened on: {error.strerror or error}"
+            raise PlatformDownError(text) from error
+        self.port = found.getsockname()[1]
+        return found
+
+    async def close(self) -> None:
+        """Stop serving; what is being answered is given a moment."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+        self._task = self._server = self._app = None

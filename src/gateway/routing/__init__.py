@@ -1,0 +1,1 @@
+"""Which conversation a place has: session keys, entries, expiry, hand-offs."""

@@ -1,0 +1,1 @@
+"""What tools, shell commands, paths, models and results are: tables and parsers."""

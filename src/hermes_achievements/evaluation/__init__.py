@@ -1,0 +1,1 @@
+"""From totals to earned achievements: values, dates, standings, records."""

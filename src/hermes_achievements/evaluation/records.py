@@ -1,0 +1,145 @@
+"""What has been earned, on disk: unlocks with their dates, and the last snapshot.
+
+Both are JSON, written whole and readable by their owner alone. An unlock is never taken
+back. Neither file names a conversation: titles are looked up when something is shown, so
+that what is purged from the history is gone from here, too. Files that the original program
+left are read once; what they say is kept apart, because its badges are not ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from hermes_achievements.evaluation.stored import readable_snapshot, readable_state, without_titles
+from hermes_core.atomic_files import folder_locked, write_atomically
+from hermes_core.json_files import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_core.clock import Clock
+
+    Tiers = dict[str, dict[str, Any]]
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 2
+STATE: Final = "state.json"
+SNAPSHOT: Final = "scan_snapshot.json"
+
+
+class Records:
+    """The files of one user's achievements.
+
+    *folder* need not exist before something is written. `problem` says why the last thing
+    could not be written; it is None when all is well.
+    """
+
+    def __init__(self, folder: Callable[[], Path], clock: Clock) -> None:
+        self.problem: str | None = None
+        self._folder = folder
+        self._clock = clock
+
+    def state(self) -> dict[str, Any]:
+        """The unlocks; those of the original program are under `inherited`."""
+        return readable_state(self._read(STATE) or self._left_behind())
+
+    def save_state(self, state: dict[str, Any]) -> None:
+        """Replace the unlocks."""
+        self._write(STATE, {**state, "version": VERSION})
+
+    def record(self, new: dict[str, Tiers]) -> dict[str, Any]:
+        """Add tiers to the unlocks; what another process recorded meanwhile stays.
+
+        Where nothing can be written, the unlocks are as if it had been, and `problem` says so.
+        """
+        try:
+            with folder_locked(self._folder()):
+                state = added(self.state(), new)
+                self.save_state(state)
+        except OSError as error:
+            self._complain(error)
+            return added(self.state(), new)
+        self.problem = None
+        return state
+
+    def zone(self) -> str:
+        """The time zone by which days were told first; empty when there is none on record."""
+        found = self.state().get("zone")
+        return found if isinstance(found, str) else ""
+
+    def remember_zone(self, name: str) -> None:
+        """Tell days by this zone from now on, unless there is one on record."""
+        if not name or self.zone():
+            return
+        try:
+            with folder_locked(self._folder()):
+                state = self.state()
+                self.save_state({**state, "zone": state.get("zone") or name})
+        except OSError as error:
+            self._complain(error)
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """The last complete snapshot; None when there is none of use."""
+        found = self._read(SNAPSHOT)
+        if found.get("version") != VERSION:  # the original's has the same name
+            return None
+        return readable_snapshot(found)
+
+    def save_snapshot(self, snapshot: dict[str, Any]) -> None:
+        """Replace the snapshot; where nothing can be written, `problem` says so."""
+        try:
+            self._write(SNAPSHOT, {**snapshot, "version": VERSION})
+        except OSError as error:
+            self._complain(error)
+
+    def reset(self) -> None:
+        """Forget every unlock and the snapshot; the next scan finds them again."""
+        with folder_locked(self._folder()):
+            self.save_state({**self.state(), "unlocks": {}})
+            (self._folder() / SNAPSHOT).unlink(missing_ok=True)
+
+    def _complain(self, error: OSError) -> None:
+        if self.problem is None:
+            log.warning("what was earned cannot be kept: %s", error)
+        self.problem = str(error)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self._folder() / name
+        try:
+            found = read_json(path, {}, self._clock).value
+        except OSError as error:  # damaged or unreadable, and it cannot be put aside either
+            log.warning("%s cannot be read: %s", path, error)
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _left_behind(self) -> dict[str, Any]:
+        """The state in the place where newer releases of the original keep it."""
+        folder = self._folder()
+        other = folder.parent.parent / "plugin-data" / folder.name / STATE
+        found = read_json(other, {}, self._clock).value if other.is_file() else {}
+        return found if isinstance(found, dict) else {}
+
+    def _write(self, name: str, value: dict[str, Any]) -> None:
+        options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+        content = orjson.dumps(without_titles(value), default=list, option=options)
+        write_atomically(self._folder() / name, content)
+
+
+def added(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
+    """*state* with these tiers; one that is there stays, unless nobody knew what earned it."""
+    for achievement_id, tiers in new.items():
+        unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
+        held = {tier: one for tier, one in unlock["tiers"].items() if is_dated(one)}
+        unlock["tiers"] = {**unlock["tiers"], **tiers, **held}
+        unlock["unlocked_at"] = min(one["at"] for one in unlock["tiers"].values())
+    return state
+
+
+def is_dated(tier: dict[str, Any]) -> bool:
+    """Whether a tier on record names the message that earned it."""
+    return tier.get("session_id") is not None

@@ -1,0 +1,297 @@
+"""The numbers that achievements are measured by, all taken from a tally.
+
+A derived number is a series: the day on which it reached each value. Its last value is
+what counts; the day tells when a threshold was crossed.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from hermes_achievements.calendar import days_between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_achievements.metrics.tally import Days, Tally
+
+Series = list[tuple[str, int]]
+
+SENT: Final = "messages_sent"
+WEEK: Final = 7
+ENOUGH_RESULTS: Final = 100
+ENOUGH_RESULTS_A_DAY: Final = 25
+ENOUGH_CONVERSATIONS: Final = 10
+ENOUGH_COMMITS: Final = 10
+
+
+def values_of(tally: Tally) -> dict[str, int]:
+    """Every number that an achievement can ask for."""
+    found: dict[str, int] = {"sessions": tally.sessions}
+    totals: dict[str, int] = {}
+    in_day: dict[str, int] = {}
+    for counts in tally.days.values():
+        for name, amount in counts.items():
+            totals[name] = totals.get(name, 0) + amount
+            if amount > in_day.get(name, 0):
+                in_day[name] = amount
+    found.update((f"total_{name}", amount) for name, amount in totals.items())
+    found.update((f"max_{name}_in_day", amount) for name, amount in in_day.items())
+    found.update((f"max_{name}_in_session", amount) for name, amount in tally.best.items())
+    found.update((f"peak_{name}", amount) for name, amount in tally.peaks.items())
+    found.update((f"distinct_{kind}", len(values)) for kind, values in tally.seen.items())
+    for name, series in DERIVED_SERIES.items():
+        steps = series(tally.days)
+        found[name] = steps[-1][1] if steps else 0
+    return found
+
+
+def active(days: Days) -> list[str]:
+    """The days on which a person wrote, in order."""
+    return sorted(day for day, counts in days.items() if counts.get(SENT))
+
+
+def active_days(days: Days) -> Series:
+    """Days on which a person wrote."""
+    return [(day, number) for number, day in enumerate(active(days), 1)]
+
+
+def streaks(days: Days) -> list[tuple[str, int]]:
+    """For each active day, how many active days its streak has had so far.
+
+    One missed day is forgiven if no other was in the six days before it.
+    """
+    result: list[tuple[str, int]] = []
+    length, forgiven, previous = 0, None, None
+    for day in active(days):
+        gap = days_between(previous, day) if previous else 0
+        if gap == 2 and previous is not None:
+            missed = (date.fromisoformat(previous) + timedelta(days=1)).isoformat()
+            if forgiven is None or days_between(forgiven, missed) >= WEEK:
+                forgiven, gap = missed, 1
+        if gap == 1:
+            length += 1
+        else:
+            length, forgiven = 1, None
+        result.append((day, length))
+        previous = day
+    return result
+
+
+def longest_streak(days: Days) -> Series:
+    """The longest run of active days; one missed day in any seven is forgiven."""
+    return _records(streaks(days))
+
+
+def longest_week_streak(days: Days) -> Series:
+    """Weeks in a row, Monday to Sunday, with an active day."""
+    return _records(_runs(_firsts(active(days), _monday), _weeks_apart))
+
+
+def perfect_weeks(days: Days) -> Series:
+    """Weeks with all seven days active."""
+    in_week: dict[str, int] = {}
+    result: Series = []
+    for day in active(days):
+        monday = _monday(day)
+        in_week[monday] = in_week.get(monday, 0) + 1
+        if in_week[monday] == WEEK:
+            result.append((day, len(result) + 1))
+    return result
+
+
+def active_months(days: Days) -> Series:
+    """Months with an active day."""
+    firsts = _firsts(active(days), _month)
+    return [(day, number) for number, (_, day) in enumerate(firsts, 1)]
+
+
+def longest_month_streak(days: Days) -> Series:
+    """Months in a row with an active day."""
+    return _records(_runs(_firsts(active(days), _month), _months_apart))
+
+
+def improved_months(days: Days) -> Series:
+    """Months whose share of failed tool calls is lower than in the last month that counts."""
+    improved = [day for day, is_better in _improvements(days) if is_better]
+    return [(day, number) for number, day in enumerate(improved, 1)]
+
+
+def longest_improvement(days: Days) -> Series:
+    """The most such months in a row."""
+    run = 0
+    steps: Series = []
+    for day, is_better in _improvements(days):
+        run = run + 1 if is_better else 0
+        steps.append((day, run))
+    return _records(steps)
+
+
+def _improvements(days: Days) -> list[tuple[str, bool]]:
+    """Each month with 100 results or more but the first, and whether it beats the last.
+
+    A month is judged when it is over: once there is activity in a later one.
+    """
+    judged = [
+        (month.last_day, month.get("failed_calls") / (month.get("failed_calls") + ok))
+        for month in _months(days)[:-1]
+        if (ok := month.get("successful_calls")) + month.get("failed_calls") >= ENOUGH_RESULTS
+    ]
+    return [(later[0], later[1] < earlier[1]) for earlier, later in pairwise(judged)]
+
+
+def spotless_days(days: Days) -> Series:
+    """Days with at least 25 tool results and no failure, once they are over."""
+    found = [
+        day
+        for day in sorted(days)[:-1]
+        if days[day].get("successful_calls", 0) >= ENOUGH_RESULTS_A_DAY
+        and not days[day].get("failed_calls")
+    ]
+    return [(day, number) for number, day in enumerate(found, 1)]
+
+
+def days_together(days: Days) -> Series:
+    """Days from the first active day to the last."""
+    found = active(days)
+    return [(day, days_between(found[0], day)) for day in found[1:]]
+
+
+def longest_absence(days: Days) -> Series:
+    """The longest pause, in days, after which a person came back."""
+    return _records([(b, days_between(a, b) - 1) for a, b in pairwise(active(days))])
+
+
+def tidy_months(days: Days) -> Series:
+    """Months with at least ten conversations of which 80 % have a title."""
+    return _good_months(days, "titled", 0.8)
+
+
+def clean_months(days: Days) -> Series:
+    """Months with at least ten conversations of which 90 % were ended properly."""
+    return _good_months(days, "clean_ends", 0.9)
+
+
+def tested_months(days: Days) -> Series:
+    """Months with at least ten commits and at least as many passed test runs."""
+    found = [
+        month.last_day
+        for month in _months(days)[:-1]
+        if ENOUGH_COMMITS <= month.get("commits") <= month.get("passed_tests")
+    ]
+    return [(day, number) for number, day in enumerate(found, 1)]
+
+
+def _good_months(days: Days, name: str, share: float) -> Series:
+    found = [
+        month.last_day
+        for month in _months(days)[:-1]
+        if month.get("conversations") >= ENOUGH_CONVERSATIONS
+        and month.get(name) >= share * month.get("conversations")
+    ]
+    return [(day, number) for number, day in enumerate(found, 1)]
+
+
+class _Month:
+    """The sums of one month."""
+
+    def __init__(self) -> None:
+        self.last_day = ""
+        self.sums: dict[str, int] = {}
+
+    def add(self, day: str, counts: dict[str, int]) -> None:
+        self.last_day = max(self.last_day, day)
+        for name in MONTHLY:
+            self.sums[name] = self.sums.get(name, 0) + counts.get(name, 0)
+
+    def get(self, name: str) -> int:
+        return self.sums.get(name, 0)
+
+
+MONTHLY: Final = (
+    "successful_calls",
+    "failed_calls",
+    "conversations",
+    "titled",
+    "clean_ends",
+    "commits",
+    "passed_tests",
+)
+
+
+def _months(days: Days) -> list[_Month]:
+    found: dict[str, _Month] = {}
+    for day in sorted(days):
+        found.setdefault(_month(day), _Month()).add(day, days[day])
+    return list(found.values())
+
+
+def _records(steps: list[tuple[str, int]]) -> Series:
+    """The steps at which the highest value so far was raised."""
+    best = 0
+    result: Series = []
+    for day, value in steps:
+        if value > best:
+            best = value
+            result.append((day, value))
+    return result
+
+
+def _firsts(found: list[str], period: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Each period with its first active day."""
+    result: dict[str, str] = {}
+    for day in found:
+        result.setdefault(period(day), day)
+    return list(result.items())
+
+
+def _runs(firsts: list[tuple[str, str]], apart: Callable[[str, str], int]) -> Series:
+    run = 0
+    previous = None
+    steps: Series = []
+    for period, day in firsts:
+        run = run + 1 if previous is not None and apart(previous, period) == 1 else 1
+        steps.append((day, run))
+        previous = period
+    return steps
+
+
+def _monday(day: str) -> str:
+    one = date.fromisoformat(day)
+    return (one - timedelta(days=one.weekday())).isoformat()
+
+
+def _month(day: str) -> str:
+    return day[:7]
+
+
+def _weeks_apart(first: str, last: str) -> int:
+    return days_between(first, last) // WEEK
+
+
+def _months_apart(first: str, last: str) -> int:
+    years = int(last[:4]) - int(first[:4])
+    return years * 12 + int(last[5:7]) - int(first[5:7])
+
+
+DERIVED_SERIES: Final[dict[str, Callable[[Days], Series]]] = {
+    function.__name__: function
+    for function in (
+        active_days,
+        longest_streak,
+        longest_week_streak,
+        perfect_weeks,
+        active_months,
+        longest_month_streak,
+        improved_months,
+        longest_improvement,
+        spotless_days,
+        days_together,
+        longest_absence,
+        tidy_months,
+        clean_months,
+        tested_months,
+    )
+}

@@ -1,0 +1,1 @@
+"""Summaries of a year, a month or a week."""

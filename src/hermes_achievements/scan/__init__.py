@@ -1,0 +1,1 @@
+"""Reads a history into the ledger: scanner, workers, progress."""

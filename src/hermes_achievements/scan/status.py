@@ -1,0 +1,116 @@
+"""How scanning is going: what `scan-status` says."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_achievements.scan.survey import Report
+    from hermes_core.clock import Clock
+
+FIRST_PAUSE_SECONDS: Final = 30.0  # after a failure; each further one doubles it
+LONGEST_PAUSE_SECONDS: Final = 600.0
+BUSY_PAUSE_SECONDS: Final = 2.0
+
+
+class ScanStatus:
+    """The state of the scans of one service."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._rests_until = float("-inf")
+        self._facts: dict[str, Any] = {
+            "state": "idle",
+            "started_at": None,
+            "finished_at": None,
+            "last_success_at": None,
+            "last_duration_ms": None,
+            "last_error": None,
+            "run_count": 0,
+            "progress": None,
+            "waiting_for": None,
+            "next_try_at": None,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Everything there is to say."""
+        with self._lock:
+            return dict(self._facts)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a scan is going on in this process."""
+        return bool(self._facts["state"] == "running")
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it is too early for another scan that nobody has asked for."""
+        return self._clock.monotonic() < self._rests_until
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """A scan from its beginning to its end."""
+        began = time.monotonic()
+        self._set(
+            state="running",
+            started_at=self._clock.now(),
+            progress=None,
+            waiting_for=None,
+            run_count=self._facts["run_count"] + 1,
+        )
+        try:
+            yield
+        except BaseException as error:
+            self.failed(f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            milliseconds = (time.monotonic() - began) * 1000
+            self._set(
+                finished_at=self._clock.now(),
+                last_duration_ms=round(milliseconds, 3),
+                progress=None,
+            )
+
+    def progress(self, report: Report) -> None:
+        """How far the scan is."""
+        self._set(
+            progress={
+                "sessions": report.sessions,
+                "total": report.total,
+                "percent": 100 * report.sessions // report.total if report.total else 0,
+                "seconds_left": report.seconds_left,
+            }
+        )
+
+    def succeeded(self) -> None:
+        """The scan is through."""
+        self._failures = 0
+        self._rest(0.0)
+        self._set(state="idle", last_success_at=self._clock.now(), last_error=None)
+
+    def busy(self, reason: str) -> None:
+        """Another process is scanning."""
+        self._failures = 0
+        self._rest(BUSY_PAUSE_SECONDS)
+        self._set(state="idle", last_error=None, waiting_for=reason)
+
+    def failed(self, reason: str) -> None:
+        """The scan has failed; what was known stays, and the next scan is not begun at once."""
+        self._rest(min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 8)))
+        self._failures += 1
+        self._set(state="failed", last_error=reason)
+
+    def _rest(self, seconds: float) -> None:
+        self._rests_until = self._clock.monotonic() + seconds
+        self._set(next_try_at=self._clock.now() + seconds if seconds else None)
+
+    def _set(self, **facts: Any) -> None:
+        with self._lock:
+            self._facts.update(facts)

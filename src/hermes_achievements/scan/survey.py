@@ -1,0 +1,171 @@
+"""One look at a history: scan what changed, value it, date what is new.
+
+The same work can be done in another process (`survey_elsewhere`), so that a server goes
+on answering while a large history is read for the first time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.evaluation.dates import Dater, Line, Moment
+from hermes_achievements.evaluation.standings import reached
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.scan.scanner import Scanner
+from hermes_achievements.scan.workers import quiet_process
+from hermes_core.errors import ScanBusyError, ScanError
+from hermes_core.isolate import Step, attempt
+from hermes_core.time_zones import find_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+    from hermes_achievements.catalogue import Achievement
+    from hermes_achievements.scan.history import History, Ledger
+    from hermes_achievements.scan.scanner import Progress
+
+NICENESS: Final = 5
+
+
+class Report(NamedTuple):
+    """How far a survey is."""
+
+    sessions: int
+    total: int
+    values: dict[str, int]
+    seconds_left: float | None
+
+
+class Survey(NamedTuple):
+    """What a history amounts to."""
+
+    mode: str
+    values: dict[str, int]
+    moments: dict[Line, Moment]
+    titles: dict[str, str]
+    sessions: int
+    rescanned: int
+    reused: int
+    skipped: tuple[str, ...] = ()
+
+
+class Order(NamedTuple):
+    """What to survey: everything that another process has to know."""
+
+    open_history: Callable[[], History]
+    open_ledger: Callable[[], Ledger]
+    zone: str
+    achievements: tuple[Achievement, ...]
+    recorded: dict[str, list[str]]  # achievement id: tiers already on record
+    full: bool = False
+    processes: int | None = None
+
+
+def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> Survey:
+    """Look at the history of *order*, in this process."""
+
+    def report(progress: Progress) -> None:
+        if on_report is not None:
+            values = values_of(progress.tally)
+            on_report(Report(progress.sessions, progress.total, values, progress.seconds_left))
+
+    with contextlib.closing(order.open_ledger()) as ledger:
+        scanner = Scanner(order.open_history, ledger, order.zone, processes=order.processes)
+        scan = scanner.refresh(full=order.full, on_progress=report)
+        values = values_of(scan.tally)
+        lines = new_lines(order.achievements, values, order.recorded)
+        moments: dict[Line, Moment] = {}
+        titles: dict[str, str] = {}
+        if lines:
+            calendar = Calendar(find_zone(order.zone))
+            moments = Dater(ledger, scan.tally, calendar).moments(lines)
+            with contextlib.closing(order.open_history()) as history:
+                titles = history.titles({moment.session_id for moment in moments.values()})
+    sessions = scan.rescanned + scan.reused
+    return Survey(
+        str(scan.mode),
+        values,
+        moments,
+        titles,
+        sessions,
+        scan.rescanned,
+        scan.reused,
+        scan.skipped,
+    )
+
+
+def new_lines(
+    achievements: Iterable[Achievement],
+    values: Mapping[str, int],
+    recorded: Mapping[str, list[str]],
+) -> list[Line]:
+    """The lines that were crossed and are not on record yet."""
+    return [
+        Line(one.value, threshold)
+        for one in achievements
+        for tier, threshold in reached(one, values.get(one.value, 0))
+        if tier not in recorded.get(one.id, ())
+    ]
+
+
+def survey_elsewhere(
+    order: Order,
+    on_report: Callable[[Report], None] | None = None,
+    started: Callable[[BaseProcess], None] | None = None,
+) -> Survey:
+    """As `survey`, in a process of its own; *started* is told which."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(theirs, order), name="hermes-survey")
+    process.start()
+    theirs.close()
+    if started is not None:
+        started(process)
+    try:
+        while True:
+            try:
+                what, answer = ours.recv()
+            except EOFError as error:
+                process.join(timeout=5)
+                code = process.exitcode
+                raise ScanError(f"the process that scans has died (exit code {code})") from error
+            if what == "report" and on_report is not None:
+                on_report(answer)
+            if what == "done":
+                found: Survey = answer
+                return found
+            if what == "busy":
+                raise ScanBusyError(answer)
+            if what == "failed":
+                raise ScanError(answer)
+    finally:
+        ours.close()
+        process.join(timeout=10)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _serve(pipe: Connection, order: Order) -> None:
+    quiet_process()
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    answers: list[Any] = []
+    failure = attempt(
+        Step(
+            "survey the history",
+            lambda: answers.append(survey(order, lambda report: pipe.send(("report", report)))),
+        )
+    )
+    with contextlib.suppress(OSError):
+        if failure is None:
+            pipe.send(("done", answers[0]))
+        else:
+            is_busy = isinstance(failure.error, ScanBusyError)
+            pipe.send(("busy" if is_busy else "failed", str(failure.error)))

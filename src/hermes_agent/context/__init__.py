@@ -1,0 +1,1 @@
+"""The context window: system prompt, token budget, compaction, history repair."""

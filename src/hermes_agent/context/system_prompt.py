@@ -1,0 +1,66 @@
+"""The system prompt: short, and the same byte for byte for the whole conversation.
+
+What it says is fixed when the conversation begins and stored with it, so that providers
+can keep it in their caches. What changes while talking does not belong here.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.context.profiles import PROFILES, Profile, cut
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROLE: Final = """\
+You are Hermes, a personal agent. You talk with one person and act for them with tools.
+
+- Do what was asked, completely, and nothing that was not. Say briefly what you do and found.
+- Look before you change: read a file before editing it, and check your work by running it.
+- Prefer small exact edits. Run commands without prompts for input; long ones in the background.
+- A failed call is information: read the error, think, try another way, and say so if stuck.
+- Never invent results. If you do not know, look it up or say that you do not know.
+- Ask only when a choice is the person's to make and cannot be undone.
+- Answer in the person's language, in plain sentences; Markdown where it helps.\
+"""
+LARGE: Final = PROFILES[-1]
+
+
+def system_prompt(
+    cwd: Path,
+    *,
+    memory: str = "",
+    user: str = "",
+    skills: str = "",
+    about: str = "",
+    today: str = "",
+    profile: Profile = LARGE,
+) -> str:
+    """The prompt of a conversation that begins now, in *cwd*; as long as *profile* allows."""
+    place = _place(cwd, today or time.strftime("%A, %d %B %Y"))
+    parts = {
+        "# This chat": about,
+        "# Notes of this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
+        "# About the person": cut(user, profile.memory_characters, "USER.md"),
+        "# What you remember": cut(memory, profile.memory_characters, "MEMORY.md"),
+        "# Skills (read one with skill_view before using it)": cut(
+            skills, profile.skills_characters, "the folders of skills"
+        ),
+    }
+    return "\n\n".join([ROLE, place, *(f"{head}\n{text}" for head, text in parts.items() if text)])
+
+
+def _place(cwd: Path, today: str) -> str:
+    return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
+
+
+def _notes(cwd: Path, characters: int) -> str:
+    path = cwd / "AGENTS.md"
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+    return cut(text, characters, str(path))

@@ -1,0 +1,194 @@
+"""All MCP servers of one conversation, in one thread with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from hermes_agent.mcp.connection import CLOSE_SECONDS, Link, load_sdk
+from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from mcp.types import CallToolResult, Tool
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.mcp.config import Server
+
+Result = TypeVar("Result")
+START_SECONDS: Final = 10.0
+
+
+class Offer(NamedTuple):
+    """A tool of a server, named `server/tool`."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    only_reads: bool
+
+
+class Survey(NamedTuple):
+    """What all servers offer, and which of them cannot be used, with the reason."""
+
+    offers: list[Offer]
+    problems: dict[str, str]
+
+
+class McpServers:
+    """The servers; none is started before it is needed, and none is left after `close`.
+
+    `close` may be called at any moment, twice, from a signal handler too: it waits for no
+    lock of this object, and whoever starts the thread looks afterwards whether it was called.
+    """
+
+    def __init__(self, servers: list[Server], cwd: Path) -> None:
+        self._servers = {server.name: server for server in servers}
+        self._cwd = cwd
+        self._watchdog = Watchdog()
+        self._links: dict[str, Link] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._is_closed = False
+
+    def names(self) -> list[str]:
+        """The servers' names."""
+        return list(self._servers)
+
+    def survey(self, cancel: Cancel | None = None) -> Survey:
+        """Ask every server for its tools, all at the same time."""
+        missing = load_sdk()
+        if missing:
+            return Survey([], dict.fromkeys(self._servers, missing))
+        return self._wait_for(self._survey(), cancel)
+
+    def offer(self, name: str, cancel: Cancel | None = None) -> Offer:
+        """The tool called *name*; ToolError when there is none, or its server is out of reach."""
+        server, tool = self._parts(name)
+        found = self._wait_for(self._tools(server), cancel)
+        if tool not in found:
+            known = ", ".join(found) or "none"
+            raise ToolError(f"{server} has no tool {tool!r}; it has: {known}.")
+        return _offer(server, found[tool])
+
+    def call(
+        self, name: str, arguments: dict[str, Any], cancel: Cancel | None = None
+    ) -> CallToolResult:
+        """Call the tool called *name*."""
+        server, tool = self._parts(name)
+        return self._wait_for(self._call(server, tool, arguments), cancel)
+
+    def close(self) -> None:
+        """End every connection and every process."""
+        self._is_closed = True
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is not None and loop is not None and stop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended a moment ago
+                loop.call_soon_threadsafe(stop.set)
+            thread.join(2 * CLOSE_SECONDS)
+        self._watchdog.close()
+
+    def _parts(self, name: str) -> tuple[str, str]:
+        server, _slash, tool = name.partition("/")
+        if server not in self._servers or not tool:
+            known = ", ".join(self._servers)
+            raise ToolError(f"{name!r} is no tool's name: server/tool, of the servers {known}.")
+        return server, tool
+
+    # In the thread of the caller
+
+    def _wait_for(self, work: Coroutine[Any, Any, Result], cancel: Cancel | None) -> Result:
+        try:
+            loop = self._running_loop()
+        except ToolError:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        if self._is_closed:
+            future.cancel()
+        forget = cancel.on_request(future.cancel) if cancel is not None else None
+        try:
+            return future.result()
+        except (concurrent.futures.CancelledError, asyncio.CancelledError):
+            reason = (cancel.reason if cancel is not None else "") or "Hermes is shutting down"
+            raise ToolError(f"Stopped: {reason}.") from None
+        finally:
+            if forget is not None:
+                forget()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        missing = load_sdk()  # before the loop, so that no server's time to connect pays for it
+        if missing:
+            raise ToolError(missing)
+        with self._lock:
+            if self._is_closed:
+                raise ToolError("Hermes is shutting down; nothing is started any more.")
+            if self._loop is None:
+                started = threading.Event()
+                self._thread = threading.Thread(
+                    target=lambda: asyncio.run(self._live(started)), name="hermes-mcp", daemon=True
+                )
+                self._thread.start()
+                started.wait(START_SECONDS)
+            if self._loop is None:
+                raise ToolError("The thread of the MCP servers does not start.")
+            return self._loop
+
+    # In the thread of the servers
+
+    async def _live(self, started: threading.Event) -> None:
+        self._stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._links = {
+            name: Link(server, self._cwd, self._watchdog)
+            for name, server in self._servers.items()
+            if not server.problem
+        }
+        started.set()
+        if not self._is_closed:
+            await self._stop.wait()
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+    async def _tools(self, server: str) -> dict[str, Tool]:
+        return (await self._link(server).connected()).tools
+
+    async def _call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        return await self._link(server).call(tool, arguments)
+
+    async def _survey(self) -> Survey:
+        names = list(self._servers)
+        work = (self._tools(name) for name in names)
+        results = await asyncio.gather(*work, return_exceptions=True)
+        found = Survey([], {})
+        for name, result in zip(names, results, strict=True):
+            if isinstance(result, ToolError):
+                found.problems[name] = str(result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                found.offers.extend(_offer(name, tool) for tool in result.values())
+        return found
+
+    def _link(self, server: str) -> Link:
+        link = self._links.get(server)
+        if link is None:
+            raise ToolError(self._servers[server].problem)
+        return link
+
+
+def _offer(server: str, tool: Tool) -> Offer:
+    hints = tool.annotations
+    return Offer(
+        f"{server}/{tool.name}",
+        " ".join((tool.description or "").split()),
+        tool.input_schema,
+        hints is not None and hints.read_only_hint is True,
+    )

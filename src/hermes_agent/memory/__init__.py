@@ -1,0 +1,1 @@
+"""Long-term memory: its files, and the review that fills them."""

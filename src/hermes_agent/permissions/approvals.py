@@ -1,0 +1,148 @@
+"""Approvals: the mode, what was found and what was granted make the verdict."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from hermes_agent.permissions import file_writes
+from hermes_agent.permissions.command_review import Judge, Judgement
+from hermes_agent.permissions.grants import Grants
+from hermes_agent.permissions.path_zones import Ground
+from hermes_agent.permissions.verdicts import EXACT_KEYS, Allow, Ask, Finding, Level, Refuse
+from hermes_agent.tools.base import ApprovalRequest
+from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes_agent.permissions.verdicts import Verdict
+    from hermes_agent.tools.base import ToolContext
+
+    # How a call of some other tool is shown and what is found in it, or why it is refused.
+    JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, Judgement] | Refuse]
+
+Mode = Literal["read_only", "workspace", "full"]
+MODES: tuple[Mode, ...] = ("read_only", "workspace", "full")
+FILE_TOOLS = frozenset({"write_file", "patch"})
+WRITE_KEYS = frozenset({"write", "write-outside", "home-dotfile", "git-internals", "hermes-files"})
+
+
+class Caller(NamedTuple):
+    """Who wants to do something, and where that one may work."""
+
+    session_id: str
+    turn_id: str
+    workspace: Path
+
+
+class Approvals:
+    """Decides what may be done.
+
+    read_only  programs that only read run; others are asked for; writing is refused
+    workspace  free inside the working folder; what is risky is asked for
+    full       everything runs but what never does; what may be such a thing is asked for
+    """
+
+    def __init__(
+        self,
+        mode: Mode = "workspace",
+        *,
+        free: tuple[Path, ...] = (),
+        grants: Grants | None = None,
+        own_pid: int | None = None,
+        judges: Mapping[str, JudgesCall] | None = None,
+    ) -> None:
+        self.mode = mode
+        self._judges = dict(judges or {})
+        self._free = free
+        self._hermes_home = hermes_home()
+        self._own_pid = own_pid or os.getpid()
+        self.grants = grants or Grants(self._hermes_home / "approvals.json")
+
+    def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
+        """Whether a tool may be called like this."""
+        caller = Caller(context.session_id, context.turn_id, context.cwd)
+        if tool == "terminal":
+            cwd = Path(str(arguments.get("cwd") or "."))
+            return self.command(str(arguments.get("command") or ""), caller, _home(cwd))
+        if tool in FILE_TOOLS:
+            return self.write(tool, str(arguments.get("path") or ""), caller)
+        if tool in self._judges:
+            judged = self._judges[tool](arguments, context)
+            if isinstance(judged, Refuse):
+                return judged
+            shown, judgement = judged
+            return self._verdict(judgement, shown, caller)
+        return Allow()
+
+    def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
+        """Whether a shell command may run in *cwd*, which is the working folder without it."""
+        folder = caller.workspace / (cwd or "")
+        judgement = Judge(self._ground(caller, folder)).judge(text)
+        shown = text if folder == caller.workspace else f"cd {folder} && {text}"
+        return self._verdict(judgement, shown, caller)
+
+    def write(self, tool: str, path: str, caller: Caller) -> Verdict:
+        """Whether a file may be written."""
+        target = str(caller.workspace / _home(Path(path)))
+        ground = self._ground(caller, caller.workspace)
+        found = tuple(file_writes.judged(target, ground))
+        write = Finding("write", "changes files", Level.WRITE)
+        return self._verdict(Judgement((*found, write), False), f"{tool} {target}", caller)
+
+    def settle(self, request: ApprovalRequest, answer: str) -> None:
+        """Take the answer to a request in; then decide again."""
+        self.grants.settle(request, answer)
+
+    def _ground(self, caller: Caller, folder: Path) -> Ground:
+        return Ground(
+            home=Path.home(),
+            hermes_home=self._hermes_home,
+            free=(caller.workspace, *self._free),
+            bases=(Path(os.path.normpath(folder)),),
+            own_pid=self._own_pid,
+        )
+
+    def _verdict(self, judgement: Judgement, shown: str, caller: Caller) -> Verdict:
+        for finding in judgement.findings:
+            if finding.level == Level.FLOOR:
+                return Refuse(f"This is never done in any mode: it {finding.reason}.")
+            if self.mode == "read_only" and finding.key in WRITE_KEYS:
+                return Refuse(f"Hermes may only read here, and this {finding.reason}.")
+        asked = self._asked(judgement)
+        if not asked:
+            return Allow()
+        request = _request(asked, shown, caller)
+        if self.grants.denies(request):
+            return Refuse("The user has said no to this. Do not try it again in another way.")
+        return Allow() if self.grants.covers(request) else Ask(request)
+
+    def _asked(self, judgement: Judgement) -> list[Finding]:
+        least = Level.DOUBT if self.mode == "full" else Level.RISK
+        asked = [finding for finding in judgement.findings if finding.level >= least]
+        if self.mode == "read_only" and not judgement.only_reads:
+            asked.append(Finding("not-reading", "is not known to change nothing"))
+        return asked
+
+
+def _home(path: Path) -> Path:
+    """`~` as the tools read it; a home that nobody has stays as it is written."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
+def _request(asked: list[Finding], shown: str, caller: Caller) -> ApprovalRequest:
+    keys = tuple(sorted({finding.key for finding in asked}))
+    is_doubt = any(finding.level == Level.DOUBT for finding in asked)
+    return ApprovalRequest(
+        caller.session_id,
+        caller.turn_id,
+        shown,
+        "This " + "; it ".join(dict.fromkeys(finding.reason for finding in asked)) + ".",
+        keys,
+        may_always=not is_doubt and not EXACT_KEYS & set(keys),
+    )

@@ -1,0 +1,192 @@
+"""One command line judged: everything that is found in it and in what it runs in turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.permissions import file_writes, forbidden, git_risks, read_only_programs, risks
+from hermes_agent.permissions.nested_commands import (
+    INTERPRETERS,
+    SHELLS,
+    inner_commands,
+    inner_script,
+)
+from hermes_agent.permissions.shell_script import ShellParser
+from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+from hermes_agent.permissions.verdicts import Finding, Level
+
+if TYPE_CHECKING:
+    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.shell_script import Command, Script
+
+DEEPEST = 6
+DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx"})
+TRANSPARENT = frozenset({"time", "timeout", "nice", "command"})
+ANYWHERE = frozenset({"delete-everything", "format-disk", "write-disk"})
+LOOKED_AT_WORDS = 60
+# Programs that give a whole line to a shell somewhere.
+PASSES_ON = word_set(
+    "ssh docker podman kubectl tmux screen vim nvim vi ex ed expect gdb lxc multipass vagrant make"
+)
+STAND_IN = '"$HERMES_UNKNOWN"'  # a variable that nothing sets
+
+
+class Judgement(NamedTuple):
+    """What was found, and whether the command is known to change nothing."""
+
+    findings: tuple[Finding, ...]
+    only_reads: bool
+
+
+class Judge:
+    """Judges command lines on one ground."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._parser = ShellParser(str(ground.home), str(ground.bases[0]), ground.own_pid)
+
+    def judge(self, text: str) -> Judgement:
+        """Look at all of a command line."""
+        work = _Work(self._parser, self._ground)
+        work.script(text, _Depth())
+        return Judgement(tuple(dict.fromkeys(work.findings)), work.only_reads)
+
+    def seen(self, text: str) -> tuple[Command, ...]:
+        """Every command that was looked at: those of the line, and those they run."""
+        work = _Work(self._parser, self._ground)
+        work.script(text, _Depth())
+        return tuple(work.seen)
+
+
+class _Depth(NamedTuple):
+    """How a command came to be run."""
+
+    depth: int = 0
+    is_elevated: bool = False
+    downloads: bool = False
+
+
+class _Work:
+    """The findings of one command line, as they are collected."""
+
+    def __init__(self, parser: ShellParser, ground: Ground) -> None:
+        self._parser = parser
+        self._ground = ground
+        self.findings: list[Finding] = []
+        self._is_activated = False
+        self.seen: list[Command] = []
+        self.only_reads = True
+
+    def script(self, text: str, way: _Depth) -> None:
+        """Look at a script, at any depth."""
+        script = self._parser.parse(text)
+        if not script.is_parsed or way.depth > DEEPEST:
+            self._found(Finding("unparsable", "cannot be understood before it runs", Level.DOUBT))
+        self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
+        way = way._replace(
+            downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
+        )
+        self._is_activated |= any(
+            one.program in {"source", "."} and one.words[-1].endswith("bin/activate")
+            for one in script.commands
+        )
+        for finding in forbidden.of_script(script):
+            self._found(finding)
+        for target in script.writes:
+            self._found(*file_writes.judged(target, self._ground))
+        if any(read_only_programs.LOADERS.fullmatch(name) for name in script.assigned):
+            self.only_reads = False
+        if way.depth <= DEEPEST:
+            for command in script.commands:
+                self._command(command._replace(is_elevated=way.is_elevated), way)
+
+    def _is_local(self, command: Command, finding: Finding) -> bool:
+        """Whether packages go into an environment that the script has entered before."""
+        is_pip = command.program in {"pip", "pip3"} and finding.key == "global-packages"
+        return is_pip and self._is_activated and "--user" not in command.words
+
+    def _found(self, *findings: Finding) -> None:
+        self.findings += findings
+        if findings:
+            self.only_reads = False
+
+    def _command(self, command: Command, way: _Depth) -> None:
+        """Look at one command, then at what it runs."""
+        self.seen.append(command)
+        if not command.program:
+            reason = "runs a program whose name only the run can tell"
+            self._found(Finding("computed-command", reason, Level.DOUBT))
+        self._found(*forbidden.findings(command, self._ground))
+        self._found(*file_writes.findings(command, self._ground))
+        self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
+        if command.program == "git":
+            self._found(*git_risks.findings(command, self._ground))
+        self._found(*self._hidden(command))
+        inner = list(inner_commands(command))
+        if not (inner and command.program in TRANSPARENT) and not read_only_programs.only_reads(
+            command
+        ):
+            self.only_reads = False
+        if way.depth <= DEEPEST:
+            self._runs(command, inner, way)
+
+    def _runs(self, command: Command, inner: list[Command], way: _Depth) -> None:
+        for one in inner:
+            self._command(one, way._replace(depth=way.depth + 1, is_elevated=one.is_elevated))
+        is_elevated = command.is_elevated or command.program == "su"
+        way = way._replace(depth=way.depth + 1, is_elevated=is_elevated)
+        text = inner_script(command)
+        if text is not None and UNKNOWN in text:
+            self._found(_unknown_script(command, text, way))
+        if text is not None and text.replace(UNKNOWN, "").strip():
+            self.script(text.replace(UNKNOWN, STAND_IN), way)
+        if _reads_code(command):
+            self._found(_unknown_script(command, UNKNOWN, way))
+
+    def _hidden(self, command: Command) -> list[Finding]:
+        """A destroying command among the words of a program that may well run it."""
+        if command.program in SHELLS or read_only_programs.only_reads(command):
+            return []
+        words = command.words[:LOOKED_AT_WORDS]
+        rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
+        if command.program in PASSES_ON:
+            texts = (word for word in words[1:] if " " in word and UNKNOWN not in word)
+            rests += [one for text in texts for one in self._parser.parse(text).commands]
+        return [
+            finding._replace(level=Level.DOUBT)
+            for rest in rests
+            for finding in forbidden.findings(rest, self._ground)
+            if finding.level == Level.FLOOR and finding.key in ANYWHERE
+        ]
+
+
+def _folders(script: Script, home: str) -> list[str]:
+    """Where a script goes; what is not known is no place of ours."""
+    found = []
+    for command in script.commands:
+        if command.program in {"cd", "pushd", "chdir"}:
+            words = [word for word in command.words[1:] if word not in {"-P", "-L", "--"}]
+            target = words[0] if words else home
+            found.append(f"/{UNKNOWN}" if UNKNOWN in target or target == "-" else target)
+    return found
+
+
+def _reads_code(command: Command) -> bool:
+    """Whether an interpreter runs what another program prints."""
+    return (
+        INTERPRETERS.fullmatch(command.program) is not None
+        and command.is_fed
+        and command.fed is None
+        and (len(command.words) == 1 or command.words[1] == "-")
+    )
+
+
+def _unknown_script(command: Command, text: str, way: _Depth) -> Finding:
+    is_all = not text.replace(UNKNOWN, "").strip()
+    if way.downloads and is_all and way.is_elevated:
+        return Finding("download-to-root-shell", "would run a download as root", Level.FLOOR)
+    if way.downloads and is_all:
+        return Finding("download-to-shell", "runs what it downloads", Level.RISK)
+    if command.is_fed and is_all:
+        return Finding("pipe-to-shell", "runs what another program prints", Level.DOUBT)
+    return Finding("computed-script", "runs a script that only the run can tell", Level.DOUBT)

@@ -1,0 +1,154 @@
+"""Which files a command writes, by what its program is known to do with its words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.permissions.path_zones import Where, where
+from hermes_agent.permissions.shell_words import word_set
+from hermes_agent.permissions.verdicts import Finding, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.shell_script import Command
+
+
+class Parts(NamedTuple):
+    """The words of a command, told apart."""
+
+    options: tuple[str, ...]
+    positionals: tuple[str, ...]
+
+    def has(self, letters: str, *names: str) -> bool:
+        """Whether an option is given: one of these letters, or by name (or its beginning)."""
+        for option in self.options:
+            if option.startswith("--"):
+                name = option.partition("=")[0]
+                if len(name) > 2 and any(one.startswith(name) for one in names):
+                    return True
+            elif any(letter in option[1:] for letter in letters) or option in names:
+                return True
+        return False
+
+
+def parts(command: Command) -> Parts:
+    """Options and the rest; after `--` there are no options."""
+    options: list[str] = []
+    positionals: list[str] = []
+    words = list(command.words[1:])
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            positionals += words
+            break
+        if word.startswith("-") and len(word) > 1:
+            options.append(word)
+        else:
+            positionals.append(word)
+    return Parts(tuple(options), tuple(positionals))
+
+
+EVERY = "rm rmdir unlink touch mkdir tee truncate shred mkfifo mknod mv setfacl"
+AFTER_FIRST = "chmod chown chgrp chattr"
+LAST = "cp install rsync ln scp"
+OPTIONS = {
+    "curl": ("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar"),
+    "wget": ("-O", "--output-document", "-P", "--directory-prefix", "-o", "-a"),
+    "sort": ("-o", "--output"),
+    "unzip": ("-d",),
+    "tar": ("-C", "--directory", "--one-top-level"),
+    "cp": ("-t", "--target-directory"),
+    "mv": ("-t", "--target-directory"),
+    "install": ("-t", "--target-directory"),
+    "ln": ("-t", "--target-directory"),
+    "pip": ("-t", "--target", "--prefix", "--root"),
+    "find": ("-fprint", "-fprintf", "-fls", "-fprint0"),
+    "tree": ("-o",),
+    "gcc": ("-o",),
+    "cc": ("-o",),
+    "clang": ("-o",),
+    "go": ("-o",),
+}
+WRITERS = word_set(f"{EVERY} {AFTER_FIRST} {LAST} dd patch unzip")
+
+
+def targets(command: Command) -> Iterator[str]:
+    """The files and folders that a command changes, as it names them."""
+    program = command.program
+    yield from _by_options(command)
+    found = BY_PROGRAM.get(program)
+    if found is not None:
+        yield from found(parts(command))
+
+
+def _by_options(command: Command) -> Iterator[str]:
+    names = OPTIONS.get(command.program, ())
+    words = command.words
+    for place, word in enumerate(words[1:], 1):
+        name, equals, value = word.partition("=")
+        if equals and name in names:
+            yield value
+        elif (word in names or _ends_with(word, names)) and place + 1 < len(words):
+            yield words[place + 1]
+        elif not word.startswith("--") and word[:2] in names and len(word) > 2:
+            yield word[2:]
+
+
+def _ends_with(word: str, names: tuple[str, ...]) -> bool:
+    """Several options of one letter in one word, the last of which takes a value: `-sSLo`."""
+    return re.fullmatch(r"-[A-Za-z]{2,}", word) is not None and f"-{word[-1]}" in names
+
+
+def _disk_copy(found: Parts) -> list[str]:
+    return [word[3:] for word in found.positionals if word.startswith("of=")]
+
+
+def _in_place(found: Parts) -> list[str]:
+    """`sed -i` and `perl -i`: the files stand behind the script."""
+    if not any(re.match(r"-[a-zA-Z]*i|--in-place", option) for option in found.options):
+        return []
+    has_script = any(re.match(r"-\w*[ef]|--(expression|file)", one) for one in found.options)
+    return list(found.positionals if has_script else found.positionals[1:])
+
+
+BY_PROGRAM: dict[str, Callable[[Parts], list[str]]] = {
+    **dict.fromkeys(EVERY.split(), lambda found: list(found.positionals)),
+    **dict.fromkeys(AFTER_FIRST.split(), lambda found: list(found.positionals[1:])),
+    **dict.fromkeys(LAST.split(), lambda found: list(found.positionals[-1:])),
+    **dict.fromkeys(("sed", "gsed", "perl"), _in_place),
+    "dd": _disk_copy,
+}
+
+SAYINGS: dict[Where, tuple[str, str, Level]] = {
+    Where.OUTSIDE: ("write-outside", "writes outside the working folder", Level.RISK),
+    Where.UNKNOWN: ("write-outside", "writes where only the run can tell", Level.RISK),
+    Where.DOTFILE: ("home-dotfile", "changes a hidden file of your home folder", Level.RISK),
+    Where.GIT: ("git-internals", "changes the inside of a Git repository", Level.RISK),
+    Where.HERMES: ("hermes-files", "changes what Hermes itself is set up by", Level.DOUBT),
+    Where.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),
+    Where.APPROVALS: ("own-approvals", "changes what Hermes may do without asking", Level.FLOOR),
+    Where.ACCOUNTS: ("system-accounts", "overwrites the accounts of the system", Level.FLOOR),
+    Where.DISK: ("write-disk", "writes to a disk past its files", Level.FLOOR),
+    Where.FREE: ("write", "changes files", Level.WRITE),
+}
+
+
+def judged(target: str, ground: Ground) -> Iterator[Finding]:
+    """What writing to *target* means."""
+    saying = SAYINGS.get(where(target, ground))
+    if saying is not None:
+        key, reason, level = saying
+        yield Finding(key, reason, level)
+
+
+def findings(command: Command, ground: Ground) -> Iterator[Finding]:
+    """What the files mean that a command writes."""
+    for target in targets(command):
+        if command.program in {"rsync", "scp"} and re.match(r"[\w.@-]+:", target):
+            continue  # another machine: asked for as such
+        yield from judged(target, ground)
+    if command.program in WRITERS:
+        yield Finding("write", "changes files", Level.WRITE)

@@ -1,0 +1,166 @@
+"""What never runs, whatever the mode and whoever says yes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hermes_agent.permissions.file_writes import parts
+from hermes_agent.permissions.path_zones import DISKS, holds_home, holds_system
+from hermes_agent.permissions.shell_words import UNKNOWN
+from hermes_agent.permissions.verdicts import Finding, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.shell_script import Command, Script
+
+    Rule = Callable[[Command, Ground], Iterator[Finding]]
+
+FORMATTERS = re.compile(r"mkfs(\..*)?|mke2fs|mkswap|blkdiscard|newfs|wipefs")
+PARTITIONERS = frozenset({"fdisk", "gdisk", "sgdisk", "sfdisk", "parted", "cfdisk", "diskutil"})
+POWER = frozenset({"shutdown", "reboot", "halt", "poweroff"})
+POWER_WORDS = POWER | {"kexec", "emergency", "rescue"}
+FILTERS = re.compile(r"-i?(name|path|regex|wholename)|-(newer|mtime|mmin|size|user|empty|inum).*")
+OWN_NAMES = re.compile(r"\bhermes\b")
+SIGNAL_OPTIONS = re.compile(r"-(s|n|\d+|SIG\w+|[A-Z]\w*|l|L|-signal(=.*)?)")
+
+
+def everything(what: str, level: Level = Level.FLOOR) -> Finding:
+    """The finding for a command that destroys all there is."""
+    return Finding("delete-everything", f"would {what} everything", level)
+
+
+def findings(command: Command, ground: Ground) -> Iterator[Finding]:
+    """What is never run in one simple command, or may be such a thing."""
+    program = command.program
+    if FORMATTERS.fullmatch(program):
+        yield Finding("format-disk", "would format a disk", Level.FLOOR)
+    if program in POWER or (program in {"init", "telinit"} and set(command.words[1:]) & {"0", "6"}):
+        yield Finding("power-off", "would stop the machine", Level.FLOOR)
+    rule = RULES.get(program)
+    if rule is not None:
+        yield from rule(command, ground)
+
+
+def of_script(script: Script) -> Iterator[Finding]:
+    """What shows in the whole of a script alone: functions that call themselves twice over."""
+    for name, body in script.functions:
+        call = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+        if re.search(rf"{call}\s*\|\s*{call}", body) or (
+            re.search(rf"{call}\s*&", body) and len(re.findall(call, body)) > 1
+        ):
+            yield Finding("fork-bomb", "would start processes without end", Level.FLOOR)
+
+
+def _lost(paths: tuple[str, ...], ground: Ground, what: str, *, homes: bool) -> Iterator[Finding]:
+    """Whether one of *paths* holds the system, or a home; or may do so when it runs."""
+    for path in paths:
+        if path.strip() and UNKNOWN not in path:
+            if holds_system(path, ground) or (homes and holds_home(path, ground)):
+                yield everything(what)
+        elif UNKNOWN in path and _may_be_all(path, ground):
+            yield everything(f"perhaps {what}", Level.DOUBT)
+
+
+def _may_be_all(path: str, ground: Ground) -> bool:
+    """A variable may be empty, and `"$X/"` is then the root of all files."""
+    rest = path.replace(UNKNOWN, "")
+    return not rest or holds_system(rest, ground) or holds_home(rest, ground)
+
+
+def _remove(command: Command, ground: Ground) -> Iterator[Finding]:
+    found = parts(command)
+    if found.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
+        yield from _lost(found.positionals, ground, "delete", homes=True)
+    if any(UNKNOWN in option for option in found.options):
+        yield everything("perhaps delete", Level.DOUBT)
+
+
+def hides_options(command: Command) -> bool:
+    """Whether a word that is not known may hold `-rf`; after `--` it cannot."""
+    words = command.words[: command.words.index("--")] if "--" in command.words else command.words
+    return any(UNKNOWN in word and not word.replace(UNKNOWN, "") for word in words[1:])
+
+
+def _find(command: Command, ground: Ground) -> Iterator[Finding]:
+    words = command.words[1:]
+    starts = tuple(word for word in words[: _first_option(words)] if word not in {"-H", "-L", "-P"})
+    removes = "-delete" in words or bool({"rm", "shred", "unlink"} & set(words))
+    if removes and not any(FILTERS.fullmatch(word) for word in words):
+        yield from _lost(starts, ground, "delete", homes=True)
+
+
+def _first_option(words: tuple[str, ...]) -> int:
+    """Where the paths of `find` end."""
+    for place, word in enumerate(words):
+        if (word.startswith("-") and word not in {"-H", "-L", "-P"}) or word in {"(", "!"}:
+            return place
+    return len(words)
+
+
+def _move(command: Command, ground: Ground) -> Iterator[Finding]:
+    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN not in one)
+    yield from _lost(sources, ground, "move away", homes=True)
+
+
+def _permissions(command: Command, ground: Ground) -> Iterator[Finding]:
+    found = parts(command)
+    if found.has("R", "--recursive"):
+        for finding in _lost(found.positionals[1:], ground, "change the rights of", homes=False):
+            yield finding._replace(key="permissions-everywhere")
+
+
+def _partition(command: Command, _ground: Ground) -> Iterator[Finding]:
+    found = parts(command)
+    if not found.has("lp", "--list", "--print") and set(found.positionals[:1]) - {"list", "info"}:
+        yield Finding("format-disk", "would change the partitions of a disk", Level.FLOOR)
+
+
+def _kill(command: Command, ground: Ground) -> Iterator[Finding]:
+    for place, word in enumerate(command.words[1:], 1):
+        is_first = place == 1 and SIGNAL_OPTIONS.fullmatch(word) is not None
+        if command.words[place - 1] in {"-s", "-n", "--signal"} or is_first:
+            continue  # a signal, no process
+        if word in {"1", "-1", "+1", "01", "001", str(ground.own_pid), f"-{ground.own_pid}"}:
+            yield Finding("kill-system", "would end the system or Hermes itself", Level.FLOOR)
+
+
+def _kill_by_name(command: Command, _ground: Ground) -> Iterator[Finding]:
+    if any(OWN_NAMES.search(word) for word in command.words[1:]):
+        yield Finding("kill-system", "would end Hermes itself", Level.FLOOR)
+
+
+def _kill_all(_command: Command, _ground: Ground) -> Iterator[Finding]:
+    yield Finding("kill-system", "would end every process", Level.FLOOR)
+
+
+def _services(command: Command, _ground: Ground) -> Iterator[Finding]:
+    if set(command.words[1:]) & POWER_WORDS:
+        yield Finding("power-off", "would stop the machine", Level.FLOOR)
+
+
+def _wipe(command: Command, _ground: Ground) -> Iterator[Finding]:
+    if any(DISKS.match(word) for word in parts(command).positionals):
+        yield Finding("write-disk", "would overwrite a disk", Level.FLOOR)
+
+
+def _disk_copy(command: Command, _ground: Ground) -> Iterator[Finding]:
+    if any(word.startswith("of=") and UNKNOWN in word for word in command.words):
+        yield Finding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
+
+
+RULES: dict[str, Rule] = {
+    "dd": _disk_copy,
+    "rm": _remove,
+    "find": _find,
+    "mv": _move,
+    **dict.fromkeys(("chmod", "chown", "chgrp"), _permissions),
+    **dict.fromkeys(PARTITIONERS, _partition),
+    "kill": _kill,
+    **dict.fromkeys(("pkill", "killall"), _kill_by_name),
+    "killall5": _kill_all,
+    **dict.fromkeys(("systemctl", "loginctl"), _services),
+    **dict.fromkeys(("shred", "badblocks", "hdparm", "cryptsetup"), _wipe),
+}

@@ -1,0 +1,201 @@
+"""Commands inside commands: what sudo, env, timeout, xargs, find and shells run in turn."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.permissions.shell_words import STREAM, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.permissions.shell_script import Command
+
+
+class Wrapper(NamedTuple):
+    """How a program's own words are told from those of the command it runs."""
+
+    with_value: str = ""  # options of one letter that take a value
+    positionals: int = 0  # own words before the command
+    is_elevated: bool = False
+    subcommand: str = ""  # the word that makes it a wrapper
+
+
+WRAPPERS = {
+    "sudo": Wrapper("ugpCDhRrtTU", is_elevated=True),
+    "doas": Wrapper("uC", is_elevated=True),
+    "pkexec": Wrapper("", is_elevated=True),
+    "run0": Wrapper("", is_elevated=True),
+    "env": Wrapper("uC"),
+    "nohup": Wrapper(),
+    "time": Wrapper("of"),
+    "nice": Wrapper("n"),
+    "ionice": Wrapper("cnpPu"),
+    "stdbuf": Wrapper("ioe"),
+    "timeout": Wrapper("sk", 1),
+    "gtimeout": Wrapper("sk", 1),
+    "setsid": Wrapper(),
+    "chroot": Wrapper("", 1),
+    "command": Wrapper(),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "xargs": Wrapper("EILnPsda"),
+    "parallel": Wrapper("jNS"),
+    "watch": Wrapper("n"),
+    "strace": Wrapper("eopsSuE"),
+    "ltrace": Wrapper("eopsSu"),
+    "unshare": Wrapper(),
+    "nsenter": Wrapper("tSG"),
+    "flock": Wrapper("wE", 1),
+    "chrt": Wrapper("", 1),
+    "taskset": Wrapper("", 1),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "caffeinate": Wrapper("tw"),
+    "unbuffer": Wrapper(),
+    "systemd-run": Wrapper("pMEu"),
+    "proxychains4": Wrapper("f"),
+    "uv": Wrapper("p", subcommand="run"),
+    "poetry": Wrapper("C", subcommand="run"),
+    "pipenv": Wrapper("", subcommand="run"),
+    "hatch": Wrapper("", subcommand="run"),
+    "pdm": Wrapper("", subcommand="run"),
+    "npx": Wrapper("p"),
+}
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
+INTERPRETERS = re.compile(
+    r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|osascript|pwsh)[\d.]*"
+)
+RUNS_TEXT = {"eval": 0, "trap": 1}
+TEXT_READERS = frozenset({"sudo", "doas", "su", "runuser", "at", "batch"})  # without a command
+JOINERS = frozenset({"watch", "parallel"})  # their words are one script
+SCRIPT_OPTIONS = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
+FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+def inner_commands(command: Command) -> Iterator[Command]:
+    """The commands that this one runs as its own words say."""
+    program = command.program
+    wrapper = WRAPPERS.get(program)
+    if wrapper is not None:
+        yield from _unwrapped(command, wrapper)
+    elif program == "find":
+        yield from _of_find(command)
+
+
+def inner_words(command: Command) -> list[str]:
+    """The words of a wrapper that are those of the command it runs."""
+    wrapper = WRAPPERS.get(command.program, Wrapper("ctfq"))
+    words = list(command.words[1:])
+    if wrapper.subcommand:
+        if wrapper.subcommand not in words:
+            return []
+        del words[: words.index(wrapper.subcommand) + 1]
+    _skip_own(words, wrapper)
+    return [] if command.program in {"su", "runuser", "at", "batch"} else words
+
+
+def _unwrapped(command: Command, wrapper: Wrapper) -> Iterator[Command]:
+    words = inner_words(command)
+    if command.program == "xargs" and words:
+        places = [one for one in command.words if one in {"-I", "-i", "--replace"}]
+        mark = command.words[command.words.index("-I") + 1] if "-I" in places else "{}"
+        words = [word.replace(mark, UNKNOWN) for word in words] + ["--", UNKNOWN]
+    if words:
+        is_elevated = command.is_elevated or wrapper.is_elevated
+        yield command._replace(words=tuple(words), is_elevated=is_elevated)
+
+
+def _skip_own(words: list[str], wrapper: Wrapper) -> None:
+    """Drop what belongs to the wrapper itself."""
+    positionals = wrapper.positionals
+    while words:
+        word = words[0]
+        if word == "--":
+            del words[0]
+            wrapper = wrapper._replace(with_value="")
+        elif word.startswith("-") and len(word) > 1:
+            takes = len(word) == 2 and word[1] in wrapper.with_value
+            del words[: 2 if takes else 1]
+        elif re.match(r"[A-Za-z_]\w*=", word):
+            del words[0]
+        elif positionals:
+            positionals -= 1
+            del words[0]
+        else:
+            return
+
+
+def _of_find(command: Command) -> Iterator[Command]:
+    words = list(command.words)
+    for place, word in enumerate(words):
+        if word in FIND_RUNS:
+            inner = words[place + 1 :]
+            ends = [inner.index(end) for end in (";", "+") if end in inner]
+            found = f"{words[1]}/somewhere/below"  # where the search starts
+            inner = [found if one == "{}" else one for one in inner[: min(ends, default=None)]]
+            yield command._replace(words=tuple(inner))
+
+
+def inner_script(command: Command) -> str | None:
+    """The text that this command runs as a script; UNKNOWN in it where it is not known."""
+    program, words = command.program, command.words
+    option = SCRIPT_OPTIONS.get(program)
+    if option is not None and (text := _after_option(words, option)) is not None:
+        return text
+    if program in SHELLS:
+        return _of_shell(command)
+    if program in TEXT_READERS and not inner_words(command):
+        return _read_by(command)
+    return _of_words(program, words, command)
+
+
+def _of_words(program: str, words: tuple[str, ...], command: Command) -> str | None:
+    """The script that the words of a command are."""
+    text = None
+    if program in RUNS_TEXT:
+        text = " ".join(words[1:2] if RUNS_TEXT[program] else words[1:])
+    if program in JOINERS:
+        text = " ".join(inner_words(command)).replace("{}", UNKNOWN)
+    if program in {"source", "."} and len(words) > 1 and _is_no_file(words[1]):
+        text = UNKNOWN
+    return text or None
+
+
+def _after_option(words: tuple[str, ...], option: str) -> str | None:
+    for place, word in enumerate(words[1:], 1):
+        is_bundle = re.fullmatch(r"-\w+", word) and option[1] in word
+        if word == option or is_bundle:
+            return " ".join(words[place + 1 : place + 2]) or None
+        if word.startswith((option, "--split-string=", "--command=")) and " " in word:
+            return word.removeprefix(option).rpartition("-string=")[2].rpartition("command=")[2]
+    return None
+
+
+def _of_shell(command: Command) -> str | None:
+    """A shell runs the text after -c, a file, or what it reads."""
+    words = command.words
+    for place, word in enumerate(words[1:], 1):
+        if re.fullmatch(r"[-+]\w+", word) and not word.startswith("--"):
+            if "c" in word and word[0] == "-":
+                rest = [one for one in words[place + 1 :] if not re.fullmatch(r"[-+]\w+", one)]
+                return rest[0] if rest else None
+            if word in {"-s", "-"} or "s" in word:
+                return _read_by(command)
+        elif word == "-":
+            return _read_by(command)
+        elif not word.startswith("-") and words[place - 1] not in {"-O", "-o", "--rcfile"}:
+            return UNKNOWN if _is_no_file(word) else None
+    return _read_by(command)
+
+
+def _is_no_file(word: str) -> bool:
+    """Whether a script comes from a stream, or from who knows where."""
+    return UNKNOWN in word or word in {STREAM, "/dev/stdin"}
+
+
+def _read_by(command: Command) -> str | None:
+    if command.fed is not None:
+        return command.fed
+    return UNKNOWN if command.is_fed else None

@@ -1,0 +1,145 @@
+"""Where a path lies, and what lies there."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+
+HARMLESS = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
+DISKS = re.compile(
+    r"/dev/(?:r?disk\d|[shv]d[a-z]|xvd|nvme\d|mmcblk|md\d|dm-|mapper/|loop\d|sr\d|mem$|kmem$|port$)"
+)
+ACCOUNTS = frozenset({"/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers"})
+KERNEL = re.compile(r"/proc/sysrq-trigger|/sys/firmware/efi/.*|/boot/.*")
+SYSTEM = word_set(
+    "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /usr /usr/bin "
+    "/usr/lib /usr/sbin /usr/local /var /var/lib "
+    "/Users /System /Library /Applications /private"
+)
+EVERYTHING = re.compile(r"[*?.!\[\]^{}]+")  # a last part that means all of a folder
+
+
+class Where(Enum):
+    """How a place counts."""
+
+    HARMLESS = "harmless"
+    FREE = "free"
+    DOTFILE = "dotfile"
+    GIT = "git"
+    HERMES = "hermes"
+    APPROVALS = "approvals"
+    OUTSIDE = "outside"
+    UNKNOWN = "unknown"
+    NETWORK = "network"
+    ACCOUNTS = "accounts"
+    DISK = "disk"
+
+
+class Ground(NamedTuple):
+    """What paths are compared with."""
+
+    home: Path
+    hermes_home: Path
+    free: tuple[Path, ...]  # the working folder and others where the agent may write
+    bases: tuple[Path, ...]  # folders that relative paths may start from
+    own_pid: int
+
+    def moved(self, folders: list[str]) -> Ground:
+        """The ground after `cd` to one or more of these: any of them may be the base."""
+        bases = list(self.bases)
+        for folder in folders:
+            bases += [_absolute(folder, base) for base in bases[:8]]
+        return self._replace(bases=tuple(dict.fromkeys(bases)))
+
+
+def _absolute(path: str, base: Path) -> Path:
+    return Path(os.path.normpath("/" + str(base / path).lstrip("/")))
+
+
+def meant(path: str, ground: Ground) -> list[Path]:
+    """What a path may name: from each base, as written and with symbolic links followed."""
+    found: dict[Path, None] = {}
+    for base in ground.bases:
+        written = _absolute(path, base)
+        found[written] = None
+        found[Path(os.path.realpath(written))] = None
+    return list(found)
+
+
+def where(path: str, ground: Ground) -> Where:
+    """How a place counts, the worst that it may be."""
+    certain = [_where(one, ground) for one in meant(path.replace(UNKNOWN, ""), ground)]
+    worst = max(certain, key=list(Where).index)
+    if UNKNOWN in path and worst not in {Where.ACCOUNTS, Where.DISK, Where.APPROVALS}:
+        return Where.UNKNOWN
+    return worst
+
+
+def _where(path: Path, ground: Ground) -> Where:
+    text = str(path)
+    for pattern, answer in (
+        (HARMLESS, Where.HARMLESS),
+        (re.compile(r"/dev/(tcp|udp)/.*"), Where.NETWORK),
+        (KERNEL, Where.DISK),
+    ):
+        if pattern.fullmatch(text):
+            return answer
+    if DISKS.match(text):
+        return Where.DISK
+    if text in ACCOUNTS or text.startswith("/etc/sudoers.d/"):
+        return Where.ACCOUNTS
+    return _among_files(path, ground)
+
+
+def _among_files(path: Path, ground: Ground) -> Where:
+    for home in {ground.hermes_home, Path(os.path.realpath(ground.hermes_home))}:
+        if path == home / "approvals.json":
+            return Where.APPROVALS
+        if path in {home, home / "config.yaml", home / ".env"} or path.is_relative_to(
+            home / "plugins"
+        ):
+            return Where.HERMES
+    if path.is_relative_to(ground.home):
+        first = path.relative_to(ground.home).parts[:1]
+        if first and first[0].startswith(".") and not _is_free(path, ground, below=ground.home):
+            return Where.DOTFILE
+    if not _is_free(path, ground):
+        return Where.OUTSIDE
+    return Where.GIT if ".git" in path.parts[:-1] else Where.FREE
+
+
+def _is_free(path: Path, ground: Ground, below: Path | None = None) -> bool:
+    """Whether the agent may write there; with *below*, by a folder that is deeper than it."""
+    folders = {*ground.free, *(Path(os.path.realpath(folder)) for folder in ground.free)}
+    if below is not None:
+        folders = {one for one in folders if one != below and one.is_relative_to(below)}
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def holds_system(path: str, ground: Ground) -> bool:
+    """Whether losing this place means losing the machine."""
+    text = path.rstrip("/") or "/"
+    if any(str(one) in SYSTEM for one in meant(text, ground)):
+        return True
+    head, _slash, last = text.rpartition("/")
+    is_glob = re.search(r"[*?\[]", last) is not None
+    return is_glob and any(
+        str(one) == "/" or (str(one) in SYSTEM and EVERYTHING.fullmatch(last) is not None)
+        for one in meant(head or ("/" if text.startswith("/") else "."), ground)
+    )
+
+
+def holds_home(path: str, ground: Ground) -> bool:
+    """Whether losing this place means losing everything somebody has."""
+    text = path.rstrip("/") or "/"
+    head, _slash, last = text.rpartition("/")
+    if EVERYTHING.fullmatch(last) and last not in {".", ".."}:
+        text = head or ("/" if text.startswith("/") else ".")
+    homes = {ground.home, Path(os.path.realpath(ground.home)), *ground.home.parents}
+    found = meant(text, ground)
+    return any(one in homes or one.parent == Path("/home") for one in found)

@@ -1,0 +1,233 @@
+"""What is asked for: commands that destroy, leave the machine, or change it for good."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hermes_agent.permissions.file_writes import parts
+from hermes_agent.permissions.forbidden import hides_options
+from hermes_agent.permissions.nested_commands import INTERPRETERS
+from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+from hermes_agent.permissions.verdicts import Finding, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_agent.permissions.shell_script import Command
+
+    Rule = Callable[[Command], Iterator[Finding]]
+
+SIMPLE: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
+    "crontab": ("crontab", "changes what runs on a schedule"),
+    "at": ("crontab", "runs something later"),
+    "batch": ("crontab", "runs something later"),
+    "systemctl": ("systemctl", "changes services of the system"),
+    "service": ("systemctl", "changes services of the system"),
+    "launchctl": ("systemctl", "changes services of the system"),
+    "rc-service": ("systemctl", "changes services of the system"),
+    **dict.fromkeys(("ssh", "scp", "sftp", "mosh", "telnet"), ("ssh", "reaches another machine")),
+    **dict.fromkeys(("kill", "pkill", "killall", "xkill"), ("kill", "ends processes")),
+    **dict.fromkeys(("sudo", "doas", "su", "pkexec", "run0"), ("sudo", "runs as another user")),
+    **dict.fromkeys(
+        ("iptables", "nft", "ufw", "firewall-cmd", "ip6tables"),
+        ("firewall", "changes the firewall"),
+    ),
+    **dict.fromkeys(
+        ("mount", "umount", "swapoff", "losetup", "modprobe", "insmod", "rmmod", "sysctl"),
+        ("system-settings", "changes the running system"),
+    ),
+    **dict.fromkeys(
+        ("useradd", "userdel", "usermod", "passwd", "groupadd", "visudo", "chpasswd", "adduser"),
+        ("system-users", "changes the users of the system"),
+    ),
+    **dict.fromkeys(("dropdb", "dropuser"), ("sql-delete", "deletes data of a database")),
+    "alias": ("computed-command", "gives commands other names", Level.DOUBT),
+    "shred": ("rm-recursive", "destroys files for good"),
+}
+PACKAGERS = re.compile(
+    r"apt|apt-get|aptitude|dnf|yum|zypper|pacman|apk|brew|port|snap|flatpak|dpkg|rpm|emerge|nix-env"
+)
+PACKAGE_READS = word_set(
+    "list search show info policy depends rdepends files changelog help cache outdated deps "
+    "--version -v --help -l -s -L -S -Q -Qi -Ql -Ss -Si -qa -qi -ql doctor config leaves"
+)
+INSTALLS = frozenset({"install", "i", "add", "uninstall", "remove", "rm", "update", "upgrade"})
+CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
+CONTAINER_LOSSES = frozenset({"prune", "rm", "rmi", "kill", "down"})
+CONTAINER_NOUNS = word_set("container image volume network system builder buildx compose pod")
+DATABASES = word_set(
+    "psql mysql mariadb sqlite3 mongosh mongo redis-cli duckdb clickhouse-client sqlcmd mysqladmin "
+    "cqlsh influx"
+)
+DATA_LOSS = re.compile(
+    r"\b(drop|delete|truncate|alter|flushall|flushdb|dropdatabase|deletemany|deleteone|unlink)\b",
+    re.IGNORECASE,
+)
+INLINE = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
+SUSPICIOUS = re.compile(
+    r"rmtree|\bremove\b|unlink|rmdir|\bsystem\b|subprocess|popen|\bexec|\beval|spawn|child_process"
+    r"|\brm\b|rename|shutil|/dev/|mkfs|base64|ctypes|\bkill|truncate|chmod|chown|__import__|getattr"
+    r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
+    re.IGNORECASE,
+)
+DESTROYS_ALL = re.compile(
+    r"rm\s+-\w*[rR]\w*\s+(-\S+\s+)*['\"]?(/|~|\$HOME)['\"\s*)]|rmtree\(['\"]/?['\"]"
+)
+
+
+def findings(command: Command) -> Iterator[Finding]:
+    """What is asked for in one simple command."""
+    program = command.program
+    if program in SIMPLE and not _only_looks(command):
+        yield Finding(*SIMPLE[program])
+    if PACKAGERS.fullmatch(program):
+        yield from _system_packages(command)
+    if INTERPRETERS.fullmatch(program) or program in {"awk", "gawk", "mawk"}:
+        yield from inline_code(command)
+    if program in DATABASES:
+        yield from _database(command)
+    rule = RULES.get(program)
+    if rule is not None:
+        yield from rule(command)
+
+
+def _only_looks(command: Command) -> bool:
+    """Forms of these programs that change nothing."""
+    words = set(command.words[1:])
+    looks = {
+        "crontab": {"-l"},
+        "systemctl": {"status", "list-units", "is-active", "is-enabled", "show", "cat"},
+        "service": {"status", "--status-all"},
+        "kill": {"-l", "-0", "-L"},
+        "mount": {"-l"},
+        "sudo": set(),
+        "sysctl": {"-a", "-n"},
+        "ufw": {"status"},
+    }.get(command.program, set())
+    if command.program == "kill" and all(word.startswith("%") for word in words):
+        return True  # jobs of its own shell
+    return bool(words & looks) or (command.program == "mount" and not words)
+
+
+def _system_packages(command: Command) -> Iterator[Finding]:
+    words = command.words[1:]
+    first = next((word for word in words if not word.startswith("-")), "")
+    if words and first not in PACKAGE_READS and words[0] not in PACKAGE_READS:
+        yield Finding("system-packages", "installs or removes programs of the system")
+
+
+def inline_code(command: Command) -> Iterator[Finding]:
+    """Code in the command line of an interpreter, read for words that do harm."""
+    words = command.words
+    if command.program.endswith("awk"):
+        code = " ".join(words[1:])
+        is_bad = re.search(r"system\s*\(|\|\s*(getline|\"|&)|\bprint[^;}]*>|-f\b", code) is not None
+        if DESTROYS_ALL.search(code):
+            yield Finding("delete-everything", "runs code that may delete everything", Level.DOUBT)
+        if is_bad or UNKNOWN in code:
+            yield Finding("inline-code", "runs a program inside an awk script")
+        return
+    places = [place for place, word in enumerate(words[1:], 1) if INLINE.fullmatch(word)]
+    code = "\n".join(words[places[0] + 1 :]) if places else ""
+    if len(words) == 1 or words[1] == "-":
+        code += command.fed if command.fed is not None else ""
+    if DESTROYS_ALL.search(code):
+        yield Finding("delete-everything", "runs code that may delete everything", Level.DOUBT)
+    if SUSPICIOUS.search(code) or (places and UNKNOWN in code):
+        yield Finding("inline-code", "runs code that may change files or start programs")
+
+
+def _database(command: Command) -> Iterator[Finding]:
+    text = " ".join((*command.words[1:], command.fed or ""))
+    if DATA_LOSS.search(text) or (command.is_fed and command.fed is None):
+        yield Finding("sql-delete", "deletes or changes data of a database")
+
+
+def _remove(command: Command) -> Iterator[Finding]:
+    if parts(command).has("rR", "--recursive") or hides_options(command):
+        yield Finding("rm-recursive", "deletes folders with all they hold")
+
+
+def _find(command: Command) -> Iterator[Finding]:
+    if "-delete" in command.words:
+        yield Finding("find-delete", "deletes whatever it finds")
+
+
+def _rights(command: Command) -> Iterator[Finding]:
+    if parts(command).has("R", "--recursive"):
+        name = "chmod-recursive" if command.program == "chmod" else "chown-recursive"
+        yield Finding(name, "changes the rights of whole folders")
+
+
+def _rsync(command: Command) -> Iterator[Finding]:
+    if any(word.startswith(("--delete", "--remove-source")) for word in command.words):
+        yield Finding("rm-recursive", "deletes files that the source does not have")
+    if any(re.match(r"[\w.@-]+:", word) for word in parts(command).positionals):
+        yield Finding("ssh", "reaches another machine")
+
+
+def _containers(command: Command) -> Iterator[Finding]:
+    found = parts(command)
+    words = [word for word in found.positionals if word not in CONTAINER_NOUNS]
+    if set(words[:1]) & CONTAINER_LOSSES:
+        yield Finding("docker-remove", "removes containers, images or volumes")
+    if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
+                                            found.positionals):  # fmt: skip
+        yield Finding("docker-host", "gives a container the whole machine")
+
+
+def _cluster(command: Command) -> Iterator[Finding]:
+    losses = {"delete", "drain", "uninstall", "destroy", "replace", "apply", "rollback", "scale"}
+    if set(parts(command).positionals[:3]) & losses:
+        yield Finding("kubectl-delete", "changes or deletes what runs in a cluster or cloud")
+
+
+def _pip(command: Command) -> Iterator[Finding]:
+    """Into an environment of the project it is free; anything else is the user's Python."""
+    found = parts(command)
+    words = [word for word in found.positionals if word not in {"pip", "-m"}]
+    if not words or words[0] not in {"install", "uninstall", "sync"}:
+        return
+    is_global = found.has("", "--user", "--break-system-packages", "--system")
+    is_local = "/" in command.words[0] or command.program == "uv"
+    if is_global or not is_local:
+        yield Finding("global-packages", "installs packages outside of the project")
+
+
+def _node_packages(command: Command) -> Iterator[Finding]:
+    found = parts(command)
+    if (found.has("g", "--global") or "global" in found.positionals) and (
+        set(found.positionals) & (INSTALLS | {"link"})
+    ):
+        yield Finding("global-packages", "installs packages outside of the project")
+    if "publish" in found.positionals[:1] or "unpublish" in found.positionals[:1]:
+        yield Finding("publish", "publishes a package")
+
+
+def _home_packages(command: Command) -> Iterator[Finding]:
+    words = parts(command).positionals
+    if words and words[0] in {"install", "uninstall"}:
+        yield Finding("global-packages", "installs programs outside of the project")
+    if words and words[0] in {"publish", "push", "yank"}:
+        yield Finding("publish", "publishes a package")
+
+
+def _python(command: Command) -> Iterator[Finding]:
+    words = command.words
+    if "-m" in words[:-1] and words[words.index("-m") + 1] == "pip":
+        yield from _pip(command._replace(words=(words[0], *words[words.index("-m") + 2 :])))
+
+
+RULES: dict[str, Rule] = {
+    "rm": _remove,
+    "find": _find,
+    **dict.fromkeys(("chmod", "chown", "chgrp"), _rights),
+    "rsync": _rsync,
+    **dict.fromkeys(CONTAINERS, _containers),
+    **dict.fromkeys(("kubectl", "oc", "helm", "terraform", "tofu", "pulumi"), _cluster),
+    **dict.fromkeys(("pip", "pip3", "uv", "pipx"), _pip),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _node_packages),
+    **dict.fromkeys(("gem", "cargo", "go"), _home_packages),
+    **dict.fromkeys(("python", "python3", "python3.11", "python3.12", "python3.13"), _python),
+}

@@ -1,0 +1,363 @@
+"""A command line taken apart: every simple command anywhere in it, with what it reads.
+
+Pipes, lists, subshells, loops, functions and substitutions are all walked. Where the parser
+and bash could disagree, the whole is called unparsable, which is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.permissions import heredocs
+from hermes_agent.permissions.shell_words import SPLIT, UNKNOWN, Values, fields, source, word_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+LONGEST = 100_000
+NOT_WORDS = frozenset(
+    {"variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"}
+)
+ARGUMENTS = word_set(
+    "word string raw_string concatenation simple_expansion expansion number ansi_c_string"
+)
+WHOLE = word_set("variable_assignment concatenation command_name simple_expansion")
+ASSIGNERS = frozenset(
+    {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
+)
+KEYWORDS = frozenset({"{", "}", "do", "done", "then", "fi", "esac", "coproc", "in", "else"})
+BOUNDARIES = frozenset(" \t\n;&|()")
+BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
+CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+
+
+class Command(NamedTuple):
+    """One simple command."""
+
+    words: tuple[str, ...]
+    fed: str | None = None  # what it reads, when that is known
+    is_fed: bool = False  # whether it reads what another command prints
+    is_elevated: bool = False  # whether it runs as root
+
+    @property
+    def program(self) -> str:
+        """The name of the program without its folder; empty when it is not known."""
+        if not self.words or UNKNOWN in self.words[0] or re.search(r"[*?\[]", self.words[0]):
+            return ""
+        return self.words[0].rstrip("/").rpartition("/")[2]
+
+
+class Script(NamedTuple):
+    """What a command line consists of."""
+
+    commands: tuple[Command, ...] = ()
+    writes: tuple[str, ...] = ()  # targets of redirections
+    functions: tuple[tuple[str, str], ...] = ()  # names and bodies
+    assigned: frozenset[str] = frozenset()
+    is_parsed: bool = True
+
+
+class ShellParser:
+    """Parses bash. The grammar is loaded when it is first needed."""
+
+    def __init__(self, home: str, cwd: str, own_pid: int) -> None:
+        self._home = home
+        self._fixed = {"HOME": home, "PWD": cwd, "IFS": " ", "PPID": str(own_pid)}
+
+    def parse(self, text: str) -> Script:
+        """Take *text* apart."""
+        if len(text) > LONGEST or any(mark in text for mark in (UNKNOWN, SPLIT, "\0")):
+            return Script(is_parsed=False)
+        root = _tree(text)
+        if "\\\n" in text:
+            if ("#" in text or "<<" in text) and not _is_sound(root, text):
+                return Script(is_parsed=False)  # where lines are joined is not certain
+            text = _joined_lines(root, text)
+            root = _tree(text)
+        return self._script(root) if _is_sound(root, text) else Script(is_parsed=False)
+
+    def _script(self, root: Node) -> Script:
+        nodes = list(_walk(root))
+        values = self._values(nodes)
+        commands = [_command(node, values) for node in nodes if node.type == "command"]
+        commands += [_declaration(node) for node in nodes if node.type == "declaration_command"]
+        commands += _orphans(nodes, values)
+        return Script(
+            tuple(command for command in commands if command.words),
+            tuple(_targets(nodes, values)),
+            tuple(_function(node) for node in nodes if node.type == "function_definition"),
+            frozenset(_assigned_names(nodes)),
+            not any(command.program in KEYWORDS for command in commands),
+        )
+
+    def _values(self, nodes: list[Node]) -> Values:
+        """Variables that are set once, for certain, to something known, by an assignment."""
+        names = list(_assigned_names(nodes))
+        known = {name: (value, 0) for name, value in self._fixed.items() if name not in names}
+        if any(_may_set_anything(node) for node in nodes):
+            return Values(known, self._home)
+        touched = _touched(nodes) | {"IFS"}
+        for node in nodes:
+            name, value = _assignment(node)
+            if name and names.count(name) == 1 and name not in touched:
+                found = fields([value], Values(known, self._home)) if value else [""]
+                if len(found) == 1 and UNKNOWN not in found[0]:
+                    known[name] = found[0], node.end_byte
+        return Values(known, self._home)
+
+
+def _tree(text: str) -> Node:
+    import tree_sitter_bash  # noqa: PLC0415 - only when a command is judged
+    from tree_sitter import Language, Parser  # noqa: PLC0415 - as above
+
+    return Parser(Language(tree_sitter_bash.language())).parse(text.encode()).root_node
+
+
+def _walk(root: Node) -> Iterator[Node]:
+    """Every node, in the order of the text."""
+    left = [root]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.children))
+
+
+def _is_sound(root: Node, text: str) -> bool:
+    """Whether bash would see the same in the text as the parser did."""
+    if root.has_error:
+        return False
+    data = text.encode()
+    end = 0
+    for node in _walk(root):
+        if not _is_sound_node(node, data, text):
+            return False
+        if node.child_count == 0 or node.type in {"string", "heredoc_body"}:
+            skipped = data[end : node.start_byte].replace(b"\\\n", b"").strip(BLANKS)
+            if skipped and not (skipped == b"-" and node.type.startswith("<<")):
+                return False  # but for `python3 - <<EOF`, whose `-` the parser drops
+            end = max(end, node.end_byte)
+    return not data[end:].replace(b"\\\n", b"").strip(BLANKS)
+
+
+def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
+    if node.type == "comment":
+        return _is_comment(node, data)
+    if node.type == "heredoc_redirect":
+        return heredocs.is_sound(node, text)
+    if node.type in WHOLE and _is_torn(node, data):
+        return False
+    return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
+
+
+def _is_torn(node: Node, data: bytes) -> bool:
+    """Whether there is a blank within what must be one word."""
+    ends = [child.end_byte for child in node.children[:-1]]
+    starts = [child.start_byte for child in node.children[1:]]
+    gaps = (data[end:start] for end, start in zip(ends, starts, strict=True))
+    return any(gap.replace(b"\\\n", b"") for gap in gaps)
+
+
+def _is_comment(node: Node, data: bytes) -> bool:
+    """A `#` begins a comment only where a word could begin."""
+    at = node.start_byte
+    if at == 0:
+        return True
+    return chr(data[at - 1]) in BOUNDARIES and data[max(0, at - 2) : at] != b"\\\n"
+
+
+def _joined_lines(root: Node, text: str) -> str:
+    """The text without its line continuations; comments and here-documents have none."""
+    data = text.encode()
+    kept = [node for node in _walk(root) if node.type in {"comment", "heredoc_body"}]
+    made, at = [], 0
+    for start, end in ((node.start_byte, node.end_byte) for node in kept):
+        made += [CONTINUATION.sub(r"\1", data[at:start].decode()), data[start:end].decode()]
+        at = end
+    return "".join([*made, CONTINUATION.sub(r"\1", data[at:].decode())])
+
+
+def _command(node: Node, values: Values) -> Command:
+    words = _words(node.children, values)
+    redirects = [child for child in node.children if child.type.endswith("_redirect")]
+    for statement in _redirected(node):
+        outer = [child for child in statement.children if child.type.endswith("_redirect")]
+        if statement.children[0].end_byte == node.end_byte:
+            words += [word for one in outer for word in _stray_words(one, values)]
+        redirects += outer
+    fed = next((text for one in redirects if (text := _document(one, values)) is not None), None)
+    feeder = _feeder(node)
+    if fed is None and feeder is not None:
+        fed = _printed(feeder, values)
+    is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
+    return Command(tuple(words), fed, is_fed)
+
+
+def _redirected(node: Node) -> Iterator[Node]:
+    """The statements around a command whose redirections may be its own."""
+    parent = node.parent
+    while parent is not None and parent.type not in {"command_substitution", "program"}:
+        if parent.type == "redirected_statement":
+            yield parent
+        parent = parent.parent
+
+
+def _is_stream(redirect: Node) -> bool:
+    """Whether input comes from `< <(…)`."""
+    kinds = {child.type for child in redirect.children}
+    return {"<", "process_substitution"} <= kinds
+
+
+def _words(children: list[Node], values: Values) -> list[str]:
+    """Arguments; nodes that touch each other are one word."""
+    groups: list[list[Node]] = []
+    for child in children:
+        if child.type in NOT_WORDS:
+            continue
+        if groups and groups[-1][-1].end_byte == child.start_byte:
+            groups[-1].append(child)
+        else:
+            groups.append([child])
+    return [word for group in groups for word in fields(group, values)]
+
+
+def _stray_words(redirect: Node, values: Values) -> list[str]:
+    """In `rm >log -rf x` the parser takes the last words for part of the redirection."""
+    if redirect.type == "heredoc_redirect":
+        files = [child for child in redirect.children if child.type == "file_redirect"]
+        inner = [word for child in files for word in _stray_words(child, values)]
+        own = [child for child in redirect.children if child.type in ARGUMENTS]
+        return inner + _words(own, values)
+    if redirect.type != "file_redirect":
+        return []
+    named = [child for child in redirect.children if child.is_named]
+    named = [child for child in named if child.type != "file_descriptor"]
+    return _words(named[1:], values)
+
+
+def _orphans(nodes: list[Node], values: Values) -> list[Command]:
+    """Words behind a redirection that has no command before it."""
+    found = []
+    for node in nodes:
+        if node.type == "redirected_statement" and not any(
+            child.type == "command" for child in node.children
+        ):
+            words = [word for child in node.children for word in _stray_words(child, values)]
+            found.append(Command(tuple(words)))
+    return found
+
+
+def _declaration(node: Node) -> Command:
+    return Command((source(node.children[0]),) if node.children else ())
+
+
+def _document(redirect: Node, values: Values) -> str | None:
+    """The text of a here-document or a here-string."""
+    if redirect.type == "herestring_redirect":
+        return " ".join(_words(redirect.children[1:], values))
+    if redirect.type == "heredoc_redirect":
+        return heredocs.body(redirect)
+    return None
+
+
+def _feeder(node: Node) -> Node | None:
+    """What stands before this command in its pipe."""
+    child, parent = node, node.parent
+    while parent is not None and parent.type not in {"command_substitution", "program"}:
+        if parent.type == "pipeline":
+            before = [one for one in parent.named_children if one.end_byte <= child.start_byte]
+            if before:
+                return before[-1]
+            outer = parent.parent
+            if outer is not None and outer.type == "heredoc_redirect" and outer.parent is not None:
+                return outer.parent
+        child, parent = parent, parent.parent
+    return None
+
+
+def _printed(feeder: Node, values: Values) -> str | None:
+    """What a command that only prints gives to the next one."""
+    if feeder.type == "redirected_statement":
+        inner = feeder.children[0]
+        texts = (_document(child, values) for child in feeder.children)
+        if inner.type == "command" and _first_word(inner) == "cat":
+            return next((text for text in texts if text is not None), None)
+    if feeder.type != "command" or _first_word(feeder) not in {"echo", "printf"}:
+        return None
+    words = [word for word in _words(feeder.children, values)[1:] if word not in {"-e", "-n"}]
+    return " ".join(words).replace("\\n", "\n")
+
+
+def _targets(nodes: list[Node], values: Values) -> Iterator[str]:
+    """Files that redirections write."""
+    for node in nodes:
+        if node.type != "file_redirect":
+            continue
+        operator = next((one.type for one in node.children if not one.is_named), "")
+        named = [one for one in node.children if one.is_named and one.type != "file_descriptor"]
+        if ">" not in operator or not named:
+            continue
+        if operator in {">&", "<&"} and named[0].type == "number":
+            continue
+        yield from fields(named[:1], values)
+
+
+def _function(node: Node) -> tuple[str, str]:
+    name = next((child for child in node.children if child.type == "word"), None)
+    return (source(name) if name else "", source(node.children[-1]))
+
+
+def _first_word(node: Node) -> str:
+    if node.type != "command":
+        return ""
+    name = next((child for child in node.children if child.type == "command_name"), None)
+    return source(name) if name else ""
+
+
+def _assignment(node: Node) -> tuple[str, Node | None]:
+    """The name and value of an assignment that surely happens, and in this very shell."""
+    if node.type != "variable_assignment" or node.parent is None:
+        return "", None
+    whole = (
+        node.parent if node.parent.type in {"variable_assignments", "declaration_command"} else node
+    )
+    if whole.parent is None or whole.parent.type != "program":
+        return "", None
+    after = whole.next_sibling
+    kinds = [child.type for child in node.children]
+    if kinds[:2] != ["variable_name", "="] or (after is not None and after.type == "&"):
+        return "", None
+    return source(node.children[0]), node.children[2] if len(kinds) > 2 else None
+
+
+def _assigned_names(nodes: list[Node]) -> Iterator[str]:
+    """Every name that is given a value anywhere, as often as it is."""
+    for node in nodes:
+        if node.type in {"variable_assignment", "for_statement", "c_style_for_statement"}:
+            for child in node.children:
+                if child.type == "variable_name":
+                    yield source(child)
+                if child.type == "subscript":
+                    yield from (source(child.children[0]),) * 2
+
+
+def _may_set_anything(node: Node) -> bool:
+    """Whether no variable is certain once this is in a script."""
+    if node.type == "declaration_command":
+        return re.search(r"\s-\w*n", source(node)) is not None  # another name for a variable
+    return _first_word(node) in {"eval", "source", ".", "builtin", "command", "alias"}
+
+
+def _touched(nodes: list[Node]) -> set[str]:
+    """Names that something else than a plain assignment may change."""
+    found: set[str] = set()
+    for node in nodes:
+        if node.type == "unset_command" or _first_word(node) in ASSIGNERS:
+            found |= set(re.findall(r"\w+", source(node)))
+        if node.type in {"compound_statement", "arithmetic_expansion"} and "((" in source(node)[:3]:
+            found |= set(re.findall(r"[A-Za-z_]\w*", source(node)))
+        if node.type == "variable_assignment" and node.parent and node.parent.type == "command":
+            found.add(source(node.children[0]))
+    return found

@@ -1,0 +1,83 @@
+"""What models an address offers to a key: asked once, while setting up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.events import Failed, FailureKind
+from hermes_agent.providers.base import http_failure, timed_out, unreachable
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from hermes_agent.providers.base import Provider
+    from hermes_agent.providers.selection import Choice
+
+SECONDS: Final = 15.0
+# Words in the names of models that do not talk.
+NO_TALKERS: Final = (
+    "audio",
+    "dall-e",
+    "embed",
+    "image",
+    "moderation",
+    "rerank",
+    "realtime",
+    "sora",
+    "transcribe",
+    "tts",
+    "whisper",
+)
+
+
+class Offers(NamedTuple):
+    """Names of models that talk, the newest first where that is known; or why there are none."""
+
+    names: list[str]
+    failure: Failed | None = None
+
+
+def offered(choice: Choice) -> Offers:
+    """Ask the address of *choice*; its model may be empty."""
+    import httpx2  # noqa: PLC0415 - only while setting up
+
+    provider = choice.provider()
+    try:
+        answer = httpx2.get(
+            f"{provider.base_url.rstrip('/')}/models",
+            headers=_headers(choice),
+            timeout=SECONDS,
+        )
+    except httpx2.TimeoutException:
+        return Offers([], timed_out(provider, SECONDS))
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return Offers([], unreachable(provider, str(error) or type(error).__name__))
+    finally:
+        provider.close()
+    return _read(answer, provider)
+
+
+def _headers(choice: Choice) -> dict[str, str]:
+    if choice.api == "anthropic":
+        from hermes_agent.providers.anthropic import VERSION  # noqa: PLC0415 - one of several
+
+        return {"x-api-key": choice.key, "anthropic-version": VERSION}
+    return {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
+
+
+def _read(answer: httpx2.Response, provider: Provider) -> Offers:
+    if answer.status_code != 200:
+        return Offers([], http_failure(answer.status_code, answer.text[:500], provider, None))
+    try:
+        found = [one for one in answer.json()["data"] if isinstance(one.get("id"), str)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        reason = f"{provider.base_url} lists no models in a form that is known."
+        return Offers([], Failed(FailureKind.BROKEN, reason))
+    found.sort(key=_age, reverse=True)
+    return Offers([one["id"] for one in found if not any(w in one["id"] for w in NO_TALKERS)])
+
+
+def _age(model: dict[str, Any]) -> float:
+    """When it was made; a list without times keeps its order."""
+    made = model.get("created")
+    return float(made) if isinstance(made, int | float) else 0.0

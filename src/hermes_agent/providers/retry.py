@@ -1,0 +1,121 @@
+"""Asking again: pauses that grow, a little at random, and other models when one will not do.
+
+Once something was shown, the same question is not asked again: the text would come
+twice. The turn keeps what there is and says that it broke off.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
+from hermes_agent.providers.base import interrupted
+from hermes_core.media_store import embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Request
+    from hermes_agent.providers.base import Provider
+
+TRIES: Final = 4
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+# What another model may do better.
+ELSEWHERE: Final = frozenset(
+    {
+        FailureKind.KEY,
+        FailureKind.MODEL,
+        FailureKind.CREDIT,
+        FailureKind.LIMIT,
+        FailureKind.SERVER,
+        FailureKind.UNREACHABLE,
+        FailureKind.TIMEOUT,
+        FailureKind.CUT,
+        FailureKind.BROKEN,
+    }
+)
+
+
+class Patient:
+    """A chain of providers; the first is the one that was chosen, the others step in."""
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        *,
+        tries: int = TRIES,
+        first_pause: float = FIRST_PAUSE,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._providers = providers
+        self._tries = tries
+        self._first_pause = first_pause
+        self._chance = chance or random.Random()
+        self.current = providers[0]
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Ask until somebody answers; exactly one Reply or Failed at the end."""
+        failure: Failed | None = None
+        request = _with_pictures(request)
+        for number, provider in enumerate(self._providers):
+            if failure is not None:  # what it cost is still the former one's
+                yield Retrying(str(failure), 0.0, provider.model, failure.usage)
+            self.current = provider
+            failure = yield from self._ask(provider, request, cancel)
+            is_last = number + 1 == len(self._providers)
+            if failure is None:
+                return
+            if failure.kind not in ELSEWHERE or is_last:
+                yield failure
+                return
+
+    def twin(self) -> Patient:
+        """The same providers, asked by somebody else at the same time."""
+        return Patient(self._providers, tries=self._tries, first_pause=self._first_pause)
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        for provider in self._providers:
+            provider.close()
+
+    def _ask(
+        self, provider: Provider, request: Request, cancel: Cancel
+    ) -> Generator[ProviderEvent, None, Failed | None]:
+        """Ask one provider, again if need be; why another is to be asked, None if none is."""
+        for attempt in range(1, self._tries + 1):
+            was_shown = False
+            last: ProviderEvent | None = None
+            for event in provider.stream(request, cancel):
+                last = event
+                if isinstance(event, Failed):
+                    break
+                was_shown |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
+                yield event
+            if not isinstance(last, Failed):
+                return None
+            if was_shown:  # neither here nor elsewhere: it would come twice
+                yield last._replace(is_passing=False)
+                return None
+            if not last.is_passing or attempt == self._tries:
+                return last
+            pause = self._pause(attempt, last)
+            yield Retrying(str(last), pause, usage=last.usage)
+            if cancel.wait(pause):
+                return interrupted()
+        return None
+
+    def _pause(self, attempt: int, failure: Failed) -> float:
+        if failure.retry_after is not None:
+            return min(failure.retry_after, LONGEST_PAUSE)
+        longest: float = min(LONGEST_PAUSE, self._first_pause * 2 ** (attempt - 1))
+        return longest * (0.5 + self._chance.random() / 2)
+
+
+def _with_pictures(request: Request) -> Request:
+    """A request whose pictures are in it; messages hold only where they are kept."""
+    messages = [{**one, "content": embedded(one.get("content"))} for one in request.messages]
+    return request._replace(messages=messages)

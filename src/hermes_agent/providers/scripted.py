@@ -1,0 +1,165 @@
+"""A scripted model: what it says is written down, for tests, documentation and demos.
+
+A script is YAML with a list of steps; each request takes the next one:
+
+    steps:
+      - say: Hello there.            # streamed word by word
+        think: They greeted me.      # reasoning first
+        pause: 0.02                  # seconds between words
+      - calls:
+          - {name: terminal, arguments: {command: ls}}
+      - fail: {status: 429, retry_after: 1}
+      - say: This will
+        cut: true                    # the connection breaks off here
+      - say: Too slow
+        hang: 60                     # silence before the first word
+      - say: Not for nothing.
+        cost: 0.01                   # dollars, said by a provider that says it
+
+When the script is over, the last user message is repeated back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.providers.base import http_failure, interrupted
+from hermes_core.config.yaml_reader import parse, read_text
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.cancel import Cancel
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import Message, Request
+
+
+class Step(NamedTuple):
+    """One answer."""
+
+    say: str = ""
+    think: str = ""
+    calls: tuple[dict[str, Any], ...] = ()
+    pause: float = 0.0
+    hang: float = 0.0
+    cut: bool = False
+    fail: dict[str, Any] | None = None
+    cost: float | None = None
+
+    def words(self) -> list[str]:
+        """What is said, word by word, spaces and all; nothing when nothing is."""
+        *words, last = self.say.split(" ")
+        return [*(word + " " for word in words), *([last] if last else [])]
+
+    def tool_calls(self, number: int) -> tuple[ToolCall, ...]:
+        """The calls it makes, with ids that no other step has."""
+        return tuple(
+            ToolCall(
+                f"call_{number}_{index}",
+                str(call["name"]),
+                arguments
+                if isinstance(arguments := call.get("arguments", {}), str)
+                else json.dumps(arguments),
+            )
+            for index, call in enumerate(self.calls)
+        )
+
+
+class Script:
+    """Steps, taken one by one, by whoever asks."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self._steps = steps
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, path: Path) -> Script:
+        """The script in a file."""
+        text = read_text(path)
+        if text is None:
+            raise ConfigError(f"there is no script {path}; `script:FILE` names the file of one")
+        return cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path = Path("script")) -> Script:
+        """The script in a text; *path* is named in errors."""
+        found = parse(text, path).get("steps")
+        if not isinstance(found, list):
+            raise ConfigError(f"{path} is no script: it must have a list of `steps`")
+        return cls([_step(one, path) for one in found])
+
+    def take(self, messages: list[Message]) -> tuple[int, Step]:
+        """The next step and its number."""
+        with self._lock:
+            self._taken += 1
+            number = self._taken
+        if number <= len(self._steps):
+            return number, self._steps[number - 1]
+        said = [one.get("content") for one in messages if one.get("role") == "user"]
+        return number, Step(say=f"You said: {said[-1] if said else 'nothing'}")
+
+
+def _step(found: Any, path: Path) -> Step:
+    if not isinstance(found, dict) or not set(found) <= set(Step._fields):
+        fields = ", ".join(Step._fields)
+        raise ConfigError(f"{path}: a step has only {fields}; this is none: {found!r}")
+    return Step(**{**found, "calls": tuple(found.get("calls") or ())})
+
+
+def counted(messages: list[Message], said: str) -> Usage:
+    """Tokens, roughly: a scripted model counts four characters as one."""
+    read = sum(len(str(one.get("content") or "")) for one in messages)
+    return Usage(input=read // 4 + 1, output=len(said) // 4 + 1)
+
+
+class ScriptedProvider:
+    """A script as a provider, without any HTTP."""
+
+    name = "script"
+    base_url = "script:"
+    api_mode = "script"
+
+    def __init__(self, script: Script, model: str = "scripted", window: int = 64_000) -> None:
+        self.model = model
+        self.window = window
+        self.requests: list[Request] = []
+        self._script = script
+
+    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+        """Play the next step."""
+        self.requests.append(request)
+        number, step = self._script.take(request.messages)
+        usage = counted(request.messages, step.say)
+        if step.fail is not None:
+            status = int(step.fail.get("status", 500))
+            yield http_failure(status, str(step.fail.get("message", "")), self, None)
+            return
+        if cancel.wait(step.hang) if step.hang else cancel.is_requested:
+            yield interrupted()
+            return
+        if step.think:
+            yield ReasoningDelta(step.think)
+        for word in step.words():
+            if cancel.wait(step.pause) if step.pause else cancel.is_requested:
+                yield interrupted()._replace(usage=usage)
+                return
+            yield TextDelta(word)
+        if step.cut:
+            yield Failed(FailureKind.CUT, "The answer broke off.", is_passing=True, usage=usage)
+            return
+        calls = step.tool_calls(number)
+        yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)
+
+    def learn_window(self) -> int:
+        """The window, as it is known."""
+        return self.window
+
+    def close(self) -> None:
+        """Nothing to let go of."""

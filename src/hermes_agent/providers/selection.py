@@ -1,0 +1,175 @@
+"""Which model answers: from the settings, from keys that are there, or from this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_agent.local.built_in import NAME as BUILT_IN
+from hermes_agent.local.built_in import BuiltIn
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes_agent.providers.base import Provider
+    from hermes_core.config.file import Settings
+
+OPENAI: Final = "https://api.openai.com/v1"
+OPENROUTER: Final = "https://openrouter.ai/api/v1"
+WINDOW: Final = 128_000
+HERE: Final = Path()
+WITH_COST: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
+
+
+class LocalServer(NamedTuple):
+    """A program that serves models on this machine."""
+
+    name: str
+    base_url: str
+
+
+OLLAMA_PORT: Final = 11434
+LOCAL_SERVERS: Final = (
+    LocalServer("Ollama", f"http://127.0.0.1:{OLLAMA_PORT}/v1"),
+    LocalServer("llama-server", "http://127.0.0.1:8080/v1"),
+    LocalServer("LM Studio", "http://127.0.0.1:1234/v1"),
+)
+
+
+class Choice(NamedTuple):
+    """A model and how it is reached; `key` is never shown."""
+
+    api: str
+    model: str
+    base_url: str = ""
+    key: str = ""
+    window: int = 0
+
+    def provider(self, folder: Path = HERE) -> Provider:
+        """The provider for it; *folder* is where the file of a script is looked for."""
+        if self.api == "anthropic":
+            from hermes_agent.providers.anthropic import (  # noqa: PLC0415 - one of several
+                BASE_URL,
+                Anthropic,
+            )
+
+            return Anthropic(self.model, self.key, self.base_url or BASE_URL, window=self.window)
+        if self.api == "script":
+            from hermes_agent.providers.scripted import Script, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
+
+            return ScriptedProvider(Script.load(folder / self.model), window=self.window or WINDOW)
+        if self.api == "local":
+            from hermes_agent.providers import built_in  # noqa: PLC0415 - one of several
+
+            return built_in.LocalModel(window=self.window or built_in.WINDOW)
+        from hermes_agent.providers.openai_compatible import (  # noqa: PLC0415 - one of several
+            OpenAICompatible,
+        )
+
+        base_url = self.base_url or OPENAI
+        extra = WITH_COST if base_url.rstrip("/") == OPENROUTER else None
+        return OpenAICompatible(self.model, base_url, self.key, window=self.window, extra=extra)
+
+
+def chosen(settings: Settings) -> Choice | None:
+    """What the settings say; None when nothing was chosen."""
+    model = settings.get_str("llm.model")
+    if not model:
+        return None
+    api = settings.get_str("llm.api")
+    base_url = settings.get_str("llm.base_url")
+    return Choice(
+        api,
+        model,
+        base_url,
+        key_for(settings, api, base_url),
+        settings.get_int("llm.window"),
+    )
+
+
+def key_for(settings: Settings, api: str, base_url: str) -> str:
+    """The key for an address: the one set for the model, else the provider's own."""
+    own = settings.get_secret("llm.key")
+    chosen_place = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
+    if own and (api, base_url) == chosen_place:
+        return own  # and never to another address than the one it was given for
+    name = key_name(api, base_url)
+    return (settings.get_secret(name) if name else None) or ""
+
+
+def key_name(api: str, base_url: str) -> str:
+    """The setting that keeps the key for an address; empty where none is needed."""
+    if api in {"local", "script"}:
+        return ""
+    if api == "anthropic":
+        return "keys.anthropic"
+    if "openrouter.ai" in base_url:
+        return "keys.openrouter"
+    if not base_url or "api.openai.com" in base_url:
+        return "keys.openai"
+    return "llm.key"
+
+
+def named(settings: Settings, name: str, current: Choice | None) -> Choice:
+    """Another model by name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or plain."""
+    if name == BUILT_IN:
+        return Choice("local", BUILT_IN)
+    prefix, separator, rest = name.partition(":")
+    if name.startswith(("http://", "https://")):
+        base_url, _, model = name.partition("#")
+        if not model:
+            raise ConfigError(f"{name} names no model; write {name}#MODEL")
+        return Choice("openai", model, base_url, key_for(settings, "openai", base_url))
+    known: Mapping[str, tuple[str, str]] = {
+        "anthropic": ("anthropic", ""),
+        "openai": ("openai", OPENAI),
+        "openrouter": ("openai", OPENROUTER),
+        "script": ("script", ""),
+    }
+    if separator and prefix in known:
+        api, base_url = known[prefix]
+        return Choice(api, rest, base_url, key_for(settings, api, base_url))
+    if current is None or current.api == "local":
+        raise ConfigError(
+            f"there is no provider for {name!r} yet; name one, for example anthropic:{name}, "
+            "or run `hermes setup`"
+        )
+    return current._replace(model=name)
+
+
+def found_here() -> Choice | None:
+    """A model on this machine: the first that a program here serves, else the built-in one."""
+    for server in local_servers():
+        models = served(server)
+        if models:
+            return Choice("openai", models[0], server.base_url)
+    return Choice("local", BUILT_IN) if BuiltIn.of_home().is_here else None
+
+
+def local_servers() -> list[LocalServer]:
+    """Where programs on this machine serve models; OLLAMA_HOST moves Ollama, as it does there."""
+    moved = os.environ.get("OLLAMA_HOST", "").strip()
+    if not moved:
+        return list(LOCAL_SERVERS)
+    return [LocalServer("Ollama", _ollama_url(moved)), *LOCAL_SERVERS[1:]]
+
+
+def _ollama_url(host: str) -> str:
+    """An address to ask at, from what Ollama listens on."""
+    scheme, separator, rest = host.rpartition("://")
+    name, _, port = rest.rstrip("/").partition(":")
+    name = "127.0.0.1" if name in {"", "0.0.0.0"} else name  # noqa: S104 - compared, not bound
+    return f"{scheme if separator else 'http'}://{name}:{port or OLLAMA_PORT}/v1"
+
+
+def served(server: LocalServer) -> list[str]:
+    """The models that a program on this machine offers; none when it does not run."""
+    import httpx2  # noqa: PLC0415 - only when somebody looks for servers
+
+    try:
+        answer = httpx2.get(f"{server.base_url}/models", timeout=0.5)
+        return [str(one["id"]) for one in answer.json()["data"]]
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
+        return []

@@ -1,0 +1,131 @@
+"""`delegate_task`: hand pieces of work to sub-agents, each in a conversation of its own.
+
+A sub-agent's conversation is a real row, joined to the one it works for; it can be read
+later like any other. It has no sub-agents, asks nobody, and ends with its work.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.events import ToolStarted, TurnEnd, TurnFinished
+from hermes_agent.tools.arguments import ToolError, answering, schema, takes
+from hermes_agent.tools.base import Tool, answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_agent.agent import AIAgent
+    from hermes_agent.tools.base import ToolContext
+    from hermes_agent.turn_hooks import Announces
+
+MOST_TASKS: Final = 3
+NOT_FOR_CHILDREN: Final = frozenset({"delegate_task", "clarify", "memory"})
+ROLE: Final = "sub-agent"
+
+
+class Task(NamedTuple):
+    """A piece of work."""
+
+    goal: str
+    context: str = ""
+
+    def prompt(self) -> str:
+        """What the sub-agent is told."""
+        return f"{self.goal}\n\n{self.context}".strip()
+
+
+class Delegating:
+    """Runs tasks; *begin* makes the agent of a child conversation of a session."""
+
+    def __init__(
+        self,
+        begin: Callable[[str], AIAgent],
+        end: Callable[[str, str], object],
+        announce: Announces,
+    ) -> None:
+        self._begin = begin
+        self._end = end
+        self._announce = announce
+
+    def tool(self) -> Tool:
+        """The tool."""
+        item = schema("goal", goal=takes("string"), context=takes("string"))
+        return Tool(
+            "delegate_task",
+            "Let sub-agents do up to 3 independent tasks at the same time. They see only what "
+            "you write here, and answer with a report.",
+            schema("tasks", tasks=takes("array", items=item)),
+            answering(self._run),
+            is_parallel=False,
+        )
+
+    def _run(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        tasks = _tasks(arguments)
+        with ThreadPoolExecutor(len(tasks), thread_name_prefix="hermes-sub-agent") as pool:
+            results = list(pool.map(lambda task: self._work(task, context), tasks))
+        return answer(results=results)
+
+    def _work(self, task: Task, context: ToolContext) -> dict[str, Any]:
+        agent = self._begin(context.session_id)
+        facts = {
+            "parent_session_id": context.session_id,
+            "parent_turn_id": context.turn_id,
+            "child_session_id": agent.session_id,
+            "child_role": ROLE,
+        }
+        self._announce("subagent_start", **facts, child_goal=task.goal)
+        began = time.monotonic()
+        forget = context.cancel.on_request(agent.interrupt)
+        try:
+            finished = self._talk(agent, task, context)
+        finally:
+            forget()
+            agent.close()
+            self._end(agent.session_id, "agent_close")
+        status = "failed" if finished is None else str(finished.end)
+        text = finished.text if finished is not None else ""
+        self._announce(
+            "subagent_stop",
+            **facts,
+            child_summary=text,
+            child_status=status,
+            duration_ms=round((time.monotonic() - began) * 1000),
+        )
+        error = (finished.error or None) if finished is not None else "it ended without a word"
+        is_whole = finished is not None and finished.end is TurnEnd.COMPLETE
+        return {
+            "goal": task.goal,
+            "status": "completed" if is_whole else status,
+            "report": text,
+            "error": error,
+            "session_id": agent.session_id,
+        }
+
+    def _talk(self, agent: AIAgent, task: Task, context: ToolContext) -> TurnFinished | None:
+        finished: TurnFinished | None = None
+        for event in agent.turn(task.prompt()):
+            if isinstance(event, ToolStarted):
+                context.show(f"{agent.session_id}: {event.call.name}\n")
+            elif isinstance(event, TurnFinished):
+                finished = event
+        return finished
+
+
+def _tasks(arguments: dict[str, Any]) -> list[Task]:
+    """The tasks; one alone may be given as `goal`, as older models do."""
+    found = arguments.get("tasks")
+    if found is None and isinstance(arguments.get("goal"), str):
+        found = [arguments]
+    if not isinstance(found, list) or not found:
+        raise ToolError("`tasks` must be a list of objects with a `goal`.")
+    if len(found) > MOST_TASKS:
+        raise ToolError(f"At most {MOST_TASKS} tasks at once; these are {len(found)}.")
+    tasks = []
+    for one in found:
+        if not isinstance(one, dict) or not isinstance(one.get("goal"), str) or not one["goal"]:
+            raise ToolError("Every task needs a `goal`, a text.")
+        tasks.append(Task(one["goal"], str(one.get("context") or "")))
+    return tasks

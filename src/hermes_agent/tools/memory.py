@@ -1,0 +1,122 @@
+"""`memory` keeps facts, `session_search` finds what was said before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes_agent.memory.files import KINDS, SEPARATOR, used_characters
+from hermes_agent.tools.arguments import (
+    ToolError,
+    answering,
+    choice,
+    number,
+    schema,
+    takes,
+    text,
+)
+from hermes_agent.tools.base import Tool, answer
+
+if TYPE_CHECKING:
+    from hermes_agent.memory.files import MemoryFiles
+
+ACTIONS = ("add", "replace", "remove", "read")
+
+
+class SearchesHistory(Protocol):
+    """What `session_search` asks of the store."""
+
+    def search_messages(self, query: str, *, limit: int = 20) -> list[dict[str, Any]]:
+        """Messages that answer *query*, the newest first."""
+        ...
+
+    def get_session_title(self, session_id: str) -> str | None:
+        """What a conversation is called."""
+        ...
+
+
+def memory_tool(files: MemoryFiles) -> Tool:
+    """The tool that keeps facts."""
+    return Tool(
+        "memory",
+        "Facts kept across sessions: target memory (work, environment) or user (the person). "
+        "Keep them short; they stand in every prompt.",
+        schema(
+            "action",
+            action=takes("string", enum=list(ACTIONS)),
+            target=takes("string", enum=list(KINDS)),
+            text=takes("string"),
+            old=takes("string", "piece of the entry to replace or remove"),
+        ),
+        answering(lambda arguments, _context: _memory(files, arguments)),
+        is_parallel=False,
+    )
+
+
+def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
+    action = text(arguments, "action")
+    target = choice(arguments, "target", tuple(KINDS))
+    if action == "read":
+        return _state(target, files.entries(target), with_entries=True)
+    if action == "add":
+        return _state(target, files.add(target, _entry(arguments)))
+    if action == "replace":
+        old = _piece(arguments, "old")
+        return _state(target, files.replace(target, old, _entry(arguments)))
+    if action == "remove":
+        old = _piece(arguments, "old" if arguments.get("old") else "text")
+        return _state(target, files.remove(target, old))
+    raise ToolError(f"`action` must be one of {', '.join(ACTIONS)}.")
+
+
+def _entry(arguments: dict[str, Any]) -> str:
+    entry = _piece(arguments, "text").replace("\r\n", "\n")
+    if SEPARATOR in f"\n{entry}\n":
+        raise ToolError("A line with `§` alone parts entries; it cannot be in one.")
+    entry.encode()  # lone surrogates are refused before anything is changed
+    return entry
+
+
+def _piece(arguments: dict[str, Any], name: str) -> str:
+    piece = text(arguments, name).strip()
+    if not piece:
+        raise ToolError(f"`{name}` is empty.")
+    return piece
+
+
+def _state(target: str, entries: list[str], *, with_entries: bool = False) -> str:
+    used = f"{used_characters(entries):,} of {KINDS[target].characters:,} characters"
+    facts: dict[str, Any] = {"target": target, "entries": len(entries), "used": used}
+    if with_entries:
+        facts["entries"] = entries
+    return answer(**facts)
+
+
+def session_search_tool(history: SearchesHistory) -> Tool:
+    """The tool that finds what was said before."""
+    return Tool(
+        "session_search",
+        'Find what was said in earlier sessions: words, "phrases", beginn*, a OR b, -not.',
+        schema("query", query=takes("string"), limit=takes("integer", "default 10")),
+        answering(lambda arguments, _context: _session_search(history, arguments)),
+    )
+
+
+def _session_search(history: SearchesHistory, arguments: dict[str, Any]) -> str:
+    limit = number(arguments, "limit", 10, 1, 50)
+    hits = history.search_messages(_piece(arguments, "query"), limit=limit)
+    titles = {hit["session_id"]: "" for hit in hits}
+    for session_id in titles:
+        titles[session_id] = history.get_session_title(session_id) or ""
+    return answer(results=[_hit(hit, titles[hit["session_id"]]) for hit in hits])
+
+
+def _hit(hit: dict[str, Any], title: str) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(hit["timestamp"] or 0, UTC)
+    return {
+        "session": hit["session_id"],
+        "title": title,
+        "date": moment.strftime("%Y-%m-%d %H:%M"),
+        "role": hit["role"],
+        "text": hit["snippet_text"],
+    }

@@ -1,0 +1,1 @@
+"""`hermes achievements` and `hermes recap`."""

@@ -1,0 +1,321 @@
+"""`hermes achievements`: what your history has earned, and what is within reach."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from hermes_achievements.evaluation import views
+from hermes_achievements.evaluation.standings import STATES
+from hermes_cli import history
+from hermes_cli.commands.achievements import export as achievement_export
+from hermes_cli.commands.achievements import notices, report
+from hermes_cli.commands.achievements.details import found, show
+from hermes_cli.commands.achievements.drawing import Tiers, amount, cell, line, name_cells
+from hermes_cli.commands.achievements.overview import overview, step_as_dict
+from hermes_cli.commands.achievements.watch import watch
+from hermes_cli.filters import MOMENTS, moment, positive
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_conversation import achievements
+from hermes_core import human_format
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.commands.achievements.report import Look
+    from hermes_cli.output import Output
+
+    Shown = dict[str, Any]
+
+EXAMPLES = """\
+examples:
+  hermes achievements                          an overview
+  hermes achievements list --state unlocked --sort unlocked_at --order desc
+  hermes achievements show first-words
+  hermes achievements timeline --since 1w
+  hermes achievements export earned.png
+
+They are measured from your history on this computer; nothing is sent anywhere.
+"""
+HIDDEN = "achievements.hidden"
+META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
+BUSY = "busy"  # another process is scanning
+READ_ONLY = "read_only"  # nothing can be kept here
+KEPT = "Stopped. What was read is kept; the next scan goes on from there."
+COLUMNS = (
+    Column("id", style="cyan"),
+    Column("name", optional=True),
+    Column("tier"),
+    Column("next", right=True),
+    Column("progress", optional=True, flexible=True),
+    Column("what", optional=True, flexible=True, least=20, style="dim"),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions; without one, the overview is printed."""
+    parser.set_defaults(run=overview)
+    add_json(parser)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    _configure_list(actions)
+    _configure_named(actions)
+    _configure_scans(actions)
+    timeline = add(
+        actions,
+        "timeline",
+        "every unlock and tier in the order it was earned",
+        examples="examples:\n  hermes achievements timeline\n"
+        "  hermes achievements timeline --since 2026-01-01 --json\n",
+        run=print_timeline,
+    )
+    timeline.add_argument("--limit", type=positive, metavar="N", help="only the latest so many")
+    timeline.add_argument("--since", type=moment, metavar="WHEN", help=f"only since: {MOMENTS}")
+    add_json(timeline)
+    export = add(
+        actions,
+        "export",
+        "write what you have earned to a file, without naming conversations",
+        examples="examples:\n  hermes achievements export earned.svg\n"
+        "  hermes achievements export --format json\n",
+        run=achievement_export.export,
+    )
+    export.add_argument("file", metavar="FILE", nargs="?", default=achievement_export.STDOUT,
+                        help="file or folder; - (the default) is standard output")  # fmt: skip
+    export.add_argument("--format", choices=achievement_export.FORMATS,
+                        help="by the name of FILE, otherwise markdown")  # fmt: skip
+    export.add_argument("--force", action="store_true", help="replace a file that exists")
+    add_json(export)
+
+
+def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add(
+        actions,
+        "list",
+        "every achievement, and how far you are",
+        examples="examples:\n  hermes achievements list --category shell\n"
+        "  hermes achievements list --sort progress --order desc --limit 10\n",
+        run=print_list,
+    )
+    parser.add_argument("--state", choices=(views.ALL, *STATES), default=views.ALL,
+                        help="only those that are so (default all)")  # fmt: skip
+    parser.add_argument("--category", metavar="ID", default=views.ALL, help="only of this one")
+    parser.add_argument("--sort", choices=tuple(views.SORTS), help="otherwise by category")
+    parser.add_argument("--order", choices=views.ORDERS, default="asc", help="(default asc)")
+    parser.add_argument("--limit", type=positive, metavar="N", help="how many")
+    add_json(parser)
+
+
+def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for name, purpose, run in (
+        ("show", "everything about one achievement", show),
+        ("hide", "leave an achievement out everywhere", hide),
+        ("unhide", "no longer leave it out", unhide),
+    ):
+        action = add(
+            actions,
+            name,
+            purpose,
+            examples=f"examples:\n  hermes achievements {name} first-words\n",
+            run=run,
+        )
+        action.add_argument("id", metavar="ID", help="as `hermes achievements list` shows it")
+        add_json(action)
+
+
+def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    again = add(
+        actions,
+        "rescan",
+        "look at everything new, and say what it has earned",
+        examples="examples:\n  hermes achievements rescan\n  hermes achievements rescan --full\n",
+        run=rescan,
+    )
+    again.add_argument("--full", action="store_true", help="read the whole history again")
+    add_json(again)
+    follow = add(
+        actions,
+        "watch",
+        "print every new unlock as it happens, until Ctrl-C",
+        examples="examples:\n  hermes achievements watch\n",
+        run=watch,
+    )
+    follow.add_argument("--interval", type=positive, default=2, metavar="SECONDS",
+                        help="how often to look (default 2)")  # fmt: skip
+    follow.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def print_list(arguments: argparse.Namespace, out: Output) -> int:
+    """The achievements that fit."""
+    with report.looking(out) as look:
+        rows = views.listed(
+            look.snapshot,
+            look.catalogue,
+            state=arguments.state,
+            category=arguments.category,
+            sort=arguments.sort,
+            order=arguments.order,
+            limit=arguments.limit,
+        )
+        if arguments.json:
+            out.json([report.public(one) for one in rows])
+        elif rows:
+            tiers = Tiers(look.catalogue)
+            out.table(COLUMNS, [_row(one, tiers) for one in rows])
+        else:
+            out.text("No achievements fit.")
+        if not look.has_history:
+            out.note(history.no_history())
+    return 0
+
+
+def _row(one: Shown, tiers: Tiers) -> tuple[str, ...]:
+    if not one["discovered"]:
+        return one["id"], one["name"], "", "", "", one["hint"]
+    percent = f"{one['progress_pct']} %" if one["next_tier"] else "done"
+    return (
+        one["id"],
+        one["name"],
+        tiers.name(one["tier"]),
+        percent,
+        amount(one),
+        one["description"],
+    )
+
+
+def rescan(arguments: argparse.Namespace, out: Output) -> int:
+    """Scan, and say what is new."""
+    began = time.monotonic()
+    try:
+        with report.looking(out, full=arguments.full) as look:
+            _report(look, time.monotonic() - began, arguments, out)
+    except KeyboardInterrupt:
+        out.note(KEPT)
+        raise
+    return 0
+
+
+def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Output) -> None:
+    snapshot, meta = look.snapshot, look.snapshot["scan_meta"]
+    if arguments.json:
+        names = ("unlocked_count", "discovered_count", "secret_count", "total_count")
+        counts = {name: snapshot[name] for name in names}
+        facts = {"seconds": round(seconds, 3), **counts, "new": _unlocks(look)}
+        out.json({**_what_was_read(look), **facts})
+        return
+    if not look.has_history:
+        out.text(history.no_history())
+        return
+    earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
+    if look.is_earlier:
+        then = human_format.local(snapshot["generated_at"])
+        out.text(f"Nothing was read here. What is known of {then}: {earned}.")
+        return
+    read = human_format.number(meta.get("sessions_rescanned", 0))
+    sessions = human_format.plural(meta["sessions_total"], "session")
+    out.text(f"{sessions}, {read} of them read in {seconds:.1f} s; {earned}.")
+    if not look.news["count"]:
+        out.text("Nothing new.")
+    elif report.wants_notices():
+        out.text(notices.notice_of(look.news), "yellow")
+
+
+def _what_was_read(look: Look) -> Shown:
+    """How the scan went; where another process is at it, this one has read nothing."""
+    found = {name: look.snapshot["scan_meta"].get(name) for name in META}
+    if look.is_earlier:
+        mode = BUSY if look.source and look.source.can_travel else READ_ONLY
+        found |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
+    return found
+
+
+def _unlocks(look: Look) -> list[Shown]:
+    return [report.unlock_as_dict(one) for one in look.news["unlocks"]]
+
+
+def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
+    """Unlocks and tiers, grouped by month."""
+    with report.looking(out) as look:
+        steps = [
+            step
+            for step in views.timeline(look.snapshot)
+            if arguments.since is None or step["at"] >= arguments.since
+        ]
+        steps = steps[-arguments.limit :] if arguments.limit else steps
+        if arguments.json:
+            out.json([step_as_dict(step) for step in steps])
+        elif not look.has_history:
+            out.text(history.no_history())
+        elif not steps:
+            out.text("Nothing was earned then." if arguments.since else "Nothing is earned yet.")
+        else:
+            _print_months(steps, look, out)
+    return 0
+
+
+def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
+    tiers = Tiers(look.catalogue)
+    names = name_cells(out, (step["name"] for step in steps))
+    for number, (month, group) in enumerate(groupby(steps, key=_month)):
+        if number:
+            out.text()
+        out.text(month, "bold")
+        for step in group:
+            sign = notices.STAR if step["is_first"] else " "
+            line(
+                out,
+                (f"  {human_format.local(step['at'])[:16]}  ", "dim"),
+                (f"{sign} {cell(step['name'], names)}  ", ""),
+                tiers.cell(step["tier"]),
+                (f"  {report.conversation(step)}", "dim"),
+            )
+
+
+def _month(step: Shown) -> str:
+    year, _, rest = human_format.date(step["at"]).partition("-")
+    return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN
+
+
+def hide(arguments: argparse.Namespace, out: Output) -> int:
+    """Put an achievement on the list of those that are left out."""
+    with report.looking(out) as look:
+        hidden = achievements.hidden()
+        name = arguments.id
+        if name not in hidden:
+            one = found(look, name)
+            name = one["id"]
+            if not one["discovered"]:
+                raise UsageError(f"'{name}' is still a secret; it can be hidden once it is found.")
+            _set_hidden([*hidden, name])
+    _say_hidden(arguments, f"{name} is hidden", out)
+    return 0
+
+
+def unhide(arguments: argparse.Namespace, out: Output) -> int:
+    """Take an achievement off that list."""
+    hidden = list(achievements.hidden())
+    if arguments.id not in hidden:
+        known = f" Hidden are: {', '.join(hidden)}." if hidden else " Nothing is hidden."
+        raise UsageError(f"'{arguments.id}' is not hidden.{known}")
+    _set_hidden([one for one in hidden if one != arguments.id])
+    _say_hidden(arguments, f"{arguments.id} is no longer hidden", out)
+    return 0
+
+
+def _set_hidden(ids: list[str]) -> None:
+    config = ConfigFile.of_home()
+    try:
+        config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
+    except OSError as error:
+        raise UsageError(f"the settings cannot be written: {error}.") from error
+
+
+def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
+    if arguments.json:
+        out.json({"hidden": list(achievements.hidden())})
+    else:
+        out.text(text)

@@ -1,0 +1,135 @@
+"""`hermes achievements show`: everything about one achievement."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_achievements.evaluation.standings import SECRET
+from hermes_cli.commands.achievements import report
+from hermes_cli.commands.achievements.drawing import Tiers, amount, bar, bar_cells, line
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_core.terminal_text import one_line
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.commands.achievements.report import Look
+    from hermes_cli.output import Output
+
+    Shown = dict[str, Any]
+
+LEGIBLE_COLUMNS: Final = 100
+PROPOSED: Final = 3
+
+
+def show(arguments: argparse.Namespace, out: Output) -> int:
+    """Print one achievement."""
+    with report.looking(out) as look:
+        one = found(look, arguments.id)
+        if arguments.json:
+            out.json(report.public(one))
+        elif one["state"] == SECRET:
+            _print_secret(one, out)
+        else:
+            _print(one, look, out)
+    return 0
+
+
+def found(look: Look, wanted: str) -> Shown:
+    """The achievement with that id or name; a secret goes by the id it is shown with."""
+    shown: list[Shown] = look.snapshot["achievements"]
+    for one in shown:
+        if wanted == one["id"] or (one["state"] != SECRET and _is_name(one, wanted)):
+            return one
+    from hermes_conversation import achievements  # noqa: PLC0415 - only for what is not there
+
+    if wanted in achievements.hidden():
+        raise UsageError(
+            f"'{wanted}' is hidden; `hermes achievements unhide {shlex.quote(wanted)}` shows it."
+        )
+    proposals = proposed(wanted, [one["id"] for one in shown])
+    raise UsageError(
+        f"there is no achievement '{wanted}'.{proposals} See `hermes achievements list`."
+    )
+
+
+def _is_name(one: Shown, wanted: str) -> bool:
+    return wanted.strip().casefold() == str(one["name"]).casefold()
+
+
+def proposed(wanted: str, known: list[str]) -> str:
+    """A sentence with the nearest ids, or nothing."""
+    import difflib  # noqa: PLC0415 - only a misspelt id needs it
+
+    near = difflib.get_close_matches(wanted.lower().replace(" ", "-"), known, PROPOSED)
+    return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+
+
+def _print_secret(one: Shown, out: Output) -> None:
+    out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
+    _prose(one["hint"], out)
+    out.text("What it is shows when you are on the way to it.", "dim")
+
+
+def _print(one: Shown, look: Look, out: Output) -> None:
+    tiers = Tiers(look.catalogue)
+    style = tiers.style(one["tier"])
+    line(out, *bold(one["name"]), ("  ", ""), tiers.cell(one["tier"]) if one["tier"] else ("", ""),
+         (f"  {one['id']}", "dim"))  # fmt: skip
+    _prose(one["description"], out)
+    out.text()
+    _prose(one["criteria"], out)
+    chapters = {category.id: category.name for category in look.catalogue.categories}
+    origin = "" if one["origin"] == "hermes" else f", from the plugin {one['origin']}"
+    line(out, (f"{chapters[one['category']]}: {_kind(one)}{origin}", "dim"))
+    out.text()
+    percent = one["progress_pct"]
+    towards = f" to {tiers.name(one['next_tier'])}" if one["next_tier"] else ", all there is"
+    said = f"  {percent} %  {amount(one)}{towards}"
+    line(out, *bar(percent, bar_cells(out, len(said)), style), (said, ""))
+    out.text()
+    steps = {step["tier"]: step for step in one.get("tier_history") or ()}
+    for tier in one["tiers"]:
+        _print_tier(one, tier, steps.get(tier["name"]), tiers, out)
+
+
+def bold(text: str) -> tuple[tuple[str, str]]:
+    """A heading as a piece of a line."""
+    return ((one_line(text), "bold"),)
+
+
+def _kind(one: Shown) -> str:
+    from hermes_achievements.catalogue import KINDS  # noqa: PLC0415 - `--help` does without
+
+    return KINDS.get(one["kind"], str(one["kind"]))
+
+
+def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: Output) -> None:
+    """A tier: what it takes, and where and when it was reached."""
+    needed = f"  {human_format.number(tier['threshold'])} {one['unit']}"
+    medal = tiers.cell(tier["name"], is_held=step is not None)
+    if step is None:
+        line(out, medal, (needed, "dim"))
+        return
+    line(out, medal, (needed, ""), (f"  {human_format.local(step['at'])}", "dim"))
+    if step.get("session_id") is None:
+        return
+    indent = " " * (tiers.widest + 4)
+    message = "" if step.get("message_id") is None else f"  message {step['message_id']}"
+    line(out, (f"{indent}{report.conversation(step)}", ""))
+    if step.get("is_gone"):
+        return
+    command = f"hermes sessions show {shlex.quote(one_line(step['session_id']))}"
+    line(out, (indent, ""), (command, "cyan"), (message, "dim"))
+
+
+def _prose(text: str, out: Output) -> None:
+    """A text in the width of the terminal; whole where there is none."""
+    if out.columns is None:
+        out.text(text)
+        return
+    for part in textwrap.wrap(text, min(out.columns, LEGIBLE_COLUMNS)):
+        out.text(part)

@@ -1,0 +1,109 @@
+"""Tiers, bars and lines as the achievement commands draw them on a terminal."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core import human_format
+from hermes_core.terminal_text import clean, fit, one_line, pad, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hermes_achievements.catalogue import Catalogue
+    from hermes_cli.output import Output
+
+    Piece = tuple[str, str]  # text and style
+
+FULL: Final = "◆"
+OPEN: Final = "◇"
+USUAL_COLUMNS: Final = 80
+LONGEST_BAR: Final = 24
+SHORTEST_BAR: Final = 6
+LONGEST_NAME: Final = 28
+SHORTEST_NAME: Final = 12
+LIGHT_BACKGROUNDS: Final = ("7", "15")
+
+
+class Tiers:
+    """How tiers are named and coloured."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        is_light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in LIGHT_BACKGROUNDS
+        self.ids = [tier.id for tier in catalogue.tiers]
+        self._names = {tier.id: tier.name for tier in catalogue.tiers}
+        self._styles = {tier.id: tier.colour if is_light else tier.glow for tier in catalogue.tiers}
+        self.widest = max(width(name) for name in self._names.values())
+
+    def name(self, tier: str | None) -> str:
+        """The tier's name; nothing without one."""
+        return self._names.get(tier or "", "")
+
+    def style(self, tier: str | None) -> str:
+        """Its colour; dim without a tier."""
+        return self._styles.get(tier or "", "dim")
+
+    def cell(self, tier: str | None, *, is_held: bool = True) -> Piece:
+        """Medal and name, as wide as all others."""
+        medal = FULL if is_held else OPEN
+        return pad(f"{medal} {self.name(tier)}", self.widest + 2), self.style(tier)
+
+
+def line(out: Output, *pieces: Piece) -> None:
+    """One line, cut to the width of the terminal."""
+    left = out.columns
+    shown: list[Piece] = []
+    for text, style in pieces:
+        harmless = clean(text).replace("\n", " ")
+        if left is not None:
+            harmless = fit(harmless, left)
+            left -= width(harmless)
+        shown.append((harmless, style))
+    out.styled(*shown)
+
+
+def bar(percent: float, cells: int, style: str = "") -> tuple[Piece, Piece]:
+    """A bar that is full to *percent*; anything at all shows, and only all fills it."""
+    full = int(cells * percent // 100)
+    if percent > 0:
+        full = max(1, full)
+    return ("━" * full, style), ("─" * (cells - full), "dim")
+
+
+def bar_cells(out: Output, others: int, most: int = LONGEST_BAR) -> int:
+    """How long a bar can be beside *others* cells of text."""
+    left = (out.columns or USUAL_COLUMNS) - others
+    return max(SHORTEST_BAR, min(most, left))
+
+
+def name_cells(out: Output, names: Iterable[str]) -> int:
+    """The cells that names stand in, so that what follows is aligned and has room."""
+    most = max(SHORTEST_NAME, min(LONGEST_NAME, (out.columns or USUAL_COLUMNS) - 52))
+    return min(most, max((width(one_line(name)) for name in names), default=0))
+
+
+def packed(out: Output, pieces: Iterable[Piece], gap: str) -> None:
+    """Pieces side by side, on as many lines as they need."""
+    row: list[Piece] = []
+    used = 0
+    for piece in pieces:
+        if row and out.columns is not None and used + width(gap + piece[0]) > out.columns:
+            line(out, *row)
+            row, used = [], 0
+        row += [(gap, ""), piece] if row else [piece]
+        used = sum(width(text) for text, _ in row)
+    line(out, *row)
+
+
+def cell(text: str, cells: int, *, right: bool = False) -> str:
+    """*text* in exactly so many cells."""
+    return pad(fit(one_line(text), cells), cells, right=right)
+
+
+def amount(one: Mapping[str, Any]) -> str:
+    """How far it is, in its own unit: '1,234 / 5,000 tool calls'."""
+    reached = human_format.number(one["progress"])
+    if one["next_threshold"] is None:
+        return f"{reached} {one['unit']}"
+    return f"{reached} / {human_format.number(one['next_threshold'])} {one['unit']}"

@@ -1,0 +1,64 @@
+"""`hermes achievements export`: what has been earned, as a file to show around."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli.commands.achievements import report
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+STDOUT: Final = "-"
+PICTURE: Final = "png"
+FORMATS: Final = ("json", "markdown", "svg", PICTURE)
+SUFFIXES: Final = {
+    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg", ".png": PICTURE,
+}  # fmt: skip
+
+
+def export(arguments: argparse.Namespace, out: Output) -> int:
+    """Write the file, or print it."""
+    from hermes_achievements.export import render  # noqa: PLC0415 - draws pictures
+    from hermes_cli import output_files  # noqa: PLC0415 - as above
+
+    form = _format(arguments)
+    if arguments.file == STDOUT and arguments.json:
+        raise UsageError("--json reports about a file; give FILE, or leave --json away.")
+    if arguments.file == STDOUT and form == PICTURE:
+        raise UsageError("a picture needs a FILE to go to, such as achievements.png.")
+    with report.looking(out) as look:
+        made = render(look.snapshot, look.catalogue, form)
+    if arguments.file == STDOUT:
+        out.raw(made.content)
+        return 0
+    path = Path(arguments.file)
+    if output_files.is_folder(arguments.file):
+        path = output_files.unused(path, made.name)
+    output_files.make_folder(path.parent)
+    size = output_files.write(path, [made.content], is_replacing=arguments.force)
+    if arguments.json:
+        out.json({"file": str(path), "format": form, "bytes": size})
+    else:
+        out.text(f"{path}  {human_format.size(size)}")
+    return 0
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    """The format asked for, or the one that the file's name tells."""
+    if arguments.format:
+        return str(arguments.format)
+    if arguments.file == STDOUT:
+        return "markdown"
+    suffix = Path(arguments.file).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"'{arguments.file}' does not tell the format; give --format {', '.join(FORMATS)}, "
+            f"or a name that ends in {', '.join(SUFFIXES)}."
+        )
+    return SUFFIXES[suffix]

@@ -1,0 +1,1 @@
+"""`hermes chat`, `hermes tui` and `hermes serve`."""

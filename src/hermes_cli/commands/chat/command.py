@@ -1,0 +1,93 @@
+"""`hermes chat`: talk to the agent, one question or a whole conversation."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes_agent.events import Notice
+from hermes_agent.local import built_in
+from hermes_cli import history
+from hermes_cli.commands.chat.repl import Ending, Talking
+from hermes_cli.commands.chat.turn_printer import Person, Speaker, as_json
+from hermes_cli.commands.models import offer
+from hermes_cli.parser import add_conversation, add_json
+from hermes_conversation.agent_factory import Wish
+from hermes_conversation.conversation import Desk
+from hermes_conversation.purge_hook import keep_facts
+from hermes_core.errors import UsageError
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes chat                            talk
+  hermes chat -q "what is in this folder?"
+  git diff | hermes chat -q "review this" -
+  hermes chat < question.txt             ask what is written there, print the answer, end
+  hermes chat -c                         go on with the latest conversation of this folder
+  hermes chat -r 20260105_1200 -q "and?"  go on with that one
+  hermes chat --model smollm2            talk to the small built-in model
+  hermes chat -q "hello" --json          events for programs
+"""
+NOTHING_ASKED = (
+    "nothing is asked: there is no terminal here, and standard input is empty. "
+    '`hermes chat -q "…"` asks something.'
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes chat`."""
+    parser.add_argument("-q", "--question", metavar="TEXT", help="ask this, print the answer, end")
+    parser.add_argument("context", nargs="?", choices=["-"], help="read more from standard input")
+    add_conversation(parser, "cli")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(wishes: argparse.Namespace, out: Output) -> int:
+    """Talk."""
+    question = _question(wishes)
+    with SessionDB(keeper=keep_facts) as db:
+        person = Person(out, is_there=sys.stdin.isatty() and not wishes.json)
+        wish = Wish(
+            history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, wishes.source
+        )
+        offer.make_sure(wish.model, out)
+        desk = Desk(db, person, wish)
+        _warn_of_toy(desk, out, is_json=wishes.json)
+        ending = Ending(desk)
+        speaker = Speaker(desk, out, as_json=wishes.json)
+        try:
+            if question is not None:
+                with ending.turn():
+                    code = speaker.say(question)
+                return ending.code or code
+            return Talking(desk, speaker, person, ending, out).run()
+        finally:
+            ending.finish(out, is_told=question is None)
+
+
+def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
+    """Say once in a conversation that the built-in model is no real one."""
+    if desk.agent.model != built_in.NAME or desk.exists:
+        return
+    if is_json:
+        out.json_line(as_json(Notice(built_in.TOY)))
+    else:
+        out.note(built_in.TOY)
+
+
+def _question(wishes: argparse.Namespace) -> str | None:
+    """What is asked, with what is piped; None where somebody sits and will say it."""
+    is_there = sys.stdin.isatty()
+    piped = "" if is_there and wishes.context != "-" else sys.stdin.read().strip()
+    if wishes.question and piped:
+        return f"{wishes.question}\n\n{piped}"
+    if not (wishes.question or piped or is_there):
+        raise UsageError(NOTHING_ASKED)
+    return wishes.question or piped or None

@@ -1,0 +1,236 @@
+"""Talking at length on a plain terminal: a line, an answer, and so on, in normal scrollback."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli import history
+from hermes_cli.commands.chat.keyboard import Keyboard
+from hermes_cli.commands.chat.turn_printer import INTERRUPTED
+from hermes_cli.commands.chat.typed_input import Meanwhile
+from hermes_conversation import slash_commands
+from hermes_core import paths
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import HermesError, LeaseTakenError
+from hermes_core.isolate import Step, run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from hermes_cli.commands.chat.turn_printer import Person, Speaker
+    from hermes_cli.output import Output
+    from hermes_conversation.conversation import Desk
+
+TWICE_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 0.5
+FEW_SESSIONS: Final = 300
+PROMPT: Final = "> "
+
+
+class Talking:
+    """A line, an answer, and so on, until somebody leaves."""
+
+    def __init__(
+        self, desk: Desk, speaker: Speaker, person: Person, ending: Ending, out: Output
+    ) -> None:
+        self._desk = desk
+        self._speaker = speaker
+        self._ending = ending
+        self._out = out
+        busy_input = ConfigFile.of_home().settings().get_str("agent.busy_input")
+        self._meanwhile = Meanwhile(desk, out, busy_input)
+        self._keyboard = Keyboard(self._meanwhile.take, ending.leave_soon)
+        self._meanwhile.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
+        self._meanwhile.give_up = self._keyboard.give_up
+        ending.on_stop = self._keyboard.give_up
+        person.reads = self._keyboard.ask
+
+    def run(self) -> int:
+        """Read lines and answer them; the exit code."""
+        lines = _lines()
+        self._out.note(f"Hermes, {self._desk.agent.model}. /help lists commands, Ctrl-D leaves.")
+        following, typed = "", ""
+        while not self._ending.is_asked_to_leave:
+            line = following or _next(lines, self._ending, typed)
+            following, typed = "", ""
+            if line is None:
+                break
+            if line.startswith("/"):
+                outcome = self._command(line.strip())
+                if outcome.leave:
+                    break
+                following, typed = outcome.say, outcome.fill
+            elif line.strip():
+                following, typed = self._say(line)
+        return self._ending.code
+
+    def _say(self, line: str) -> tuple[str, str]:
+        """A turn; what is said next of what was typed meanwhile, and what goes back."""
+        try:
+            with self._ending.turn(), self._keyboard:
+                code = self._speaker.say(line)
+        except LeaseTakenError as error:
+            self._out.error(f"{error}. `hermes -c` shows it.")
+            return "", "\n\n".join(filter(None, (line, self._meanwhile.take_back())))
+        if code == INTERRUPTED:
+            back = self._meanwhile.take_back()
+            return self._meanwhile.next(), back
+        return self._meanwhile.next(), ""
+
+    def _command(self, line: str) -> slash_commands.Outcome:
+        try:
+            outcome = slash_commands.run(self._desk, line)
+        except HermesError as error:
+            self._out.error(str(error))
+            return slash_commands.Outcome()
+        if outcome.text:
+            self._out.text(outcome.text)
+        if outcome.stop or outcome.answer:
+            self._out.note("No turn is running.")
+        return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
+
+
+def _lines() -> Any:
+    """A line editor with history and completion of commands."""
+    from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for talking at length
+    from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+
+    words = WordCompleter([f"/{one.name}" for one in slash_commands.COMMANDS], sentence=True)
+    kept = FileHistory(str(prompts_path()))
+    return PromptSession(PROMPT, completer=words, history=kept, complete_while_typing=False)
+
+
+def prompts_path() -> Path:
+    """The file of what was sent before; it is there, and its owner's alone."""
+    path = paths.private_folder(paths.hermes_home()) / "prompt_history"
+    path.touch(mode=paths.FILE_MODE)
+    return paths.private_file(path)
+
+
+def _next(lines: Any, ending: Ending, typed: str) -> str | None:
+    """The next line, which begins with what was *typed* before; None at the end of input."""
+    while True:
+        try:
+            return str(lines.prompt(default=typed))
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            if ending.is_second_interrupt():
+                return None
+            typed = ""  # Ctrl-C has cleared the line
+
+
+def tell_news(out: Output) -> None:
+    """A line about what was earned, on a terminal, where that takes no time."""
+    if not out.is_watched:
+        return
+    from hermes_cli.commands.achievements import notices  # noqa: PLC0415 - only on a terminal
+    from hermes_cli.commands.achievements.report import looking  # noqa: PLC0415 - as above
+    from hermes_conversation import achievements  # noqa: PLC0415 - only on a terminal
+
+    settings = ConfigFile.of_home().settings()
+    if not (achievements.is_enabled() and settings.get_bool("achievements.notify")):
+        return
+    is_first = achievements.service().current() is None
+    if is_first:
+        with history.reading() as db:
+            if db.session_count() > FEW_SESSIONS:
+                return  # a first scan that would keep somebody waiting
+    with looking(out) as look:
+        if look.news["count"]:
+            out.note(notices.notice_of({**look.news, "is_first_scan": False}))
+
+
+class Ending:
+    """How the process is asked to stop, and what is done before it does.
+
+    Handlers only ask, without taking a lock: another thread passes it on. The turn ends by
+    itself, everything it showed is stored, and the row is ended on the way out.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._is_busy = False
+        self._interrupted_at = 0.0
+        self.code = 0  # what a signal that ends the process makes of the exit code
+        self.is_asked_to_leave = False
+        self.on_stop: Callable[[], object] = lambda: None  # besides the turn
+        self._before = dict(self._install())
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """While a turn runs, a request to end is obeyed when it has stored what it showed."""
+        self._interrupted_at = 0.0
+        passing_on = threading.Thread(target=self._pass_on, name="hermes-signals", daemon=True)
+        passing_on.start()
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+            self._asked.put(None)
+            passing_on.join(timeout=5)
+
+    def _pass_on(self) -> None:
+        """Stop the turn when a handler asks for it; again, should it just have begun."""
+        reason: str | None = ""
+        while reason is not None:
+            with contextlib.suppress(queue.Empty):
+                reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
+            if reason:
+                self._desk.agent.interrupt(reason)
+                self.on_stop()
+
+    def is_second_interrupt(self) -> bool:
+        """Whether Ctrl-C came twice in a moment."""
+        now = time.monotonic()
+        is_second = now - self._interrupted_at < TWICE_SECONDS
+        self._interrupted_at = now
+        return is_second
+
+    def leave_soon(self) -> None:
+        """Leave when the turn is over."""
+        self.is_asked_to_leave = True
+
+    def _install(self) -> Iterator[tuple[int, Any]]:
+        yield signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            yield number, signal.signal(number, self._end)
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        """The first Ctrl-C stops the turn; the second does not wait for it."""
+        if self.is_second_interrupt():
+            self.is_asked_to_leave = True
+            raise KeyboardInterrupt
+        if self._is_busy:
+            self._asked.put("interrupted")
+
+    def _end(self, number: int, _frame: object) -> None:
+        self.is_asked_to_leave = True
+        self.code = 128 + number
+        if not self._is_busy:
+            raise SystemExit(self.code)
+        self._asked.put(signal.Signals(number).name)
+
+    def finish(self, out: Output, *, is_told: bool) -> None:
+        """Stop what runs, end the conversation's row, tell plugins."""
+        existed = self._desk.exists
+        steps = [
+            Step("leave the conversation", lambda: self._desk.leave("cli_close")),
+            Step("tell plugins", lambda: history.announce(self._desk.db)),
+        ]
+        if is_told and existed and not self.is_asked_to_leave:
+            steps.append(Step("tell of achievements", lambda: tell_news(out)))
+        run_all(steps)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if is_told and existed:
+            out.note(f"Go on with: hermes chat -r {self._desk.session_id}")

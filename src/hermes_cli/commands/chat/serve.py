@@ -1,0 +1,109 @@
+"""`hermes serve`: keep conversations running while terminals come and go."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from hermes_cli.parser import add_json
+from hermes_cli.process_stop import end
+from hermes_core.errors import UsageError
+from tui_gateway import daemon, daemon_record
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes serve                  run it here, until Ctrl-C
+  hermes serve --status         does one run, and what goes on in it?
+  hermes serve --stop           end it; running turns are stopped and kept
+  hermes serve --port 8642      on a port of your choice, for other programs
+
+`hermes` starts it by itself when it is needed, and it leaves when it is not.
+Programs connect with the address and the token in `run/serve.json` of the Hermes folder.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes serve`."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--status", action="store_true", help="say whether one runs")
+    what.add_argument("--stop", action="store_true", help="end the one that runs")
+    what.add_argument(
+        "--until-idle", action="store_true", help="leave when nobody has needed it for a minute"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(wishes: argparse.Namespace, out: Output) -> int:
+    """Serve, or tell about the one that does."""
+    if wishes.status:
+        return _status(wishes, out)
+    if wishes.stop:
+        return _stop(out)
+    if daemon_record.found() is None:
+        _require_port(wishes.port)
+        if not wishes.until_idle:
+            out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
+        else:
+            os.chdir("/")  # a folder it was started in by chance is not kept busy
+        if daemon.serve(port=wishes.port, stays=not wishes.until_idle) is not None:
+            return 0
+    if wishes.until_idle:
+        return 0  # two terminals had the same idea; one is enough
+    raise UsageError("one runs already; `hermes serve --status` tells about it")
+
+
+def _require_port(port: int) -> None:
+    """The port can be listened on, or there is an error that says why not."""
+    if port == 0:
+        return
+    from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only for those who choose
+
+    try:
+        socket.create_server((HOST, port)).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or "ports are numbers from 0 to 65535"
+        raise UsageError(
+            f"port {port} cannot be used: {reason}. Choose another, or leave --port out for a "
+            "free one."
+        ) from error
+
+
+def _status(wishes: argparse.Namespace, out: Output) -> int:
+    from tui_gateway import client  # noqa: PLC0415 - only to ask
+
+    place = daemon_record.found()
+    if place is None:
+        if wishes.json:
+            out.json({"running": False})
+        else:
+            out.text("No daemon runs. `hermes` starts one when it is needed.")
+        return 0
+    connection = client.to_daemon(place, lambda *_: None)
+    sessions = connection.call("session.active_list")["sessions"]
+    connection.close()
+    if wishes.json:
+        facts = {"url": place.url, "pid": place.pid, "version": place.version}
+        out.json({"running": True, **facts, "sessions": sessions})
+        return 0
+    out.text(f"A daemon runs (process {place.pid}, hermes {place.version}) at {place.url}")
+    for one in sessions:
+        out.text(f"  {one['status']:8} {one['stored_session_id']}  {one['title'] or ''}")
+    return 0
+
+
+def _stop(out: Output) -> int:
+    place = daemon_record.found()
+    if place is None:
+        out.text("No daemon runs.")
+        return 0
+    end(place.pid, lambda: daemon_record.found() is None)
+    out.text("It has ended; every conversation is kept.")
+    return 0

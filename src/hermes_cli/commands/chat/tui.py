@@ -1,0 +1,124 @@
+"""`hermes`, `hermes tui`: talk to the agent on a whole screen."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_cli import output_settings
+from hermes_cli.commands.chat import repl
+from hermes_cli.commands.models import offer
+from hermes_cli.parser import add_conversation
+from hermes_core import __version__
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+from tui_gateway import client, daemon
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from hermes_cli.output import Output
+    from hermes_tui.app import HermesApp
+    from hermes_tui.conversation import Conversation
+
+NO_TERMINAL = (
+    "the terminal UI needs a terminal, and there is none here. "
+    '`hermes chat -q "…"` asks without one.'
+)
+EXAMPLES = """\
+examples:
+  hermes                        talk on a whole screen; so does `hermes tui`
+  hermes -c                     go on with the latest conversation of this folder
+  hermes -r 20260105_1200       go on with that one: an id, its beginning, or a title
+  hermes tui --model smollm2    talk to the small built-in model
+  hermes tui --no-daemon        end everything with the window
+
+A turn goes on when the window is closed: `hermes -c` finds it again. F1 shows the keys.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes tui`."""
+    add_conversation(parser, "tui")
+    parser.add_argument("--no-daemon", action="store_true", help="run everything in this process")
+    parser.set_defaults(run=run)
+
+
+def run(wishes: argparse.Namespace, out: Output) -> int:
+    """Talk on a whole screen."""
+    from hermes_tui import terminal_driver  # noqa: PLC0415 - as below
+
+    try:
+        terminal_driver.require()
+    except UsageError as error:
+        raise UsageError(NO_TERMINAL) from error
+    if output_settings.color(out.note) == "never":
+        os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
+    offer.make_sure(wishes.model, out)
+    connect = _connecting(wishes, out)
+    # A toolkit for whole screens takes longer to load than most commands to run.
+    from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
+
+    here = str(Path.cwd().resolve())
+    opening = Opening(here, wishes.resume or "", wishes.again, wishes.model, wishes.source)
+    conversation = Conversation(connect, opening)
+    conversation.open()
+    app = _app(conversation)
+    is_there = _show(app)
+    if is_there and conversation.exists:
+        _tell(conversation, out)
+    return app.return_code or 0
+
+
+def _connecting(wishes: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
+    """How the conversation is reached: in the daemon, or in this process."""
+    if not wishes.no_daemon:
+        if daemon.summoned().version == __version__:
+            return daemon.reached
+        out.note("A daemon of another release runs; this conversation does without it.")
+    from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
+    from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
+
+    return lambda hear: client.here(Hub(server._get_db()), hear)  # noqa: SLF001 - the seam
+
+
+def _app(conversation: Conversation) -> HermesApp:
+    from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
+    from hermes_tui.input_history import Recall  # noqa: PLC0415 - as above
+    from hermes_tui.screen_driver import ScreenDriver  # noqa: PLC0415 - as above
+
+    settings = ConfigFile.of_home().settings()
+    return HermesApp(
+        conversation,
+        ScreenDriver,
+        theme=settings.get_str("tui.theme"),
+        busy_input=settings.get_str("agent.busy_input"),
+        recall=Recall(repl.prompts_path()),
+    )
+
+
+def _show(app: HermesApp) -> bool:
+    """Show it until somebody leaves; whether the terminal is still there."""
+    try:
+        app.run()
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        app.is_hung_up = True
+        return False  # the window was closed, and nothing can be put back in order on it
+    finally:
+        app.conversation.leave(is_over=not app.is_hung_up)
+    return True
+
+
+def _tell(conversation: Conversation, out: Output) -> None:
+    """How to go on, and what was earned meanwhile."""
+    session_id = conversation.session_id
+    if conversation.goes_on:
+        out.note("The turn goes on without you; come back to it with:")
+    else:
+        repl.tell_news(out)
+    out.note(f"Go on with: hermes -r {session_id}\n        or: hermes chat -r {session_id}")

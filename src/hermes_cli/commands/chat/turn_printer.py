@@ -1,0 +1,156 @@
+"""A turn on a plain terminal: the answer to standard output, remarks beside it to the other."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_agent import events
+from hermes_conversation import agent_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_cli.output import Output
+    from hermes_conversation.conversation import Desk
+
+INTERRUPTED: Final = 130
+ENDS: Final = {
+    events.TurnEnd.COMPLETE: 0,
+    events.TurnEnd.TOO_LONG: 0,
+    events.TurnEnd.FAILED: 1,
+    events.TurnEnd.INTERRUPTED: INTERRUPTED,
+}
+
+DECISIONS: Final = {
+    **dict.fromkeys(("o", "once"), "once"),
+    **dict.fromkeys(("s", "session"), "session"),
+    **dict.fromkeys(("a", "always"), "always"),
+    **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
+}
+NO_DECISION: Final = "That decides nothing: say once, session, always or deny."
+
+
+class Speaker:
+    """Says something to the agent and shows what comes back."""
+
+    def __init__(self, desk: Desk, out: Output, *, as_json: bool = False) -> None:
+        self._desk = desk
+        self._out = out
+        self._as_json = as_json
+        self._is_mid_line = False
+
+    def say(self, text: str) -> int:
+        """One turn; the exit code that stands for its end."""
+        code = 1
+        if not self._as_json:
+            self._desk.agent.on_review = self._out.note
+        for event in self._desk.say(text):
+            if self._as_json:
+                self._out.json_line(as_json(event))
+                self._out.flush()
+            else:
+                self._show(event)
+            if isinstance(event, events.TurnFinished):
+                code = ENDS[event.end]
+        return code
+
+    def _show(self, event: events.Event) -> None:
+        if isinstance(event, events.TextDelta):
+            self._out.stream(event.text)
+            self._is_mid_line = not event.text.endswith("\n")
+            return
+        line = _line(event)
+        if line or isinstance(event, events.TurnFinished):
+            self._end_line()
+        if line:
+            self._out.note(line)
+
+    def _end_line(self) -> None:
+        if self._is_mid_line:
+            self._out.stream("\n")
+            self._is_mid_line = False
+
+
+def _line(event: events.Event) -> str:
+    """What is remarked beside the answer."""
+    if isinstance(event, events.ToolStarted):
+        return f"· {agent_factory.summary(event.call.name, event.call.arguments)}"
+    if isinstance(event, events.ToolFinished):
+        return f"  {event.call.name} took {event.seconds:.1f} s"
+    if isinstance(event, events.Retrying):
+        what = f"asking {event.model}" if event.model else f"again in {event.seconds:.0f} s"
+        return f"· {event.reason} {what}"
+    if isinstance(event, events.Notice):
+        return event.text
+    if isinstance(event, events.TurnFinished) and event.error:
+        return f"hermes: {event.error}"
+    return ""
+
+
+def as_json(event: events.Event) -> dict[str, Any]:
+    """An event for programs: its name and its facts."""
+    facts = event._asdict()
+    for name, value in facts.items():
+        if hasattr(value, "_asdict"):
+            facts[name] = value._asdict()
+    return {"event": type(event).__name__, **facts}
+
+
+class Person:
+    """Whoever sits at the terminal; nobody when there is none."""
+
+    def __init__(self, out: Output, *, is_there: bool) -> None:
+        self._out = out
+        self._is_there = is_there
+        self.is_deciding = False  # whether what is asked is an approval
+        # The line that answers a question, with its end; empty when nobody will type one.
+        self.reads: Callable[[], str] = sys.stdin.readline
+
+    def approve(self, request: ApprovalRequest) -> str:
+        """Ask whether a command may run, until the answer is one of the words for it."""
+        if not self._is_there:
+            return "deny"
+        self._out.note(f"{request.description}\n  {request.command}")
+        self.is_deciding = True
+        try:
+            return self._decision()
+        finally:
+            self.is_deciding = False
+
+    def _decision(self) -> str:
+        while True:
+            self._out.prompt("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
+            line = self.reads()
+            if not line:
+                return "deny"
+            choice = DECISIONS.get(line.strip().lower())
+            if choice is not None:
+                return choice
+            self._out.note(NO_DECISION)
+
+    def secret(self, prompt: str, name: str) -> str:
+        """A key or a password, typed unseen."""
+        del name
+        if not self._is_there:
+            return ""
+        import getpass  # noqa: PLC0415 - seldom asked for
+
+        try:
+            return getpass.getpass(f"{prompt}: ").strip()
+        except EOFError:
+            return ""
+
+    def clarify(self, question: str, choices: list[str]) -> str:
+        """Pass a question of the model on."""
+        if not self._is_there:
+            return ""
+        self._out.note(question)
+        for number, choice in enumerate(choices, 1):
+            self._out.note(f"  {number}. {choice}")
+        self._out.prompt("> ")
+        answer = self.reads().strip()
+        if answer.isdigit() and 0 < int(answer) <= len(choices):
+            return choices[int(answer) - 1]
+        return answer

@@ -1,0 +1,1 @@
+"""`hermes dashboard` and `hermes demo`."""

@@ -1,0 +1,158 @@
+"""`hermes dashboard`: conversations and what became of them, on a web page."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from hermes_cli.parser import add, add_json
+from hermes_cli.process_stop import end
+from hermes_core import paths
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+from hermes_dashboard import instance_record
+from hermes_dashboard.auth.allowed_origins import doors, is_loopback
+from hermes_dashboard.auth.passwords import PasswordFile
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_dashboard.instance_record import Place
+
+EXAMPLES = """\
+examples:
+  hermes dashboard                     open it in the browser; Ctrl-C ends it
+  hermes dashboard --no-open           only print the link, which works once
+  hermes dashboard --link              a new link, for another browser
+  hermes dashboard --status            does one run, and where?
+  hermes dashboard password            set the password for other machines
+  hermes dashboard --host 0.0.0.0      let other machines in, with that password
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes dashboard`."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--link", action="store_true", help="print a new link to the one that runs")
+    what.add_argument("--status", action="store_true", help="say whether one runs")
+    what.add_argument("--stop", action="store_true", help="end the one that runs")
+    parser.add_argument("--port", type=int, help="the port (setting dashboard.port, 9229)")
+    parser.add_argument(
+        "--host", help="the address to listen on (setting dashboard.host, 127.0.0.1)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="open no browser")
+    add_json(parser)
+    parser.set_defaults(run=run)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    words = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
+    secret = add(
+        actions, "password", "set the password for other machines", examples=words, run=password
+    )
+    secret.add_argument("--remove", action="store_true", help="have none any more")
+
+
+def run(wishes: argparse.Namespace, out: Output) -> int:
+    """Serve, or tell about the one that does."""
+    home = paths.hermes_home()
+    if wishes.status:
+        return _status(instance_record.found(home), wishes, out)
+    if wishes.stop:
+        return _stop(instance_record.found(home), out)
+    if wishes.link and not instance_record.is_held(home):
+        raise UsageError("no dashboard runs; `hermes dashboard` starts one")
+    if instance_record.is_held(home):
+        return _again(wishes, out)
+    from hermes_cli.commands.dashboard import process  # noqa: PLC0415 - not to ask or to stop
+
+    code = process.serve(wishes, out)
+    return _again(wishes, out) if code is None else code
+
+
+def _again(wishes: argparse.Namespace, out: Output) -> int:
+    """One runs already: a fresh link to it."""
+    from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
+
+    found = links.running(paths.hermes_home())
+    link = links.fresh(found)
+    if not wishes.link:
+        out.note(f"A dashboard runs already (process {found.pid}).")
+    if _is_elsewhere(found, wishes):
+        out.note(
+            f"It listens at {found.url}, and --host and --port do not move it. "
+            "`hermes dashboard --stop` ends it; then start it with them."
+        )
+    links.show(found, link, out, as_json=wishes.json)
+    if not (wishes.no_open or wishes.link):
+        links.open_browser(link, out)
+    return 0
+
+
+def _is_elsewhere(found: Place, wishes: argparse.Namespace) -> bool:
+    """Whether the one that runs listens where it was not asked to."""
+    here = urlsplit(found.url)
+    port = wishes.port or here.port or 0  # 0 takes any
+    host = wishes.host or here.hostname or ""
+    wanted = urlsplit(doors(host, port).url)
+    return (wanted.hostname, wanted.port) != (here.hostname, here.port)
+
+
+def _status(found: Place | None, wishes: argparse.Namespace, out: Output) -> int:
+    if wishes.json:
+        facts = {} if found is None else {"url": found.url, "pid": found.pid}
+        version = {} if found is None else {"version": found.version}
+        out.json({"running": found is not None, **facts, **version})
+    elif found is None:
+        out.text("No dashboard runs. `hermes dashboard` starts one.")
+    else:
+        out.text(f"A dashboard runs (process {found.pid}, hermes {found.version}): {found.url}/")
+        out.text("`hermes dashboard --link` prints a link that opens it.")
+    return 0
+
+
+def _stop(found: Place | None, out: Output) -> int:
+    if found is None:
+        out.text("No dashboard runs.")
+        return 0
+    end(found.pid, lambda: not instance_record.is_held(paths.hermes_home()))
+    out.text("It has ended.")
+    return 0
+
+
+# The password
+
+
+def password(wishes: argparse.Namespace, out: Output) -> int:
+    """Set or remove the password; whoever was logged in is no longer."""
+    file = PasswordFile(paths.hermes_home())
+    if wishes.remove:
+        return _remove(file, out)
+    file.set(_asked(out))
+    out.text("The password is set. Browsers that were logged in have to log in again.")
+    host = ConfigFile.of_home().settings().get_str("dashboard.host")
+    if is_loopback(host):
+        out.text("It is asked for where other machines are let in: hermes dashboard --host ADDRESS")
+    return 0
+
+
+def _remove(file: PasswordFile, out: Output) -> int:
+    had = file.remove()
+    out.text("There is no password any more." if had else "There was no password.")
+    return 0
+
+
+def _asked(out: Output) -> str:
+    """Typed twice, unseen; from a pipe, its first line."""
+    if not sys.stdin.isatty():
+        given = sys.stdin.readline().rstrip("\r\n")
+        if not given:
+            raise UsageError("no password was given: the input is empty")
+        return given
+    import getpass  # noqa: PLC0415 - rarely needed
+
+    out.flush()
+    first = getpass.getpass("New password: ")
+    if getpass.getpass("Once more: ") != first:
+        raise UsageError("the two are not the same; nothing was changed")
+    return first

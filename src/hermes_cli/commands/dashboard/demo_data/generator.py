@@ -1,0 +1,170 @@
+"""Writing the demo's history: a year of conversations, the same on every machine."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_cli.commands.dashboard.demo_data.topics import Filling, Topic, topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_cli.commands.dashboard.demo_data.topics import Turn
+    from hermes_core.clock import ManualClock
+    from hermes_state import SessionDB
+
+    Progress = Callable[[int, int], object]
+
+SESSIONS: Final = 420
+DAYS: Final = 365
+STREAK_DAYS: Final = 17
+HOLIDAY: Final = range(120, 131)
+SEED: Final = 20_261_115
+MODELS: Final = (
+    ("anthropic/claude-sonnet-4.5", 3.0, 15.0, 5),
+    ("openai/gpt-5", 1.25, 10.0, 4),
+    ("google/gemini-2.5-flash", 0.3, 2.5, 3),
+    ("ollama/qwen3:14b", 0.0, 0.0, 2),
+)
+PER_TOKEN: Final = 1e-6
+TAGS: Final = ("work", "home", "learning", "release")
+HOURS: Final = (8, 9, 9, 10, 10, 11, 13, 14, 14, 15, 16, 17, 20, 21, 21, 22, 23, 6)
+
+
+def write(
+    db: SessionDB, clock: ManualClock, now: datetime, progress: Progress | None = None
+) -> int:
+    """Write the whole history up to *now* into *db*, which lives by *clock*."""
+    dice = random.Random(SEED)
+    known = topics()
+    moments = sorted(_moments(dice, now))
+    for number, moment in enumerate(moments, 1):
+        _Writer(db, clock, dice, known).conversation(moment, now.timestamp())
+        if progress is not None:
+            progress(number, len(moments))
+    clock.set(now.timestamp())
+    _put_in_order(db, dice)
+    return len(moments)
+
+
+def _moments(dice: random.Random, now: datetime) -> Iterator[float]:
+    """When people talk: on working days more, lately every day, and not on holiday."""
+    for back in range(STREAK_DAYS):
+        yield _at(dice, now, back)
+    made = STREAK_DAYS
+    while made < SESSIONS:
+        back = min(int(dice.triangular(0, DAYS, 10)), DAYS - 1)
+        is_weekend = (now - timedelta(days=back)).weekday() >= 5
+        if back in HOLIDAY or (is_weekend and dice.random() < 0.55):
+            continue
+        made += 1
+        yield _at(dice, now, back)
+
+
+def _at(dice: random.Random, now: datetime, back: int) -> float:
+    """A moment of the day so many days ago; today, one that has passed."""
+    day = now - timedelta(days=back)
+    at = day.replace(
+        hour=dice.choice(HOURS), minute=dice.randrange(60), second=dice.randrange(60), microsecond=0
+    )
+    latest = now - timedelta(minutes=20)
+    return min(at, latest - timedelta(minutes=dice.randrange(180))).timestamp()
+
+
+class _Writer:
+    """One conversation under way."""
+
+    def __init__(
+        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[Topic]
+    ) -> None:
+        self._db = db
+        self._shown = clock
+        self._dice = dice
+        self._topic = dice.choice(known)
+        self._filling = Filling.chosen(dice)
+        self._clock = 0.0
+        self._calls = 0
+
+    def conversation(self, began: float, now: float) -> None:
+        """Begin it, hold it, and end it."""
+        dice = self._dice
+        self._clock = began
+        self._shown.set(began)
+        stamp = datetime.fromtimestamp(began).astimezone().strftime("%Y%m%d_%H%M%S")
+        session_id = f"{stamp}_{dice.randrange(16**6):06x}"
+        model, read_price, write_price, _ = dice.choices(MODELS, [m[3] for m in MODELS])[0]
+        source = dice.choice(self._topic.kinds)
+        project = self._filling.values["project"]
+        folder = f"/home/demo/{project}" if source in ("cli", "tui") else None
+        self._db.create_session(
+            session_id,
+            source,
+            model=model,
+            cwd=folder,
+            started_at=began,
+            is_owned=False,
+            system_prompt="You are Hermes, a personal agent. This conversation is invented.",
+        )
+        self._db.append_messages_batch(session_id, list(self._messages(now)))
+        self._shown.set(self._clock)
+        self._name(session_id)
+        read, written = dice.randint(4_000, 90_000), dice.randint(300, 6_000)
+        self._db.update_token_counts(
+            session_id,
+            input_tokens=read,
+            output_tokens=written,
+            cache_read_tokens=int(read * dice.uniform(0.2, 0.8)),
+            api_call_count=1 + self._calls,
+            estimated_cost_usd=round((read * read_price + written * write_price) * PER_TOKEN, 6),
+        )
+        self._db.end_session(session_id, dice.choice(("cli_close", "tui_close", "new_session")))
+
+    def _name(self, session_id: str) -> None:
+        title = self._filling.text(self._topic.title)
+        self._db.set_session_title(
+            session_id, self._db.get_next_title_in_lineage(title), source="llm"
+        )
+
+    def _messages(self, now: float) -> Iterator[dict[str, Any]]:
+        for number, turn in enumerate(self._topic.turns):
+            if number and self._dice.random() < 0.25:
+                return
+            yield from self._turn(turn, now)
+
+    def _turn(self, turn: Turn, now: float) -> Iterator[dict[str, Any]]:
+        yield self._message(now, "user", self._filling.text(turn.user), 20, 400)
+        for tool in turn.tools:
+            self._calls += 1
+            call_id = f"call_{self._dice.randrange(16**8):08x}"
+            arguments = self._filling.json(tool["arguments"])
+            call = {
+                "id": call_id,
+                "type": "function",
+                "function": {"name": tool["name"], "arguments": arguments},
+            }
+            yield self._message(now, "assistant", "", 2, 15) | {"tool_calls": [call]}
+            answer = self._message(now, "tool", self._filling.json(tool["result"]), 1, 40)
+            yield answer | {"tool_call_id": call_id, "tool_name": tool["name"]}
+        yield self._message(now, "assistant", self._filling.text(turn.answer), 3, 30)
+
+    def _message(
+        self, now: float, role: str, text: str, shortest: int, longest: int
+    ) -> dict[str, Any]:
+        self._clock = min(self._clock + self._dice.uniform(shortest, longest), now)
+        return {"role": role, "content": text, "timestamp": self._clock}
+
+
+def _put_in_order(db: SessionDB, dice: random.Random) -> None:
+    """What a person does with conversations: pin some, tag some, put some away, branch some."""
+    rows = db.list_sessions_rich(limit=-1, order_by_last_active=True)
+    for row in dice.sample(rows[:80], 4):
+        db.set_session_pinned(row["id"])
+    for row in dice.sample(rows, 60):
+        db.set_session_tags(row["id"], [dice.choice(TAGS)])
+    for row in dice.sample(rows[150:], 25):
+        db.set_session_archived(row["id"])
+    for row in dice.sample(rows[150:], 6):
+        db.delete_session(row["id"])
+    db.settle_unheard()

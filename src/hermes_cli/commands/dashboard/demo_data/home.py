@@ -1,0 +1,61 @@
+"""The demo's folder: beside the real one, marked, and never anything else's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from hermes_core import paths
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARKER: Final = "THIS-IS-A-DEMO.txt"
+TEXT: Final = """\
+Everything in this folder is invented, for `hermes demo`. `hermes demo --remove` takes it away.
+"""
+
+
+def folder() -> Path:
+    """Where the demo lives; it need not exist."""
+    own = paths.hermes_home()
+    return own if is_demo(own) else own.with_name(f"{own.name}-demo")
+
+
+def is_demo(home: Path) -> bool:
+    """Whether a folder is a demo."""
+    return (home / MARKER).is_file()
+
+
+def make() -> Path:
+    """The demo's folder, made if it is missing; a folder of somebody's own is not touched."""
+    place = folder()
+    if place.exists() and any(place.iterdir()) and not is_demo(place):
+        raise UsageError(f"{place} is there already and is no demo; move it away first.")
+    paths.private_folder(place)
+    (place / MARKER).write_text(TEXT, encoding="utf-8")
+    return place
+
+
+def put_model(place: Path) -> None:
+    """Something to talk to: a model whose words are written down."""
+    script = (
+        resources.files("hermes_cli.commands.dashboard.demo_data")
+        .joinpath("answers.yaml")
+        .read_text("utf-8")
+    )
+    (place / "answers.yaml").write_text(script, encoding="utf-8")
+    settings = {"llm": {"api": "script", "model": str(place / "answers.yaml")}}
+    (place / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
+
+
+def remove() -> Path | None:
+    """Take the demo away; None when there is none."""
+    place = folder()
+    if not is_demo(place):
+        return None
+    shutil.rmtree(place)
+    return place

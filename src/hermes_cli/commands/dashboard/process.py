@@ -1,0 +1,133 @@
+"""The dashboard as a process: put together, announced, served until it is told to end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_cli.commands.dashboard import links, views
+from hermes_cli.commands.dashboard.demo_data import home as demo_home
+from hermes_conversation.purge_hook import keep_facts
+from hermes_core import __version__, paths
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import ConfigError, UsageError
+from hermes_dashboard import instance_record, page
+from hermes_dashboard.auth.access import Access
+from hermes_dashboard.auth.allowed_origins import ANY, doors, is_loopback
+from hermes_dashboard.auth.passwords import PasswordFile
+from hermes_dashboard.instance_record import Place
+from hermes_dashboard.plugins import tabs
+from hermes_dashboard.server import Certificate
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_dashboard.app import Dashboard
+
+LOCKED_OUT: Final = (
+    "{host} lets other machines in, and there is no password. Set one with "
+    "`hermes dashboard password`, then start it again."
+)
+READABLE: Final = (
+    "Warning: without TLS, whoever is on the network between can read everything, the password "
+    "included. Set dashboard.tls_cert and dashboard.tls_key, or put a proxy with TLS in front."
+)
+NAMES: Final = (
+    "Other machines reach it only under the names in the setting dashboard.hosts: "
+    "hermes config set dashboard.hosts NAME"
+)
+
+
+class Plan(NamedTuple):
+    """Where and how to serve."""
+
+    host: str
+    port: int
+    names: tuple[str, ...]
+    certificate: Certificate | None
+
+
+def serve(wishes: argparse.Namespace, out: Output) -> int | None:
+    """Be the dashboard until the end; None when another process is."""
+    from hermes_dashboard import server as serving  # noqa: PLC0415 - costs what only those pay who serve
+
+    home = paths.hermes_home()
+    plan = _plan(wishes)
+    _warn(plan, out)
+    with instance_record.held(home) as is_ours:
+        if not is_ours:
+            return None
+        with serving.listening(plan.host, plan.port) as listening:
+            out.flush()
+            page.ensure()  # where it cannot be built, the server says so in its place
+            with SessionDB(keeper=keep_facts) as db:
+                port = listening.getsockname()[1]
+                access = _access(plan, port, home)
+                server = serving.server(_app(db, access, home), plan.certificate)
+                _announce(access, plan, home, wishes, out)
+                server.run(sockets=[listening])
+    return 0
+
+
+def _plan(wishes: argparse.Namespace) -> Plan:
+    settings = ConfigFile.of_home().settings()
+    host = wishes.host or settings.get_str("dashboard.host")
+    port = settings.get_int("dashboard.port") if wishes.port is None else wishes.port
+    if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
+        raise UsageError(LOCKED_OUT.format(host=host))
+    files = [settings.get_str(f"dashboard.tls_{one}") for one in ("cert", "key")]
+    return Plan(host, port, settings.get_list("dashboard.hosts"), _certificate(*files))
+
+
+def _certificate(certificate: str, key: str) -> Certificate | None:
+    if not certificate and not key:
+        return None
+    if not (certificate and key):
+        raise ConfigError("dashboard.tls_cert and dashboard.tls_key belong together; set both.")
+    found = Certificate(Path(certificate).expanduser(), Path(key).expanduser())
+    for one in found:
+        if not one.is_file():
+            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: there is no file {one}.")
+    return found
+
+
+def _warn(plan: Plan, out: Output) -> None:
+    if is_loopback(plan.host):
+        return
+    if plan.certificate is None:
+        out.note(READABLE)
+    if plan.host in ANY and not plan.names:
+        out.note(NAMES)
+
+
+def _access(plan: Plan, port: int, home: Path) -> Access:
+    is_secure = plan.certificate is not None
+    return Access(home, doors(plan.host, port, plan.names, is_secure=is_secure))
+
+
+def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
+    found = page.Page.locate()
+    is_demo = demo_home.is_demo(home)
+    return views.app(db, access, found, lambda: tabs.tabs(home), is_demo=is_demo)
+
+
+def _announce(
+    access: Access, plan: Plan, home: Path, wishes: argparse.Namespace, out: Output
+) -> None:
+    """Say where it is: to programs in a file, to the user in words."""
+    certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
+    token = secrets.token_urlsafe(32)
+    found = Place(access.doors.url, token, os.getpid(), __version__, certificate)
+    instance_record.publish(home, found)
+    link = access.link()
+    if access.doors.login == "link":
+        out.note("The dashboard runs here; Ctrl-C ends it. This link opens it, once:")
+    else:
+        out.note("The dashboard runs here; Ctrl-C ends it. It asks for the password:")
+    links.show(found, link, out, as_json=wishes.json)
+    if not wishes.no_open:
+        links.open_browser(link, out)

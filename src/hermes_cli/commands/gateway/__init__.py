@@ -1,0 +1,1 @@
+"""`hermes gateway`, `hermes pairing` and `hermes send`."""

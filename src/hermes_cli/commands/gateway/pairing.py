@@ -1,0 +1,80 @@
+"""`hermes pairing`: who may talk to the agent in chats."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes pairing list
+  hermes pairing approve telegram K7M2PQ9R
+  hermes pairing revoke telegram 42
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes pairing`."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = add(
+        actions, "list", "who was let in, and who asks to be", examples=EXAMPLES, run=show
+    )
+    add_json(listing)
+    approving = add(actions, "approve", "let somebody in", examples=EXAMPLES, run=approve)
+    approving.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    approving.add_argument("code", metavar="CODE", help="the code they were given")
+    revoking = add(actions, "revoke", "let somebody in no more", examples=EXAMPLES, run=revoke)
+    revoking.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    revoking.add_argument("user", metavar="USER", help="their id, as `list` shows it")
+
+
+def show(wishes: argparse.Namespace, out: Output) -> int:
+    """List people."""
+    with SessionDB() as db:
+        allowed, asking = db.allowed_users(), db.asking_users()
+    if wishes.json:
+        out.json({"allowed": allowed, "asking": asking})
+        return 0
+    for one in allowed:
+        since = human_format.date(one["allowed_at"])
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  since {since}")
+    for one in asking:
+        asked = human_format.ago(one["created_at"], time.time())
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  asked {asked}")
+    if not allowed and not asking:
+        out.text("Nobody was let in yet, and nobody asks to be.")
+    return 0
+
+
+def approve(wishes: argparse.Namespace, out: Output) -> int:
+    """Let somebody in."""
+    platform = wishes.platform.lower()
+    with SessionDB() as db:
+        approved = db.approve_pairing(platform, wishes.code)
+        is_locked = approved is None and db.is_pairing_locked(platform)
+    if is_locked:
+        raise UsageError(f"too many wrong codes were given for {platform}; wait an hour")
+    if approved is None:
+        raise UsageError(f"nobody on {platform} has this code; it lives an hour and works once")
+    out.text(f"{approved.user_name or approved.user_id} on {platform} is let in.")
+    return 0
+
+
+def revoke(wishes: argparse.Namespace, out: Output) -> int:
+    """Let somebody in no more."""
+    with SessionDB() as db:
+        was_in = db.revoke_user(wishes.platform.lower(), wishes.user)
+    if not was_in:
+        raise UsageError(f"{wishes.user} was not let in on {wishes.platform}")
+    out.text(f"{wishes.user} is let in no more.")
+    return 0

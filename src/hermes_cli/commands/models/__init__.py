@@ -1,0 +1,1 @@
+"""`hermes models` and `hermes setup`."""

@@ -1,0 +1,36 @@
+"""With no model at all, whoever sits at the terminal is offered the small built-in one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes_agent.local import built_in
+from hermes_cli.confirmation import confirm
+from hermes_conversation import agent_factory
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import NoModelError
+
+if TYPE_CHECKING:
+    from hermes_cli.output import Output
+
+
+def make_sure(model: str, out: Output) -> None:
+    """Somebody can answer, or there is an error that says what to do."""
+    try:
+        agent_factory.chain(ConfigFile.of_home().settings(), model)
+    except NoModelError:
+        if not (sys.stdin.isatty() and out.is_watched):
+            raise
+        _offer(out)
+
+
+def _offer(out: Output) -> None:
+    from hermes_cli.commands.models import command  # noqa: PLC0415 - once in a lifetime
+
+    out.note("No model is set up yet; `hermes setup` chooses one, with a key or without.")
+    size = f"{built_in.DOWNLOAD_MB} MB"
+    question = f"Fetch the small built-in one now ({size}, a toy, but it talks)?"
+    if not confirm(question, out, is_sure=False):
+        raise NoModelError(agent_factory.NO_MODEL)
+    command.fetch(out)

@@ -1,0 +1,204 @@
+"""`hermes setup`: choose a model in under a minute, with a key that was tried."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_agent.events import FailureKind
+from hermes_agent.local import built_in
+from hermes_agent.providers import selection
+from hermes_agent.providers.selection import Choice
+from hermes_cli.commands.models import command, default_model
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from hermes_cli.output import Output
+    from hermes_core.config.file import Settings
+
+EXAMPLES = """\
+examples:
+  hermes setup
+
+Asks where the model is, for the key (which is not shown) and for the model's name, tries it
+with one short question, and only then writes anything. Run it again to change your mind.
+"""
+WITHOUT_TERMINAL: Final = """\
+There is nobody to ask here. Set one of these instead:
+
+  Anthropic      export ANTHROPIC_API_KEY=…    hermes models use anthropic:NAME
+  OpenAI         export OPENAI_API_KEY=…       hermes models use openai:NAME
+  OpenRouter     export OPENROUTER_API_KEY=…   hermes models use openrouter:NAME
+  any address    export HERMES_LLM_KEY=…       hermes models use URL#NAME
+  the built-in   hermes models get smollm2     hermes models use smollm2
+
+`hermes config set keys.anthropic < FILE` keeps a key for good; `hermes models test` tries it.
+"""
+SHOWN_MODELS: Final = 10
+TRIES: Final = 3
+
+
+class Way(NamedTuple):
+    """One line of the menu: what it says, and how it becomes a choice."""
+
+    title: str
+    ask: Callable[[Output, Settings], Choice]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """There is nothing to say beforehand."""
+    parser.set_defaults(run=run)
+
+
+def run(_arguments: argparse.Namespace, out: Output) -> int:
+    """Ask, try, write."""
+    if not (sys.stdin.isatty() and out.is_terminal):
+        out.text(WITHOUT_TERMINAL.rstrip())
+        return 2
+    config = ConfigFile.of_home()
+    try:
+        choice = _ask_for_choice(out, config.settings())
+        if not _is_wanted(choice, out):
+            out.text("Nothing was changed.")
+            return 1
+    except EOFError as error:
+        raise UsageError("set-up was left; nothing was changed") from error
+    for remark in default_model.keep(config, choice, choice.key):
+        out.note(remark)
+    out.text(f"Done: {choice.model} ({command.where(choice)}) answers. Talk to it: hermes chat")
+    return 0
+
+
+def _ask_for_choice(out: Output, settings: Settings) -> Choice:
+    ways = _ways()
+    out.text("Which model shall answer?")
+    for number, way in enumerate(ways, 1):
+        out.text(f"  {number}. {way.title}")
+    while True:
+        answer = _ask(out, f"Number [1-{len(ways)}]: ")
+        if answer.isdecimal() and 0 < int(answer) <= len(ways):
+            return ways[int(answer) - 1].ask(out, settings)
+
+
+def _ways() -> list[Way]:
+    """The menu: services with keys, what runs here, any address, the built-in model."""
+    ways = [
+        Way("Anthropic (with a key)", _service("anthropic", "")),
+        Way("OpenAI (with a key)", _service("openai", selection.OPENAI)),
+        Way("OpenRouter (with a key)", _service("openai", selection.OPENROUTER)),
+    ]
+    for server in selection.local_servers():
+        names = selection.served(server)
+        if names:
+            title = f"{server.name}, which runs on this machine"
+            ways.append(Way(title, _server(server.base_url, names)))
+    is_here = built_in.BuiltIn.of_home().is_here
+    fetched = "it is here" if is_here else f"{built_in.DOWNLOAD_MB} MB to fetch"
+    return [
+        *ways,
+        Way("another address that speaks as OpenAI does", _address),
+        Way(f"the built-in model: a toy, but without a key ({fetched})", _built_in),
+    ]
+
+
+# One way each
+
+
+def _service(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
+    def ask(out: Output, settings: Settings) -> Choice:
+        kept = settings.get_secret(selection.key_name(api, base_url)) or ""
+        return _with_key(Choice(api, "", base_url), kept, out)
+
+    return ask
+
+
+def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Choice]:
+    def ask(out: Output, _settings: Settings) -> Choice:
+        return Choice("openai", _ask_for_model(out, names), base_url)
+
+    return ask
+
+
+def _address(out: Output, _settings: Settings) -> Choice:
+    while True:
+        base_url = _ask(out, "Address, such as http://127.0.0.1:8000/v1: ").rstrip("/")
+        if base_url.startswith(("http://", "https://")):
+            return _with_key(Choice("openai", "", base_url), "", out, is_optional=True)
+        out.text("An address begins with http:// or https://")
+
+
+def _built_in(out: Output, _settings: Settings) -> Choice:
+    command.fetch(out)
+    return Choice("local", built_in.NAME)
+
+
+def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = False) -> Choice:
+    """*choice* with a key that the address takes, and a model it offers."""
+    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every way
+
+    for _ in range(TRIES):
+        key = _ask_for_key(out, kept, is_optional=is_optional)
+        out.progress("asking which models there are …")
+        offers = offered(choice._replace(key=key))
+        out.progress("")
+        if offers.failure is None or offers.failure.kind is not FailureKind.KEY:
+            break
+        out.error(offers.failure.message)
+        kept = ""
+    else:
+        raise UsageError("no key was taken; nothing was changed")
+    if offers.failure is not None and offers.failure.kind is FailureKind.UNREACHABLE:
+        raise UsageError(f"{offers.failure.message} Nothing was changed.")
+    return choice._replace(key=key, model=_ask_for_model(out, offers.names))
+
+
+def _ask_for_key(out: Output, kept: str, *, is_optional: bool) -> str:
+    import getpass  # noqa: PLC0415 - not for every way
+
+    hint = " (Enter keeps the present one)" if kept else " (Enter for none)" * is_optional
+    while True:
+        out.flush()
+        key = getpass.getpass(f"Key{hint}, not shown: ").strip() or kept
+        if key or is_optional:
+            return key
+
+
+def _ask_for_model(out: Output, names: list[str]) -> str:
+    """One of *names*, by its number, or any other by its name."""
+    shown = names[:SHOWN_MODELS]
+    for number, name in enumerate(shown, 1):
+        out.text(f"  {number}. {name}")
+    if len(names) > len(shown):
+        out.text(f"  … and {len(names) - len(shown)} more, by name")
+    question = "Model, number or name [1]: " if shown else "Model: "
+    while True:
+        answer = _ask(out, question)
+        if not answer and shown:
+            return shown[0]
+        if answer.isdecimal() and 0 < int(answer) <= len(shown):
+            return shown[int(answer) - 1]
+        if answer and not answer.isdecimal():
+            return answer
+
+
+def _is_wanted(choice: Choice, out: Output) -> bool:
+    """Whether it answers; where it does not, whether it is wanted all the same."""
+    from hermes_agent.providers.connection_test import try_out  # noqa: PLC0415 - seldom
+
+    out.progress(f"asking {choice.model} …")
+    trial = try_out(choice.provider())
+    out.progress("")
+    if trial.failure is None:
+        out.text(f"It answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}")
+        return True
+    out.error(str(trial.failure))
+    return _ask(out, "Keep it all the same? [y/N] ").lower() in ("y", "yes")
+
+
+def _ask(out: Output, question: str) -> str:
+    out.flush()
+    return input(question).strip()

@@ -1,0 +1,1 @@
+"""`hermes plugins`, `hermes hooks`, and the commands that plugins add."""

@@ -1,0 +1,145 @@
+"""`hermes plugins`: which there are, which are on, and what became of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hermes_plugin_host
+from hermes_cli import history
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_plugin_host import activation
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_plugin_host.manager import Plugin
+
+EXAMPLES = """\
+examples:
+  hermes plugins list
+  hermes plugins enable boundary-log
+  hermes plugins info boundary-log
+
+Plugins come with Hermes, lie in the `plugins` folder of HERMES_HOME, or are installed as
+packages. None is loaded unless it is enabled.
+"""
+COLUMNS = (
+    Column("plugin", style="cyan"),
+    Column("state"),
+    Column("from", optional=True),
+    Column("version", optional=True),
+    Column("what", flexible=True),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = add(
+        actions,
+        "list",
+        "every plugin that is there, and whether it is loaded",
+        examples="examples:\n  hermes plugins list\n  hermes plugins list --json\n",
+        run=print_list,
+    )
+    add_json(listing)
+    for name, purpose, run in (
+        ("enable", "load a plugin from now on", enable),
+        ("disable", "load a plugin no more", disable),
+        ("info", "everything about one plugin", info),
+    ):
+        action = add(
+            actions,
+            name,
+            purpose,
+            examples=f"examples:\n  hermes plugins {name} boundary-log\n",
+            run=run,
+        )
+        action.add_argument("name", metavar="NAME", help="as `hermes plugins list` shows it")
+        add_json(action)
+
+
+def print_list(arguments: argparse.Namespace, out: Output) -> int:
+    """All plugins."""
+    manager = hermes_plugin_host.active()
+    if arguments.json:
+        out.json([as_dict(plugin) for plugin in manager.plugins.values()])
+        return 0
+    if not manager.plugins:
+        out.text("There are no plugins.")
+        return 0
+    out.table(COLUMNS, [_row(plugin) for plugin in manager.plugins.values()])
+    return 0
+
+
+def _row(plugin: Plugin) -> tuple[str, ...]:
+    manifest = plugin.found.manifest
+    what = plugin.detail if plugin.status == "failed" else manifest.description
+    return plugin.key, plugin.status, plugin.found.origin, manifest.version, what
+
+
+def as_dict(plugin: Plugin) -> dict[str, object]:
+    """A plugin for programs."""
+    manifest = plugin.found.manifest
+    return {
+        "name": plugin.key,
+        "state": plugin.status,
+        "problem": plugin.detail,
+        "origin": plugin.found.origin,
+        "folder": str(plugin.found.folder or ""),
+        "version": manifest.version,
+        "description": manifest.description,
+        "author": manifest.author,
+        "kind": manifest.kind,
+        "requires_env": list(manifest.requires_env),
+        "hooks": sorted({name for name, _ in plugin.registered.hooks}),
+        "commands": [command.name for command in plugin.registered.commands],
+        "cli_commands": [command.name for command in plugin.registered.cli_commands],
+        "tools": [tool.name for tool in plugin.registered.tools],
+        "load_seconds": round(plugin.seconds, 4),
+    }
+
+
+def enable(arguments: argparse.Namespace, out: Output) -> int:
+    """Put a plugin on the list, and say whether it loads."""
+    activation.known(arguments.name)
+    if history.exists():
+        with history.writing() as db:
+            plugin = activation.enable(arguments.name, db)
+    else:
+        plugin = activation.enable(arguments.name, None)
+    if arguments.json:
+        out.json(as_dict(plugin))
+    elif plugin.status == "loaded":
+        out.text(f"{plugin.key} is enabled")
+    else:
+        out.text(f"{plugin.key} is enabled, but does not load: {plugin.detail}")
+    return 0 if plugin.status == "loaded" else 1
+
+
+def disable(arguments: argparse.Namespace, out: Output) -> int:
+    """Put a plugin on the other list."""
+    plugin = activation.disable(arguments.name)
+    if arguments.json:
+        out.json(as_dict(plugin))
+    else:
+        out.text(f"{arguments.name} is disabled")
+    return 0
+
+
+def info(arguments: argparse.Namespace, out: Output) -> int:
+    """One plugin."""
+    plugin = activation.known(arguments.name)
+    facts = as_dict(plugin)
+    if arguments.json:
+        out.json(facts)
+        return 0
+    out.text(plugin.key, "bold")
+    out.pairs([(name.replace("_", " "), _words(value)) for name, value in facts.items() if value])
+    return 0
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

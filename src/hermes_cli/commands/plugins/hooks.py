@@ -1,0 +1,194 @@
+"""`hermes hooks`: what plugins are told, what they were told, and telling them again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import hermes_plugin_host
+from hermes_cli import history
+from hermes_cli.filters import positive
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_core.hooks import HOOKS, spec
+from hermes_plugin_host.delivery import Delivery
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes hooks list
+  hermes hooks log --limit 5
+  hermes hooks replay 0198f2c1
+  hermes hooks test on_session_finalize session_id=test platform=cli
+"""
+LIST_COLUMNS = (
+    Column("hook", style="cyan"),
+    Column("plugins"),
+    Column("last error", optional=True),
+    Column("called when", flexible=True),
+)
+LOG_COLUMNS = (
+    Column("event", style="cyan"),
+    Column("when"),
+    Column("kind"),
+    Column("reason", optional=True),
+    Column("session", flexible=True, least=20),
+    Column("state"),
+    Column("tries", right=True, optional=True),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = add(
+        actions,
+        "list",
+        "every hook, and which plugins registered for it",
+        examples="examples:\n  hermes hooks list\n",
+        run=print_list,
+    )
+    add_json(listing)
+    log = add(
+        actions,
+        "log",
+        "session boundaries, and whether plugins have heard of them",
+        examples="examples:\n  hermes hooks log\n  hermes hooks log --session last --json\n",
+        run=print_log,
+    )
+    log.add_argument("--session", metavar="ID", help="only of this conversation")
+    log.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    add_json(log)
+    replay_parser = add(
+        actions,
+        "replay",
+        "tell plugins of a boundary again, with the same event id",
+        examples="examples:\n  hermes hooks replay 0198f2c1\n",
+        run=replay,
+    )
+    replay_parser.add_argument("event", metavar="EVENT", help="an event id or its beginning")
+    add_json(replay_parser)
+    test_parser = add(
+        actions,
+        "test",
+        "call a hook now, with facts you give",
+        examples="examples:\n  hermes hooks test on_session_start session_id=x platform=cli\n",
+        run=test,
+    )
+    test_parser.add_argument("hook", metavar="HOOK", help="as `hermes hooks list` shows it")
+    test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="what to say")
+    add_json(test_parser)
+
+
+def print_list(arguments: argparse.Namespace, out: Output) -> int:
+    """All hooks."""
+    manager = hermes_plugin_host.active()
+    rows: list[dict[str, Any]] = []
+    for hook in HOOKS:
+        callbacks = manager.callbacks(hook.name)
+        rows.append(
+            {
+                "name": hook.name,
+                "facts": sorted(hook.facts),
+                "moment": hook.moment,
+                "returns": hook.returns,
+                "plugins": [callback.plugin for callback in callbacks],
+                "last_error": next((c.last_error for c in callbacks if c.last_error), ""),
+            }
+        )
+    if arguments.json:
+        out.json(rows)
+        return 0
+    out.table(
+        LIST_COLUMNS,
+        [
+            (row["name"], ", ".join(row["plugins"]), row["last_error"], row["moment"])
+            for row in rows
+        ],
+    )
+    return 0
+
+
+def print_log(arguments: argparse.Namespace, out: Output) -> int:
+    """Events, newest first."""
+    if not history.exists():
+        out.json([]) if arguments.json else out.text(history.no_history())
+        return 0
+    with history.reading() as db:
+        session_id = db.resolve(arguments.session) if arguments.session else None
+        events = db.list_boundaries(session_id, limit=arguments.limit)
+    if arguments.json:
+        out.json(events)
+    elif events:
+        out.table(LOG_COLUMNS, [_row(event) for event in events])
+        for event in events:
+            if event["error"]:
+                out.text(f"{event['event_id'][:12]}: {event['error']}", "yellow")
+    else:
+        out.text("No boundaries yet.")
+    return 0
+
+
+def _row(event: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        event["event_id"],
+        human_format.local(event["occurred_at"]),
+        event["kind"],
+        event["reason"],
+        event["session_id"],
+        event["state"],
+        str(event["attempts"]),
+    )
+
+
+def replay(arguments: argparse.Namespace, out: Output) -> int:
+    """Deliver an event again, now."""
+    with history.writing() as db:
+        found = [
+            event
+            for event in db.list_boundaries(limit=-1)
+            if event["event_id"].startswith(arguments.event)
+        ]
+        if len(found) != 1:
+            raise UsageError(
+                f"{len(found)} events begin with '{arguments.event}'. See `hermes hooks log`."
+            )
+        db.replay_boundary(found[0]["event_id"])
+        Delivery(db, hermes_plugin_host.active()).deliver_due()
+        event = next(
+            one
+            for one in db.list_boundaries(found[0]["session_id"], limit=-1)
+            if one["event_id"] == found[0]["event_id"]
+        )
+    if arguments.json:
+        out.json(event)
+    else:
+        out.text(f"{event['event_id']} {event['state']}")
+        if event["error"]:
+            out.text(event["error"], "yellow")
+    return 0 if event["state"] == "delivered" else 1
+
+
+def test(arguments: argparse.Namespace, out: Output) -> int:
+    """Call a hook with given facts."""
+    spec(arguments.hook)
+    facts = {}
+    for pair in arguments.facts:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"'{pair}' is no fact; write NAME=VALUE")
+        facts[name] = value
+    outcomes = hermes_plugin_host.active().call(arguments.hook, facts)
+    if arguments.json:
+        out.json([outcome._asdict() for outcome in outcomes])
+    elif not outcomes:
+        out.text(f"No plugin registered for {arguments.hook}.")
+    for outcome in [] if arguments.json else outcomes:
+        answer = outcome.error or f"answered {outcome.result!r}"
+        out.text(f"{outcome.plugin}: {answer} ({outcome.seconds * 1000:.0f} ms)")
+    return int(any(outcome.is_failure for outcome in outcomes))

@@ -1,0 +1,69 @@
+"""`hermes NAME` for the commands that enabled plugins bring."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NamedTuple
+
+import hermes_plugin_host
+from hermes_cli.parser import Formatter
+from hermes_core.errors import HermesError, PluginError
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_cli.output import Output
+    from hermes_plugin_host.context import CliCommand
+
+
+class Offered(NamedTuple):
+    """A command and the plugin it comes from."""
+
+    plugin: str
+    command: CliCommand
+
+    def run(self, arguments: Sequence[str], out: Output) -> int:
+        """Parse what follows the name, and call the plugin; its failure is named as such."""
+        parser = argparse.ArgumentParser(
+            prog=f"hermes {self.command.name}",
+            description=self.command.help,
+            epilog=f"A command of the plugin {self.plugin}.",
+            formatter_class=Formatter,
+            allow_abbrev=False,
+        )
+        self._isolated(lambda: self.command.setup(parser))
+        chosen = parser.parse_args(arguments)
+        codes: list[object] = []
+        try:
+            self._isolated(lambda: codes.append(self.command.handler(chosen)))
+        except SystemExit as stop:
+            if isinstance(stop.code, str):
+                out.error(stop.code)
+                return 1
+            codes.append(stop.code)
+        return codes[0] if isinstance(codes[0], int) else 0
+
+    def _isolated(self, call: Callable[[], object]) -> None:
+        what = f"plugin {self.plugin}, command {self.command.name}"
+        failure = attempt(Step(what, call))
+        if failure is None:
+            return
+        error = failure.error
+        if isinstance(error, HermesError | BrokenPipeError):
+            raise error
+        raise PluginError(
+            f"the plugin {self.plugin} failed in `hermes {self.command.name}`: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def find(name: str, out: Output) -> Offered | None:
+    """The enabled plugins' command of that name; of two the first plugin's."""
+    for plugin in hermes_plugin_host.active().plugins.values():
+        for command in plugin.registered.cli_commands:
+            if command.name == name:
+                return Offered(plugin.key, command)
+        if plugin.status == "failed":
+            out.note(f"hermes: the plugin {plugin.key} does not load: {plugin.detail}")
+    return None

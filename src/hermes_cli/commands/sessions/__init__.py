@@ -1,0 +1,1 @@
+"""`hermes sessions` and its subcommands."""

@@ -1,0 +1,300 @@
+"""The picker: a list to type into, a preview beside it, and an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from textual.app import App
+from textual.binding import Binding
+from textual.containers import Container
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from hermes_cli.commands.sessions.browser.background import Background
+from hermes_cli.commands.sessions.browser.catalogue import Catalogue
+from hermes_cli.commands.sessions.browser.preview import Preview, pieces
+from hermes_cli.commands.sessions.browser.row_list import RowList
+from hermes_core import human_format
+from hermes_core.terminal_text import fit, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.driver import Driver
+    from textual.timer import Timer
+
+    from hermes_cli.commands.sessions.browser import events as reports
+    from hermes_cli.commands.sessions.browser.conversations import Conversations, Hit
+
+Row = dict[str, Any]
+
+WIDE_COLUMNS: Final = 80
+STACKED_LINES: Final = 18
+TYPING_PAUSE_SECONDS: Final = 0.25
+MOVING_PAUSE_SECONDS: Final = 0.05
+KEYS: Final = (
+    "↑ ↓ PgUp PgDn Home End: move · Enter: choose · Esc: leave · Tab: preview · "
+    "Ctrl+A: archived too · Ctrl+T: pin · Ctrl+D: trash · F1: this"
+)
+
+
+class Question(NamedTuple):
+    """Something to be answered with yes before it is done."""
+
+    row: Row
+
+    @property
+    def text(self) -> str:
+        """The words of it."""
+        name = self.row.get("title") or self.row.get("preview") or self.row["id"]
+        return f"Move “{fit(one_line(str(name)), 40)}” into the trash? [y/N]"
+
+
+class Status(Static, can_focus=True):
+    """The bottom line: how many there are, the keys, or a question."""
+
+
+class Picker(App[Row | None]):
+    """Ends with the chosen row, or with None."""
+
+    TITLE = "hermes sessions browse"
+    CSS_PATH = "browser.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = [
+        Binding("escape,ctrl+c,ctrl+q", "leave", priority=True),
+        Binding("enter", "choose", priority=True),
+        Binding("up", "move(-1)", priority=True),
+        Binding("down", "move(1)", priority=True),
+        Binding("pageup", "page(-1)", priority=True),
+        Binding("pagedown", "page(1)", priority=True),
+        Binding("home", "first", priority=True),
+        Binding("end", "last", priority=True),
+        Binding("tab,shift+tab", "switch", priority=True),
+        Binding("ctrl+a", "archived", priority=True),
+        Binding("ctrl+d", "trash", priority=True),
+        Binding("ctrl+t", "pin", priority=True),
+        Binding("f1", "keys", priority=True),
+    ]
+
+    def __init__(
+        self, conversations: Conversations, driver_class: type[Driver] | None = None
+    ) -> None:
+        # The terminal's own colours: they fit its background, and NO_COLOR leaves none.
+        super().__init__(driver_class=driver_class, ansi_color=True)
+        self.theme = "ansi-dark"
+        self._work = Background(self, conversations)
+        self._catalogue = Catalogue()
+        self._hits: Sequence[Hit] = ()
+        self._with_archived = False
+        self._is_loading = True
+        self._question: Question | None = None
+        self._previewed = ""
+        self._pauses: dict[str, Timer] = {}
+
+    def compose(self) -> ComposeResult:
+        """What is on the screen."""
+        yield Input(placeholder="type to search", compact=True, select_on_focus=False)
+        with Container(id="body"):
+            yield RowList()
+            yield Preview()
+        yield Status(id="status")
+
+    def on_mount(self) -> None:
+        """Show the first rows, and have the others read."""
+        self._load()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Preview beside the list, below it, or in its place."""
+        is_wide = event.size.width >= WIDE_COLUMNS
+        is_stacked = not is_wide and event.size.height >= STACKED_LINES
+        body = self.query_one("#body")
+        body.set_class(is_wide, "wide")
+        body.set_class(is_stacked, "stacked")
+        body.set_class(not is_wide and not is_stacked, "single")
+
+    # What is known, and what of it is shown.
+
+    def _load(self) -> None:
+        self._catalogue = Catalogue()
+        self._is_loading = True
+        self._catalogue.add(self._work.first(with_archived=self._with_archived))
+        self._show(is_kept=True)
+
+    def on_rows_read(self, report: reports.RowsRead) -> None:
+        """More rows."""
+        if report.with_archived == self._with_archived:
+            self._catalogue.add(report.rows)
+            self._is_loading = not report.is_last
+            self._show(is_kept=True)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Narrow the list at once; look for the words in what was said after a pause."""
+        if event.value == "?":
+            with event.input.prevent(Input.Changed):
+                event.input.value = ""
+            self.action_keys()
+            return
+        self._hits = ()
+        self._show(is_kept=False)
+        self._after("search", TYPING_PAUSE_SECONDS, lambda: self._work.search(event.value))
+
+    def on_words_found(self, report: reports.WordsFound) -> None:
+        """Conversations in which the words were said."""
+        if report.words == self._typed:
+            self._hits = report.hits
+            self._show(is_kept=True)
+
+    def on_row_selected(self, _event: RowList.Selected) -> None:
+        """Show its end, unless the cursor only passes by."""
+        self._after("preview", MOVING_PAUSE_SECONDS, self._preview)
+
+    def _preview(self) -> None:
+        if not self.query(RowList):
+            return  # the screen is being taken down
+        entry = self._list.selected
+        session_id = str(entry.row["id"]) if entry else ""
+        if session_id != self._previewed:
+            self._previewed = session_id
+            if entry:
+                self._work.read_ending(entry.row)
+            else:
+                self.query_one(Preview).show([])
+
+    def on_ending_read(self, report: reports.EndingRead) -> None:
+        """The end of the selected conversation."""
+        if report.row["id"] == self._previewed:
+            for preview in self.query(Preview):  # none while the screen is being taken down
+                preview.show(pieces(report.row, report.messages))
+
+    def on_row_changed(self, report: reports.RowChanged) -> None:
+        """A conversation was pinned, unpinned or moved into the trash."""
+        if report.is_gone:
+            self._catalogue.remove(report.session_id)
+        else:
+            self._catalogue.mark(report.session_id, pinned=report.is_pinned)
+        self._show(is_kept=True)
+        self._say(report.words)
+
+    def on_work_failed(self, report: reports.WorkFailed) -> None:
+        """Something could not be read or changed."""
+        self._say(report.words)
+
+    def _show(self, *, is_kept: bool) -> None:
+        entries = self._catalogue.entries(self._typed, self._hits)
+        self._list.show(entries, is_kept=is_kept)
+        total = human_format.number(len(self._catalogue)) + ("…" if self._is_loading else "")
+        counted = (
+            f"{human_format.number(len(entries))} of {total}" if self._typed.strip() else total
+        )
+        archived = ", archived too" if self._with_archived else ""
+        self._say(f"{counted} conversations{archived} · F1: keys")
+
+    @property
+    def _list(self) -> RowList:
+        return self.query_one(RowList)
+
+    @property
+    def _typed(self) -> str:
+        return self.query_one(Input).value
+
+    def _say(self, text: str) -> None:
+        if self._question is None:
+            self.query_one(Status).update(Content(one_line(text)))
+
+    def _after(self, what: str, seconds: float, then: Any) -> None:
+        if what in self._pauses:
+            self._pauses[what].stop()
+        self._pauses[what] = self.set_timer(seconds, then)
+
+    # Keys.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a question is open, keys answer it."""
+        return self._question is None and super().check_action(action, parameters)
+
+    def on_key(self, event: events.Key) -> None:
+        """Answer the question, if there is one."""
+        if self._question is None:
+            return
+        event.stop()
+        row, self._question = self._question.row, None
+        self.query_one(Input).focus()
+        if event.key in {"y", "Y"}:
+            self._work.trash(row)
+        else:
+            self._show(is_kept=True)
+
+    def action_leave(self) -> None:
+        """End without an answer."""
+        self.exit(None)
+
+    def action_choose(self) -> None:
+        """End with the selected row."""
+        entry = self._list.selected
+        if entry is not None:
+            self.exit(entry.row)
+
+    @property
+    def _is_reading(self) -> bool:
+        return self.query_one(Preview).has_focus
+
+    def action_move(self, rows: int) -> None:
+        """One row up or down, or one line in the preview."""
+        if self._is_reading:
+            self.query_one(Preview).scroll_relative(y=rows, animate=False)
+        else:
+            self._list.move_by(rows)
+
+    def action_page(self, pages: int) -> None:
+        """A page up or down."""
+        if self._is_reading:
+            preview = self.query_one(Preview)
+            preview.scroll_relative(y=pages * preview.size.height, animate=False)
+        else:
+            self._list.move_by(pages * self._list.page_rows)
+
+    def action_first(self) -> None:
+        """To the beginning."""
+        if self._is_reading:
+            self.query_one(Preview).scroll_home(animate=False)
+        else:
+            self._list.move_to(0)
+
+    def action_last(self) -> None:
+        """To the end."""
+        if self._is_reading:
+            self.query_one(Preview).scroll_end(animate=False)
+        else:
+            self._list.move_to_end()
+
+    def action_switch(self) -> None:
+        """Between list and preview."""
+        is_reading = not self._is_reading
+        self.query_one("#body").set_class(is_reading, "reading")
+        self.query_one(Preview if is_reading else Input).focus()
+
+    def action_archived(self) -> None:
+        """Show archived conversations, or hide them again."""
+        self._with_archived = not self._with_archived
+        self._load()
+
+    def action_pin(self) -> None:
+        """Pin the selected conversation, or unpin it."""
+        entry = self._list.selected
+        if entry is not None:
+            self._work.pin(entry.row)
+
+    def action_trash(self) -> None:
+        """Ask before the selected conversation goes into the trash."""
+        entry = self._list.selected
+        if entry is not None:
+            question = Question(entry.row)
+            self._say(question.text)
+            self._question = question
+            self.query_one(Status).focus()
+
+    def action_keys(self) -> None:
+        """Say what the keys do."""
+        self._say(KEYS)

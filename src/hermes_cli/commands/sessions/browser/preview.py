@@ -1,0 +1,72 @@
+"""The end of a conversation beside the list. Stored text is cleaned and never markup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from hermes_cli.commands.sessions import transcript
+from hermes_core import human_format
+from hermes_core.terminal_text import clean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from textual.app import ComposeResult
+
+Row = dict[str, Any]
+Piece = tuple[str, str]
+
+LONGEST_CHARACTERS: Final = {"tool": 600}
+LONGEST_OTHERWISE: Final = 4000
+_STYLES: Final = {
+    "user": "bold ansi_cyan",
+    "assistant": "bold ansi_green",
+    "tool": "bold ansi_yellow",
+}
+
+
+def pieces(row: Row, messages: Iterable[Row]) -> list[Piece]:
+    """Heading and messages as (text, style); every text is harmless."""
+    facts = (row["id"], row.get("source"), row.get("model"), row.get("cwd"))
+    found = [
+        (f"{one_line(str(row.get('title') or row['id']))}\n", "bold"),
+        (one_line(" · ".join(str(fact) for fact in facts if fact)) + "\n\n", "dim"),
+    ]
+    for message in messages:
+        found += _message_pieces(message)
+    return found
+
+
+def _message_pieces(message: Row) -> list[Piece]:
+    role = str(message.get("role") or "?")
+    heading = f"{role} {message['tool_name']}" if message.get("tool_name") else role
+    found = [
+        (one_line(heading), _STYLES.get(role, "bold")),
+        (f"  {human_format.local(message.get('timestamp'))}\n", "dim"),
+    ]
+    body = transcript.content_text(message.get("content"))
+    longest = LONGEST_CHARACTERS.get(role, LONGEST_OTHERWISE)
+    if len(body) > longest:
+        body = body[:longest] + "…"
+    if body:
+        found.append((clean(body) + "\n", ""))
+    calls = message.get("tool_calls") or ()
+    found += [(clean(transcript.call_line(call)) + "\n", "ansi_yellow") for call in calls]
+    return [*found, ("\n", "")]
+
+
+class Preview(VerticalScroll, can_focus=True):
+    """A scrolling text that begins at its end."""
+
+    def compose(self) -> ComposeResult:
+        """The text inside."""
+        yield Static(id="ending", markup=False)
+
+    def show(self, texts: Sequence[Piece]) -> None:
+        """Another conversation."""
+        self.query_one("#ending", Static).update(Content.assemble(*texts))
+        self.call_after_refresh(self.scroll_end, animate=False)

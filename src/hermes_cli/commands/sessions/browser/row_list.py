@@ -1,0 +1,121 @@
+"""The list: any number of rows, of which only the visible ones are ever rendered."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from hermes_cli.commands.sessions.browser import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+
+    from hermes_cli.commands.sessions.browser.catalogue import Entry
+
+HEADING_ROWS = 1
+STYLES = {
+    "heading": Style(bold=True),
+    "selected": Style(reverse=True),
+    "found": Style(color="cyan"),
+    "archived": Style(dim=True),
+    "plain": Style(),
+}
+
+
+class RowList(ScrollView, can_focus=False):
+    """Conversations, one line each, one of them selected; the first line is the heading."""
+
+    class Selected(Message, namespace="row"):
+        """Another row is selected, or none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: Sequence[Entry] = ()
+        self._position = 0
+        self._now = time.time()
+
+    @property
+    def selected(self) -> Entry | None:
+        """The selected row."""
+        return self._entries[self._position] if self._entries else None
+
+    @property
+    def page_rows(self) -> int:
+        """Rows that are visible at once."""
+        return max(self.size.height - HEADING_ROWS, 1)
+
+    def show(self, entries: Sequence[Entry], *, is_kept: bool) -> None:
+        """Other rows; the selection stays on its conversation, if *is_kept* and it is there."""
+        before = self.selected
+        self._entries = entries
+        self._now = time.time()
+        if not is_kept:
+            self._position = 0
+        elif before is not None:
+            self._position = self._place_of(before, default=self._position)
+        self.virtual_size = Size(0, len(entries) + HEADING_ROWS)
+        self.move_to(self._position)
+        self.refresh()
+
+    def _place_of(self, wanted: Entry, default: int) -> int:
+        near = self._entries[default : default + 1]
+        if near and near[0].row["id"] == wanted.row["id"]:
+            return default
+        places = (n for n, one in enumerate(self._entries) if one.row["id"] == wanted.row["id"])
+        return next(places, default)
+
+    def move_by(self, rows: int) -> None:
+        """Select a row above or below."""
+        self.move_to(self._position + rows)
+
+    def move_to(self, position: int) -> None:
+        """Select a row, and bring it into view."""
+        self._position = max(0, min(position, len(self._entries) - 1))
+        top = round(self.scroll_y)
+        if self._position < top:
+            top = self._position
+        elif self._position >= top + self.page_rows:
+            top = self._position - self.page_rows + 1
+        self.scroll_to(y=top, animate=False, immediate=True)
+        self.refresh()
+        self.post_message(self.Selected())
+
+    def move_to_end(self) -> None:
+        """Select the last row."""
+        self.move_to(len(self._entries) - 1)
+
+    def on_resize(self) -> None:
+        """Keep the selected row in view."""
+        self.move_to(self._position)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select what was clicked."""
+        if event.y >= HEADING_ROWS:
+            self.move_to(round(self.scroll_y) + event.y - HEADING_ROWS)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        cells = self.scrollable_content_region.width
+        if y < HEADING_ROWS:
+            return _strip(lines.heading(cells), "heading", cells)
+        index = round(self.scroll_y) + y - HEADING_ROWS
+        if index >= len(self._entries):
+            return Strip.blank(cells)
+        entry = self._entries[index]
+        style = "found" if entry.snippet else "archived" if entry.row.get("archived") else "plain"
+        if index == self._position:
+            style = "selected"
+        return _strip(lines.line(entry, cells, self._now), style, cells)
+
+
+def _strip(text: str, style: str, cells: int) -> Strip:
+    return Strip([Segment(text, STYLES[style])]).adjust_cell_length(cells)

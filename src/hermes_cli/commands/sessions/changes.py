@@ -1,0 +1,255 @@
+"""`hermes sessions` rename, pin, archive, delete, restore, prune: keeping the history in order."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from hermes_cli import history
+from hermes_cli.confirmation import confirm
+from hermes_cli.filters import age_in_days
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_cli.parser import Run
+    from hermes_state import SessionDB
+
+    Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - its only name
+
+TRASH_COLUMNS = (
+    Column("id", style="cyan"),
+    Column("deleted"),
+    Column("why", optional=True),
+    Column("conversation", flexible=True),
+)
+
+
+def configure(actions: Actions) -> None:
+    """Add the actions."""
+    rename_parser = _one(actions, "rename", "give a conversation a title", rename,
+                         "hermes sessions rename last Trip to Oslo")  # fmt: skip
+    rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="the new title")
+    for name, purpose, run in (
+        ("pin", "keep conversations safe from pruning", pin),
+        ("unpin", "let pruning take conversations again", unpin),
+        ("archive", "hide conversations from lists", archive),
+        ("unarchive", "show archived conversations again", unarchive),
+    ):
+        _many(actions, name, purpose, run, f"hermes sessions {name} last")
+    delete_parser = _many(actions, "delete", "move conversations into the trash", delete,
+                          "hermes sessions delete 20260301_1030\n"
+                          "  hermes sessions delete last --purge --yes")  # fmt: skip
+    delete_parser.add_argument("--purge", action="store_true", help="for good: no way back")
+    _add_yes(delete_parser)
+    restore_parser = add(
+        actions,
+        "restore",
+        "take conversations out of the trash, or show what is in it",
+        examples="examples:\n  hermes sessions restore\n  hermes sessions restore 20260301_1030\n",
+        run=restore,
+    )
+    restore_parser.add_argument("ids", metavar="ID", nargs="*", help="as shown without any")
+    add_json(restore_parser)
+    _configure_prune(actions)
+
+
+def _one(
+    actions: Actions, name: str, purpose: str, run: Run, example: str
+) -> argparse.ArgumentParser:
+    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
+    add_json(parser)
+    return parser
+
+
+def _many(
+    actions: Actions, name: str, purpose: str, run: Run, example: str
+) -> argparse.ArgumentParser:
+    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser.add_argument("ids", metavar="ID", nargs="+", help="ids, titles, or `last`")
+    add_json(parser)
+    return parser
+
+
+def _add_yes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _configure_prune(actions: Actions) -> None:
+    parser = add(
+        actions,
+        "prune",
+        "move conversations without activity for long into the trash",
+        examples="examples:\n  hermes sessions prune --older-than 90d\n"
+        "  hermes sessions prune --older-than 26w --source cron --yes\n\n"
+        "Without --yes it only shows what it would do. Pinned conversations and those still\n"
+        "running are spared; `hermes sessions restore` brings back what was pruned.\n",
+        run=prune,
+    )
+    parser.add_argument("--older-than", type=age_in_days, default=90, metavar="AGE",
+                        help="days without activity: 90, 90d, 12w (default 90)")  # fmt: skip
+    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+    _add_yes(parser)
+    add_json(parser)
+
+
+def rename(arguments: argparse.Namespace, out: Output) -> int:
+    """Set a title."""
+    with history.writing() as db:
+        session_id = _kept(db, arguments.id)
+        title = " ".join(arguments.title)
+        if not title.strip():
+            raise UsageError("a title needs at least one visible character")
+        db.set_session_title(session_id, title)
+        _done(out, arguments, "renamed", [session_id])
+    return 0
+
+
+def pin(arguments: argparse.Namespace, out: Output) -> int:
+    """Pin."""
+    return _each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
+
+
+def unpin(arguments: argparse.Namespace, out: Output) -> int:
+    """Unpin."""
+    return _each(arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False))
+
+
+def archive(arguments: argparse.Namespace, out: Output) -> int:
+    """Archive."""
+    return _each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
+
+
+def unarchive(arguments: argparse.Namespace, out: Output) -> int:
+    """Bring back from the archive."""
+    return _each(arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False))
+
+
+def _each(arguments: argparse.Namespace, out: Output, word: str, change: history.Change) -> int:
+    with history.writing() as db:
+        ids = [_kept(db, text) for text in arguments.ids]
+        for session_id in ids:
+            change(db, session_id)
+        _done(out, arguments, word, ids)
+    return 0
+
+
+def delete(arguments: argparse.Namespace, out: Output) -> int:
+    """Move into the trash, or remove for good."""
+    with history.writing() as db:
+        find = db.resolve if arguments.purge else functools.partial(_kept, db)
+        ids = [find(text) for text in arguments.ids]
+        what = human_format.plural(len(ids), "conversation")
+        question = f"Delete {what}? They can be restored from the trash."
+        if arguments.purge:
+            question = f"Delete {what} for good? There is no way back."
+        if not confirm(question, out, is_sure=arguments.yes):
+            return 1
+        for session_id in ids:
+            if arguments.purge:
+                db.purge_session(session_id)
+            else:
+                db.delete_session(session_id)
+        history.announce(db)
+        _done(out, arguments, "purged" if arguments.purge else "deleted", ids)
+    return 0
+
+
+def restore(arguments: argparse.Namespace, out: Output) -> int:
+    """Take out of the trash, or list it."""
+    with history.writing() as db:
+        if not arguments.ids:
+            _print_trash(db, arguments, out)
+            return 0
+        ids = [_in_trash(db, text) for text in arguments.ids]
+        for session_id in ids:
+            db.restore_session(session_id)
+        history.announce(db)
+        _done(out, arguments, "restored", ids)
+    return 0
+
+
+def _kept(db: SessionDB, text: str) -> str:
+    """The session meant; one in the trash has to be restored first."""
+    session_id = db.resolve(text)
+    if any(row["session_id"] == session_id for row in db.list_trash()):
+        raise UsageError(f"{session_id} is in the trash; `hermes sessions restore` brings it back")
+    return session_id
+
+
+def _in_trash(db: SessionDB, text: str) -> str:
+    """The one trashed session meant by an id, its beginning, or its former title."""
+    rows = db.list_trash()
+    fitting = [
+        row["session_id"]
+        for row in rows
+        if row["session_id"].startswith(text) or (row["title"] or "").startswith(text)
+    ]
+    return fitting[0] if len(fitting) == 1 else db.resolve(text)
+
+
+def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> None:
+    rows = db.list_trash()
+    if arguments.json:
+        out.json(rows)
+        return
+    if not rows:
+        out.text("The trash is empty.")
+        return
+    out.table(
+        TRASH_COLUMNS,
+        [
+            (
+                row["session_id"],
+                human_format.date(row["trashed_at"]),
+                row["reason"],
+                history.name(row),
+            )
+            for row in rows
+        ],
+    )
+
+
+def prune(arguments: argparse.Namespace, out: Output) -> int:
+    """Show what pruning would do; do it when told to."""
+    with history.writing() as db:
+        plan = db.plan_prune(arguments.older_than, arguments.source)
+        spared: dict[str, int] = {}
+        for _row, reason in plan.spared:
+            spared[reason] = spared.get(reason, 0) + 1
+        if arguments.yes:
+            db.prune_sessions(arguments.older_than, arguments.source)
+            history.announce(db)
+        if arguments.json:
+            ids = [row["id"] for row in plan.due]
+            out.json({"pruned": ids, "spared": spared, "is_dry_run": not arguments.yes})
+            return 0
+        _print_plan(plan.due, spared, arguments, out)
+    return 0
+
+
+def _print_plan(
+    due: list[history.Row], spared: dict[str, int], arguments: argparse.Namespace, out: Output
+) -> None:
+    verb = "Moved" if arguments.yes else "Would move"
+    out.text(f"{verb} {human_format.plural(len(due), 'conversation')} into the trash.")
+    if due and not arguments.yes:
+        history.print_rows(due, out)
+    for reason, count in sorted(spared.items()):
+        out.text(f"Spared {human_format.number(count)}: {reason}.", "dim")
+    if due and not arguments.yes:
+        out.text("Nothing was changed; --yes does it.", "bold")
+
+
+def _done(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
+    if arguments.json:
+        out.json({word: ids})
+    else:
+        for session_id in ids:
+            out.text(f"{session_id} {word}")

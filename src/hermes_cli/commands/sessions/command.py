@@ -1,0 +1,171 @@
+"""`hermes sessions`: everything one can do with conversations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_cli import history
+from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
+from hermes_cli.commands.sessions.show import show, tail
+from hermes_cli.filters import add_filters, chosen, not_negative, positive
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes sessions list --source telegram --limit 5
+  hermes sessions show last
+  hermes sessions tail 20260301 --follow
+  hermes sessions stats --json
+
+ID is a session id or the beginning of one, a title or the beginning of one, or `last`.
+"""
+NO_STATS = {
+    "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
+    "trashed": 0, "first_started_at": None, "last_active": None, "database_bytes": 0,
+    "wal_bytes": 0, "input_tokens": 0, "output_tokens": 0, "estimated_cost_usd": 0.0,
+}  # fmt: skip
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _configure_list(actions)
+    _configure_show(actions)
+    _configure_tail(actions)
+    search.configure(actions)
+    browse.configure(actions)
+    changes.configure(actions)
+    export.configure(actions)
+    import_.configure(actions)
+    upkeep.configure(actions)
+    stats = add(
+        actions,
+        "stats",
+        "count conversations, messages, tokens and bytes",
+        examples="examples:\n  hermes sessions stats\n  hermes sessions stats --json\n",
+        run=print_stats,
+    )
+    add_json(stats)
+
+
+def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add(
+        actions,
+        "list",
+        "list conversations, the last active first",
+        examples="examples:\n  hermes sessions list\n  hermes sessions list --all --json\n",
+        run=print_list,
+    )
+    add_filters(parser)
+    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    parser.add_argument("--all", action="store_true", help="no limit")
+    parser.add_argument("--archived", action="store_true", help="archived ones too")
+    add_json(parser)
+
+
+def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add(
+        actions,
+        "show",
+        "print one conversation as a transcript",
+        examples="examples:\n  hermes sessions show last\n  hermes sessions show Trip --full\n",
+        run=show,
+    )
+    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
+    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
+    parser.add_argument("--inactive", action="store_true", help="undone and compacted messages too")
+    add_json(parser)
+
+
+def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add(
+        actions,
+        "tail",
+        "print the end of a conversation, and what is added to it",
+        examples="examples:\n  hermes sessions tail last -n 3\n  hermes sessions tail last -f\n",
+        run=tail,
+    )
+    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
+    parser.add_argument("-n", "--lines", dest="count", type=not_negative, default=10,
+                        metavar="N", help="how many messages (default 10)")  # fmt: skip
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def print_list(arguments: argparse.Namespace, out: Output) -> int:
+    """The conversations, the last active first."""
+    if not history.exists():
+        if arguments.json:
+            out.json([])
+        else:
+            out.text(history.no_history())
+        return 0
+    with history.reading() as db:
+        rows = db.list_sessions_rich(
+            **chosen(arguments),
+            limit=-1 if arguments.all else arguments.limit,
+            order_by_last_active=True,
+            include_archived=arguments.archived,
+        )
+        if arguments.json:
+            out.json([history.listed(row) for row in rows])
+        elif rows:
+            history.print_rows(rows, out)
+        else:
+            out.text("No conversations fit.")
+        history.finish_indexing(db, out)
+    return 0
+
+
+def print_stats(arguments: argparse.Namespace, out: Output) -> int:
+    """Totals over everything stored."""
+    if not history.exists():
+        if arguments.json:
+            out.json(NO_STATS)
+        else:
+            out.text(history.no_history())
+        return 0
+    with history.reading() as db:
+        stats = db.stats()
+    if arguments.json:
+        out.json(stats)
+        return 0
+    out.pairs(_stat_lines(stats))
+    out.text()
+    columns = (
+        Column("source"),
+        Column("sessions", right=True),
+        Column("messages", right=True),
+    )
+    by_source = sorted(stats["by_source"].items(), key=lambda item: -item[1]["sessions"])
+    out.table(
+        columns,
+        [
+            (source, human_format.number(each["sessions"]), human_format.number(each["messages"]))
+            for source, each in by_source
+        ],
+    )
+    return 0
+
+
+def _stat_lines(stats: history.Row) -> list[tuple[str, str]]:
+    number, size = human_format.number, human_format.size
+    return [
+        ("conversations", f"{number(stats['sessions'])} ({number(stats['open_sessions'])} open)"),
+        ("in the trash", number(stats["trashed"])),
+        ("messages", number(stats["messages"])),
+        ("tool calls", number(stats["tool_calls"])),
+        ("tokens", f"{number(stats['input_tokens'])} in, {number(stats['output_tokens'])} out"),
+        ("estimated cost", f"{stats['estimated_cost_usd'] or 0:.2f} USD"),
+        ("first", human_format.local(stats["first_started_at"])),
+        ("last active", human_format.local(stats["last_active"])),
+        ("on disk", f"{size(stats['database_bytes'])} + {size(stats['wal_bytes'])} log"),
+    ]

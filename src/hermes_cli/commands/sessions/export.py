@@ -1,0 +1,157 @@
+"""`hermes sessions export`: conversations to keep, to move or to read elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_cli import history
+from hermes_cli.filters import add_filters, chosen
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from hermes_cli.output import Output
+    from hermes_state import SessionDB
+
+STDOUT = "-"
+SUFFIXES = {".jsonl": "jsonl", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
+EXAMPLES = """\
+examples:
+  hermes sessions export history.jsonl --all
+  hermes sessions export --session last --format md
+  hermes sessions export pages/ --format html --since 1w
+  hermes sessions export for-a-friend.html --session Oslo --redact
+
+JSONL can be imported again, exactly as it was; Markdown and HTML are for reading.
+OUT is a file, a folder (pages: one file each), or - for standard output.
+"""
+
+
+def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action."""
+    parser = add(actions, "export", "write conversations to a file", examples=EXAMPLES, run=export)
+    parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
+                        help="file, folder, or - (the default) for standard output")  # fmt: skip
+    parser.add_argument("--format", choices=("jsonl", "md", "html"),
+                        help="by the name of OUT, otherwise jsonl")  # fmt: skip
+    parser.add_argument("--session", metavar="ID", help="only this one")
+    parser.add_argument("--lineage", action="store_true",
+                        help="with --session: its ancestors and continuations, too")  # fmt: skip
+    add_filters(parser)
+    parser.add_argument("--all", action="store_true", help="archived ones too")
+    parser.add_argument("--trash", action="store_true", help="those in the trash, too")
+    parser.add_argument("--undone", action="store_true", help="md, html: undone messages, too")
+    parser.add_argument("--redact", action="store_true",
+                        help="replace keys, tokens and passwords by [redacted:…]")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+    add_json(parser)
+
+
+def export(arguments: argparse.Namespace, out: Output) -> int:
+    """Write the file or files."""
+    from hermes_cli import output_files  # noqa: PLC0415 - `list` does without
+
+    form = _format(arguments)
+    if arguments.json and arguments.out == STDOUT:
+        raise UsageError("--json reports about a file; give OUT, or leave --json away.")
+    if not history.exists():
+        raise UsageError(history.no_history())
+    with history.reading() as db:
+        ids = _selected(db, arguments)
+        if not ids:
+            out.note("No conversations fit.")
+        if arguments.out == STDOUT:
+            for piece in _pieces(db, ids, form, arguments):
+                out.raw(piece)
+            return 0
+        written = {}
+        for path, some in _files(ids, form, arguments.out):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pieces = output_files.watched(_pieces(db, some, form, arguments), out)
+            written[str(path)] = output_files.write(path, pieces, is_replacing=arguments.force)
+    _report(written, len(ids), form, arguments, out)
+    return 0
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    suffix = Path(arguments.out).suffix.lower()
+    return str(arguments.format or SUFFIXES.get(suffix, "jsonl"))
+
+
+def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
+    if arguments.session:
+        session_id = db.resolve(arguments.session)
+        return db.relatives_of(session_id) if arguments.lineage else [session_id]
+    if arguments.lineage:
+        raise UsageError("--lineage needs --session.")
+    return db.sessions_to_export(
+        include_archived=arguments.all, include_trashed=arguments.trash, **chosen(arguments)
+    )
+
+
+def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[str]]]:
+    """Which sessions go into which file."""
+    from hermes_cli import output_files  # noqa: PLC0415 - as above
+
+    if not output_files.is_folder(target):
+        yield Path(target), ids
+    elif form == "jsonl":
+        name = output_files.dated("hermes-export", ".jsonl")
+        yield output_files.unused(Path(target), name), ids
+    else:
+        taken: set[str] = set()
+        for session_id in ids:
+            name = file_name(session_id, taken)
+            yield Path(target) / f"{name}.{form}", [session_id]
+
+
+def file_name(session_id: str, taken: set[str]) -> str:
+    """A session's id as a name that every file system takes; each one only once."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".")[:150] or "session"
+    name, number = plain, 2
+    while name.lower() in taken:
+        name, number = f"{plain}-{number}", number + 1
+    taken.add(name.lower())
+    return name
+
+
+def _pieces(
+    db: SessionDB, ids: list[str], form: str, arguments: argparse.Namespace
+) -> Iterator[bytes]:
+    if form == "jsonl":
+        yield from db.iter_export_file(ids, is_redacted=arguments.redact)
+        return
+    from hermes_state.portable import html, markdown, readable, redaction  # noqa: PLC0415 - rarely
+
+    redactor: Any = redaction.Redactor() if arguments.redact else readable.Reveals()
+    reading = readable.Reading(db, redactor, with_undone=arguments.undone)
+    found = (one for one in map(reading.conversation, ids) if one is not None)
+    if form == "md":
+        texts = markdown.pages(found)
+    else:
+        heads = (one for one in map(reading.conversation, ids) if one is not None)
+        texts = html.pages(found, [head.title for head in heads])
+    for text in texts:
+        yield readable.encodable(text)
+
+
+def _report(
+    written: dict[str, int], sessions: int, form: str, arguments: argparse.Namespace, out: Output
+) -> None:
+    if arguments.json:
+        facts = {"sessions": sessions, "format": form, "redacted": arguments.redact}
+        out.json({"files": written, **facts})
+        return
+    for path, size in list(written.items())[:10]:
+        out.text(f"{path}  {human_format.size(size)}")
+    if len(written) > 10:
+        out.text(f"… and {human_format.plural(len(written) - 10, 'more file')}")
+    out.text(f"{human_format.plural(sessions, 'conversation')} exported")
+    if arguments.redact:
+        out.note("Secrets were taken out, so this is no backup. Look it over before you share it.")

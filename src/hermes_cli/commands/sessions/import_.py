@@ -1,0 +1,134 @@
+"""`hermes sessions import`: an export taken in again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from hermes_cli import history
+from hermes_cli.parser import add, add_json
+from hermes_conversation.purge_hook import keep_facts
+from hermes_core import human_format
+from hermes_core.errors import PortableFileError
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_state.portable.import_run import ImportReport
+
+STDIN = "-"
+PATIENCE_SECONDS = 1.0
+EXAMPLES = """\
+examples:
+  hermes sessions import history.jsonl
+  hermes sessions import history.jsonl --dry-run
+  hermes sessions import old.jsonl --on-conflict rename
+
+The file is checked as a whole first; a damaged one changes nothing.
+"""
+
+
+def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action."""
+    parser = add(
+        actions,
+        "import",
+        "take in conversations that were exported as JSONL",
+        examples=EXAMPLES,
+        run=run,
+    )
+    parser.add_argument("file", metavar="FILE", help="an export, or - for standard input")
+    parser.add_argument(
+        "--on-conflict",
+        choices=("skip", "rename", "fail"),
+        default="skip",
+        help="what to do with ids that are here already (default skip)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="check and report only")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, out: Output) -> int:
+    """Take the file in, and say what became of it."""
+    from dataclasses import asdict  # noqa: PLC0415 - slow to load
+
+    with _opened(arguments.file) as file:
+        name = "standard input" if arguments.file == STDIN else arguments.file
+        report = _import(file, name, arguments, out)
+    if arguments.json:
+        out.json(asdict(report))
+    else:
+        _print(report, out)
+    return 0
+
+
+def _opened(name: str) -> IO[bytes]:
+    """The file, or what comes from standard input, kept so that it can be read twice."""
+    if name == STDIN:
+        import shutil  # noqa: PLC0415 - `list` does without
+        import tempfile  # noqa: PLC0415 - as above
+
+        kept = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever asked for it
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        return kept
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise PortableFileError(f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Output) -> ImportReport:
+    if not history.exists():
+        from hermes_state.portable.export_reader import ExportFile  # noqa: PLC0415 - as above
+        from hermes_state.portable.import_run import ImportReport  # noqa: PLC0415 - as above
+
+        # A bad file, or a rehearsal, does not even bring a store into being.
+        summary = ExportFile(file, name).verify()
+        if arguments.dry_run:
+            return ImportReport(summary.sessions, summary.messages, is_dry_run=True,
+                                is_redacted=summary.is_redacted)  # fmt: skip
+    began = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            out.progress(f"importing … {done:,} of {total:,} conversations")
+
+    with SessionDB(keeper=keep_facts) as db:
+        report = db.import_file(
+            file,
+            name=name,
+            on_conflict=arguments.on_conflict,
+            is_dry_run=arguments.dry_run,
+            progress=progress,
+        )
+    out.progress("")
+    return report
+
+
+def _print(report: ImportReport, out: Output) -> None:
+    verb = "Would import" if report.is_dry_run else "Imported"
+    what = human_format.plural(report.imported, "conversation")
+    out.text(f"{verb} {what} with {human_format.plural(report.messages, 'message')}.")
+    if report.skipped:
+        skipped = human_format.plural(len(report.skipped), "conversation")
+        out.text(f"Skipped {skipped} that are here already: {_some(report.skipped)}.")
+    if report.unchanged:
+        out.text(
+            f"{human_format.plural(report.unchanged, 'conversation')} are here already, the same."
+        )
+    for old, new in report.renamed.items():
+        out.text(f"{old} is now {new}")
+    for session_id, title in report.retitled.items():
+        out.text(f"{session_id} is now called {title}")
+    if report.is_redacted:
+        out.note("The file was redacted: the secrets in it are gone for good.")
+    if report.is_dry_run:
+        out.text("Nothing was changed.", "bold")
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")

@@ -1,0 +1,119 @@
+"""`hermes sessions search`: any word ever said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_cli import history
+from hermes_cli.filters import MOMENTS, moment, positive
+from hermes_cli.parser import add, add_json
+from hermes_core import human_format
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_state import SessionDB
+
+EXAMPLES = """\
+examples:
+  hermes sessions search docker compose
+  hermes sessions search '"connection refused" -redis' --since 1w
+  hermes sessions search 图片 --source telegram
+  hermes sessions search ermissio --inside
+  hermes sessions search Traceback --tools --sort rank
+
+Words are found anywhere in a message, in any order and any case. "quoted words" stand side
+by side, beginn* finds beginnings, `one OR two` either, -word leaves out (quote the query then).
+"""
+
+
+def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action."""
+    parser = add(actions, "search", "find messages by their words", examples=EXAMPLES, run=search)
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
+    parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
+                        help="newest first (the default), oldest or best first")  # fmt: skip
+    parser.add_argument("--role", choices=("user", "assistant", "tool", "system"),
+                        help="only what this one said")  # fmt: skip
+    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+    parser.add_argument("--session", metavar="ID", help="only this conversation")
+    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"said since: {MOMENTS}")
+    parser.add_argument("--until", type=moment, metavar="WHEN", help="said before")
+    parser.add_argument("--tools", action="store_true", help="tool calls and results, too")
+    parser.add_argument("--inside", action="store_true", help="find pieces of words")
+    parser.add_argument("--undone", action="store_true", help="undone messages, too")
+    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    add_json(parser)
+
+
+def search(arguments: argparse.Namespace, out: Output) -> int:
+    """Print what was found."""
+    if not history.exists():
+        out.json([]) if arguments.json else out.text(history.no_history())
+        return 0
+    with history.reading() as db:
+        hits = db.search_messages(
+            " ".join(arguments.query),
+            source_filter=[arguments.source] if arguments.source else None,
+            role_filter=[arguments.role] if arguments.role else None,
+            limit=arguments.limit,
+            sort=arguments.sort,
+            include_inactive=arguments.undone,
+            session_id=db.resolve(arguments.session) if arguments.session else None,
+            since=arguments.since,
+            until=arguments.until,
+            with_tools=arguments.tools,
+            inside_words=arguments.inside,
+        )
+        if arguments.json:
+            out.json(hits)
+        else:
+            print_hits(db, hits, out)
+        out.flush()
+        finish_filling(db, out)
+    return 0
+
+
+def print_hits(db: SessionDB, hits: list[history.Row], out: Output) -> None:
+    """Each hit under its conversation, the found words standing out."""
+    if not hits:
+        out.text("Nothing found.")
+    last = None
+    for hit in hits:
+        if hit["session_id"] != last:
+            last = hit["session_id"]
+            title = db.get_session_title(last) or ""
+            out.styled((last, "cyan"), (f"  {hit['source']}", "dim"), (f"  {title}", "bold"))
+        out.styled(
+            (f"  {human_format.local(hit['timestamp'])}  {hit['role']}  ", "dim"),
+            *_pieces(hit["snippet_text"], hit["offsets"]),
+        )
+
+
+def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
+    pieces, end = [], 0
+    for start, stop in offsets:
+        pieces += [(text[end:start], ""), (text[start:stop], "bold yellow")]
+        end = stop
+    return [*pieces, (text[end:], "")]
+
+
+def finish_filling(db: SessionDB, out: Output) -> None:
+    """Index an older history to the end, once, showing how far it is; Ctrl-C is safe."""
+    progress = db.search_progress()
+    if progress is None:
+        return
+    if not out.is_watched:
+        out.note(_filling(*progress))
+        return
+    while progress is not None and not db.fill_search(0.2):
+        out.progress(_filling(*progress))
+        if db.search_progress() == progress:
+            break  # the file cannot be used now
+        progress = db.search_progress()
+    out.progress("")
+
+
+def _filling(done: int, total: int) -> str:
+    return f"indexing words … {100 * done // max(total, 1)} % (searches read the rest meanwhile)"

@@ -1,0 +1,1 @@
+"""Commands for the installation: settings, backups, checks, shell completion, MCP."""

@@ -1,0 +1,84 @@
+"""`hermes backup`: the history and the settings in one file, while everything goes on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_cli import history
+from hermes_cli.parser import add_json
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+    from hermes_state.portable.archive import Manifest
+
+EXAMPLES = """\
+examples:
+  hermes backup
+  hermes backup /mnt/usb/
+  hermes backup before-the-update.zip --with-secrets
+
+It may be taken while Hermes runs. `hermes restore FILE` puts it back.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("target", metavar="TARGET", nargs="?", default=".",
+                        help="file or folder (default: hermes-backup-DATE.zip here)")  # fmt: skip
+    parser.add_argument("--with-secrets", action="store_true",
+                        help="with the secrets (.env), which are left out otherwise")  # fmt: skip
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: Output) -> int:
+    """Write the backup."""
+    from hermes_cli import output_files  # noqa: PLC0415 - `--help` does without
+
+    if not history.exists():
+        raise UsageError(history.no_history())
+    path = Path(arguments.target).expanduser()
+    if output_files.is_folder(arguments.target):
+        path.mkdir(parents=True, exist_ok=True)
+        path = output_files.unused(path, output_files.dated("hermes-backup", ".zip"))
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}.")
+    with history.reading() as db:
+        done = db.backup_to(
+            path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress
+        )
+    out.progress("")
+    if arguments.json:
+        out.json(asdict(done))
+    else:
+        _print(done, out)
+    return 0
+
+
+def _named(files: list[str]) -> list[str]:
+    """The files by name; of those that came with messages only how many they are."""
+    came = [one for one in files if one.startswith("media/")]
+    named = [one for one in files if one not in came]
+    return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
+
+
+def _print(done: Manifest, out: Output) -> None:
+    out.text(done.path, "bold")
+    out.pairs(
+        [
+            ("size", human_format.size(Path(done.path).stat().st_size)),
+            ("conversations", human_format.number(done.sessions)),
+            ("messages", human_format.number(done.messages)),
+            ("files", ", ".join(_named(list(done.files)))),
+        ]
+    )
+    for warning in done.warnings:
+        out.note(f"another program's search index is damaged: {warning}")
+    if not done.with_secrets:
+        out.note("Secrets (.env) are not in it; --with-secrets takes them along.")

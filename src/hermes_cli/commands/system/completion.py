@@ -1,0 +1,69 @@
+"""`hermes completion`: what the shell needs to finish words for you."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes completion bash >> ~/.bashrc
+  hermes completion zsh >> ~/.zshrc
+  hermes completion fish > ~/.config/fish/completions/hermes.fish
+
+Commands, options and session ids are completed.
+"""
+MOST_IDS = 50
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell you use")
+    parser.set_defaults(run=print_script)
+
+
+def print_script(arguments: argparse.Namespace, out: Output) -> int:
+    """The lines that belong into the shell's start-up file."""
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
+
+    out.text(shellcode(["hermes"], shell=arguments.shell))
+    return 0
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell, which has asked through the environment; ends the process."""
+    import argcomplete  # noqa: PLC0415 - when the shell asks only
+
+    for action in _actions(parser):
+        if action.metavar == "ID":
+            action.completer = session_ids
+    argcomplete.autocomplete(parser)
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[Any]:
+    import argparse  # noqa: PLC0415 - loaded already where this is called
+
+    found: list[Any] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to walk
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            for child in action.choices.values():
+                found += _actions(child)
+    return found
+
+
+def session_ids(prefix: str, **_: object) -> dict[str, str]:
+    """Ids that begin so, with what the conversations are about."""
+    from hermes_cli import history  # noqa: PLC0415 - where an id is completed only
+
+    if not history.exists():
+        return {}
+    with history.reading() as db:
+        rows = db.list_sessions_rich(
+            limit=MOST_IDS, order_by_last_active=True, id_query=prefix or None
+        )
+        return {row["id"]: history.name(row) for row in rows if row["id"].startswith(prefix)}

@@ -1,0 +1,142 @@
+"""`hermes config`: read and change settings."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes_cli.output import Column
+from hermes_cli.parser import add, add_json
+from hermes_core.config.file import ConfigFile, Entry
+from hermes_core.config.settings import SETTINGS
+from hermes_core.config.values import find_setting
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes config list
+  hermes config get display.color
+  hermes config set display.color never
+  hermes config unset display.color
+  hermes config check
+
+A value comes from the first of: environment variable, config.yaml (secrets: .env), default.
+Secrets are never printed, only whether they are set.
+"""
+COLUMNS = (
+    Column("name", style="cyan"),
+    Column("value", flexible=True),
+    Column("from", style="dim"),
+    Column("meaning", flexible=True, optional=True),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    purposes = {
+        "get": ("print the value of a setting", "hermes config get display.color", get),
+        "set": ("change a setting", "hermes config set display.color never", set_value),
+        "unset": ("go back to the default", "hermes config unset display.color", unset),
+        "list": ("list all settings and their values", "hermes config list --json", print_list),
+        "path": ("print where the settings are kept", "hermes config path", print_path),
+        "check": ("find mistakes in the settings", "hermes config check", check),
+    }
+    for name, (purpose, example, run) in purposes.items():
+        action = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+        if name in {"get", "set", "unset"}:
+            action.add_argument("name", metavar="NAME", help="such as display.color")
+        if name == "set":
+            help_text = "the new value; without it, one line is read from standard input"
+            action.add_argument("value", metavar="VALUE", nargs="?", help=help_text)
+        if name in {"get", "list", "check"}:
+            add_json(action)
+
+
+def get(arguments: argparse.Namespace, out: Output) -> int:
+    """The value in force."""
+    entry = ConfigFile.of_home().entry(arguments.name)
+    if arguments.json:
+        out.json(entry._asdict())
+    else:
+        out.text(entry.text)
+    return 0
+
+
+def set_value(arguments: argparse.Namespace, out: Output) -> int:
+    """Write a value."""
+    setting = find_setting(SETTINGS, arguments.name)
+    config = ConfigFile.of_home()
+    text = arguments.value if arguments.value is not None else _read_value(secret=setting.secret)
+    written = config.set(setting.name, text)
+    entry = config.entry(setting.name)
+    if entry.source == "environment":
+        out.note(f"the environment variable {setting.variable} overrides what was written")
+    out.text(f"{setting.name} = {Entry(setting.name, written, entry.source).text}")
+    return 0
+
+
+def unset(arguments: argparse.Namespace, out: Output) -> int:
+    """Go back to the default."""
+    config = ConfigFile.of_home()
+    had_value = config.unset(arguments.name)
+    entry = config.entry(arguments.name)
+    remark = "" if had_value else " (was not set)"
+    out.text(f"{entry.name} = {entry.text}{remark}")
+    return 0
+
+
+def print_list(arguments: argparse.Namespace, out: Output) -> int:
+    """All settings; one that cannot be used does not hide the others."""
+    config = ConfigFile.of_home()
+    entries: list[Entry] = []
+    mistakes: list[str] = []
+    for setting in SETTINGS:
+        try:
+            entries.append(config.entry(setting.name))
+        except ConfigError as error:
+            mistakes.append(str(error))
+    if arguments.json:
+        out.json([entry._asdict() for entry in entries])
+    else:
+        meanings = {setting.name: setting.help for setting in SETTINGS}
+        rows = [(e.name, e.text, e.source, meanings[e.name]) for e in entries]
+        out.table(COLUMNS, rows)
+    for mistake in dict.fromkeys(mistakes):
+        out.error(mistake)
+    return 2 if mistakes else 0
+
+
+def print_path(_arguments: argparse.Namespace, out: Output) -> int:
+    """Where config.yaml is, or would be."""
+    out.text(str(ConfigFile.of_home().path))
+    return 0
+
+
+def check(arguments: argparse.Namespace, out: Output) -> int:
+    """Mistakes and keys without effect; 1 when something cannot be used as written."""
+    problems = ConfigFile.of_home().check()
+    has_error = any(problem.is_error for problem in problems)
+    if arguments.json:
+        out.json({"ok": not has_error, "problems": [each._asdict() for each in problems]})
+        return int(has_error)
+    for problem in problems:
+        sign, style = ("✗", "red") if problem.is_error else ("!", "yellow")
+        out.styled((f"{sign} ", style), (problem.message, ""))
+    if not problems:
+        out.text("All settings can be used as written.")
+    return int(has_error)
+
+
+def _read_value(*, secret: bool) -> str:
+    """A line from standard input; typed invisibly where it is a secret on a terminal."""
+    if secret and sys.stdin.isatty():
+        import getpass  # noqa: PLC0415 - rarely needed
+
+        return getpass.getpass("value: ")
+    return sys.stdin.readline().rstrip("\n")

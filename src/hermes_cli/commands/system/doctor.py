@@ -1,0 +1,159 @@
+"""`hermes doctor`: is the installation sound, and is the history whole?"""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hermes_cli.parser import add_json
+from hermes_conversation.purge_hook import keep_facts
+from hermes_core import instance_lock
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import StoreError
+from hermes_core.paths import config_path, hermes_home, state_db_path
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from hermes_cli.output import Output
+
+EXAMPLES = """\
+examples:
+  hermes doctor
+  hermes doctor --fix
+  hermes doctor --json
+
+Exit code 0: nothing failed. 1: at least one check failed; its line says what to do.
+"""
+SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
+
+
+class Check(Protocol):
+    """What one check found; the store's checks look like this too."""
+
+    @property
+    def name(self) -> str:
+        """What was looked at."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """ok, warning, failed or skipped."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """What was found."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; may be empty."""
+        ...
+
+
+class Finding(NamedTuple):
+    """A check of our own."""
+
+    name: str
+    status: str
+    detail: str
+    advice: str = ""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended, then check")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: Output) -> int:
+    """Run every check; 1 when one failed."""
+    from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
+
+    if arguments.fix and state_db_path().exists():
+        fix(out)
+    checks: list[Check] = [check_python(), check_config(), *health.examine(state_db_path())]
+    checks += check_chats()
+    failed = any(check.status == "failed" for check in checks)
+    if arguments.json:
+        out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})
+    else:
+        print_checks(checks, out)
+    return int(failed)
+
+
+def fix(out: Output) -> None:
+    """Settle crashes, store the journal, finish the index and bring it up to date."""
+    with SessionDB(keeper=keep_facts) as db:
+        while not db.wait_for_index(0.1):
+            done, total = db.index_progress() or (1, 1)
+            out.progress(f"indexing … {100 * done // total} %")
+        out.progress("")
+        mended = db.repair_index()
+    if mended:
+        out.note(f"{mended} sessions were indexed anew")
+
+
+def check_python() -> Finding:
+    """Which interpreter runs us."""
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    return Finding("python", "ok", found)
+
+
+def check_config() -> Finding:
+    """Whether every setting can be used as written."""
+    problems = ConfigFile.of_home().check()
+    status = "failed" if any(each.is_error for each in problems) else "warning"
+    if problems:
+        detail = " ".join(each.message for each in problems)
+        return Finding("settings", status, detail, f"correct {config_path()}")
+    return Finding("settings", "ok", str(config_path()))
+
+
+def check_chats() -> list[Finding]:
+    """Whether messages wait that nobody answers, or replies were given up."""
+    if not state_db_path().exists():
+        return []
+    try:
+        with SessionDB(read_only=True) as db:
+            return _chats(db) if db.engine.columns.has_own_tables else []
+    except StoreError:
+        return []  # what is wrong with the history is said above
+
+
+def _chats(db: SessionDB) -> list[Finding]:
+    known, waiting = db.route_count(), db.waiting_places()
+    lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
+    if not known and not waiting and not lost:
+        return []
+    found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
+    if waiting and not instance_lock.is_held(hermes_home() / "gateway.lock"):
+        text = f"{waiting} chats have messages that nobody answers"
+        found.append(Finding("gateway", "warning", text, "run: hermes gateway start"))
+    if lost:
+        text = f"{len(lost)} replies could not be sent, the last one: {lost[0]['error']}"
+        found.append(Finding("replies", "warning", text, "see: hermes gateway logs"))
+    return found
+
+
+def print_checks(checks: Sequence[Check], out: Output) -> None:
+    """One line per check, its advice below."""
+    for check in checks:
+        sign, style = SIGNS.get(check.status, ("-", "dim"))
+        out.styled((f"{sign} ", style), (check.name, "bold"), (f": {check.detail}", ""))
+        if check.advice and check.status != "ok":
+            out.text(f"    {check.advice}")
+
+
+def as_dict(check: Check) -> dict[str, str]:
+    """A check for programs."""
+    return {
+        "name": check.name,
+        "status": check.status,
+        "detail": check.detail,
+        "advice": check.advice or "",
+    }

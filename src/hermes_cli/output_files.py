@@ -1,0 +1,82 @@
+"""Files that a command writes: whole or not at all, and not over others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_core import human_format
+from hermes_core.atomic_files import sync_folder
+from hermes_core.errors import UsageError
+from hermes_core.paths import FILE_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hermes_cli.output import Output
+
+PATIENCE_SECONDS = 1.0
+
+
+def dated(prefix: str, suffix: str) -> str:
+    """A name with the time in it: 'hermes-backup-20260301-101500.zip'."""
+    return f"{prefix}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
+
+
+def is_folder(target: str) -> bool:
+    """Whether the user means a folder: there is one, or the name ends as one."""
+    return target.endswith("/") or Path(target).is_dir()
+
+
+def unused(folder: Path, name: str) -> Path:
+    """*name* in *folder*, with a number if it is taken."""
+    path, number = folder / name, 2
+    while path.exists():
+        path = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
+        number += 1
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make *folder* and what is missing above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror or error}.") from error
+
+
+def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
+    """Write a file that appears when it is whole, readable by its owner; its size."""
+    if path.exists() and not is_replacing:
+        raise UsageError(f"{path} exists already; --force replaces it.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    size = 0
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, FILE_MODE), "wb") as file:
+            for piece in pieces:
+                size += file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):  # a path through something that is no folder
+            temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return size
+
+
+def watched(pieces: Iterable[bytes], out: Output) -> Iterator[bytes]:
+    """The same pieces; what takes longer than a second says how far it is."""
+    began, size = time.monotonic(), 0
+    for piece in pieces:
+        size += len(piece)
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            out.progress(f"writing … {human_format.size(size)}")
+        yield piece
+    out.progress("")

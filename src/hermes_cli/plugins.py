@@ -1,0 +1,11 @@
+"""The plugin host under the name that plugins of the original import and patch.
+
+`hermes_cli.plugins` and `hermes_plugin_host` are the same module object, so a function
+that is replaced under one name is replaced under the other.
+"""
+
+import sys
+
+import hermes_plugin_host
+
+sys.modules[__name__] = hermes_plugin_host

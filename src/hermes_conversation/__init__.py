@@ -1,0 +1,1 @@
+"""What every front end uses: a conversation, its factory, slash commands, attachments, export."""

@@ -1,0 +1,39 @@
+"""A conversation written to a file, for reading elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_state import SessionDB
+
+
+def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
+    """Write the conversation: HTML where the name ends so, else Markdown; which file."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".") or "conversation"
+    path = folder / Path(name or f"{plain}.md").expanduser()
+    if path.is_dir():
+        path = path / f"{plain}.md"
+    if path.exists() and name:
+        raise UsageError(f"{path} is there already; choose another name")
+    try:
+        with path.open("wb") as file:
+            file.writelines(_pieces(db, session_id, is_page=path.suffix.lower() == ".html"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    return path
+
+
+def _pieces(db: SessionDB, session_id: str, *, is_page: bool) -> Iterator[bytes]:
+    from hermes_state.portable import html, markdown, readable  # noqa: PLC0415 - rarely wanted
+
+    found = readable.Reading(db, readable.Reveals(), with_undone=False).conversation(session_id)
+    conversations = [] if found is None else [found]
+    for text in html.pages(conversations) if is_page else markdown.pages(conversations):
+        yield readable.encodable(text)

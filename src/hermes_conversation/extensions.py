@@ -1,0 +1,104 @@
+"""What an agent has beyond its own tools: skills, tools of plugins, MCP servers.
+
+Most people have none of them and pay nothing for them: no import, no schema, no line in
+the prompt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent import inventory, skills
+from hermes_agent.tools.skill_view import skill_tool
+from hermes_core.config.probe import is_mentioned
+from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_agent.inventory import Item
+    from hermes_agent.mcp.server_pool import McpServers
+    from hermes_agent.permissions.approvals import JudgesCall
+    from hermes_agent.skills import Skill
+    from hermes_agent.tools.base import Tool
+    from hermes_conversation.plugin_tools import Brought
+    from hermes_core.config.file import ConfigFile
+
+
+class Equipment(NamedTuple):
+    """What was found for one conversation; MCP servers are connected when they are needed."""
+
+    skills: list[Skill]  # the broken ones, too
+    servers: McpServers | None
+    cwd: Path
+
+    @classmethod
+    def found(cls, config: ConfigFile, cwd: Path) -> Equipment:
+        """All that is there for a conversation in *cwd*."""
+        return cls(skills.found(hermes_home(), cwd), _servers(config, cwd), cwd)
+
+    @property
+    def skill_lines(self) -> str:
+        """What the system prompt says about skills."""
+        return skills.prompt_lines(skills.usable(self.skills))
+
+    def tools(self) -> list[Tool]:
+        """The tools for skills and MCP servers, where there are any."""
+        found = [skill_tool(hermes_home(), self.cwd)] if skills.usable(self.skills) else []
+        if self.servers is not None:
+            from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
+
+            found += mcp_tools(self.servers)
+        return found
+
+    def judges(self) -> dict[str, JudgesCall]:
+        """Who says what has to be asked before a call, besides commands and files."""
+        servers = self.servers
+        if servers is None:
+            return {}
+        from hermes_agent.mcp.tools import CALL, judged  # noqa: PLC0415 - most have none
+
+        return {CALL: lambda arguments, context: judged(servers, arguments, context)}
+
+    def close(self) -> None:
+        """End every MCP server; may be called twice."""
+        if self.servers is not None:
+            self.servers.close()
+
+
+class Kit(NamedTuple):
+    """All tools of an agent in their order, and which plugin brings which."""
+
+    tools: list[Tool]
+    plugins: dict[str, str]
+
+    def items(self) -> list[Item]:
+        """The tools as a list for people."""
+        return inventory.of_tools(self.tools, self.plugins)
+
+
+def with_plugins(own: list[Tool]) -> Kit:
+    """The agent's own tools and those of plugins; one that overrides another takes its place."""
+    brought = _brought(own)
+    by_name = {tool.name: tool for tool in own}
+    by_name.update({one.tool.name: one.tool for one in brought})
+    return Kit(list(by_name.values()), {one.tool.name: one.plugin for one in brought})
+
+
+def _brought(own: list[Tool]) -> list[Brought]:
+    if not is_mentioned("plugins.enabled"):
+        return []
+    import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
+    from hermes_conversation import plugin_tools  # noqa: PLC0415 - most have no plugins
+
+    return plugin_tools.brought(hermes_plugin_host.active(), [tool.name for tool in own])
+
+
+def _servers(config: ConfigFile, cwd: Path) -> McpServers | None:
+    if not is_mentioned("mcp_servers"):
+        return None
+    from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
+    from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above
+
+    found = description.described(config.block(description.SECTION), config.variables())
+    return McpServers(found, cwd) if found else None

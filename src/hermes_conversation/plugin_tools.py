@@ -1,0 +1,150 @@
+"""Tools of plugins as tools of the agent.
+
+A plugin's handler takes the arguments as one dict, and facts about the call as keyword
+arguments as far as it wants them; its answer is text, or something that becomes JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.tools import base
+from hermes_agent.tools.base import failure
+from hermes_core.errors import PluginError
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hermes_agent.tools.base import ToolContext
+    from hermes_plugin_host.context import Tool
+    from hermes_plugin_host.manager import PluginManager
+
+log = logging.getLogger(__name__)
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider accepts
+LOOK_SECONDS: Final = 0.05
+
+
+class Brought(NamedTuple):
+    """A tool, and the key of the plugin that brings it."""
+
+    plugin: str
+    tool: base.Tool
+
+
+def brought(manager: PluginManager, taken: Iterable[str]) -> list[Brought]:
+    """What loaded plugins offer now, in the order of their keys.
+
+    A name that is *taken*, or that another plugin has, is replaced only by a tool that says
+    it overrides; whoever is left out is named in the log.
+    """
+    found: dict[str, Brought] = {}
+    standard = set(taken)
+    for key, plugin in manager.plugins.items():
+        for tool in plugin.registered.tools:
+            reason = _why_not(tool, standard | set(found))
+            if reason:
+                log.warning("tool %s of plugin %s is not offered: %s", tool.name, key, reason)
+            else:
+                found[tool.name] = Brought(key, _made(key, tool))
+    return list(found.values())
+
+
+def _why_not(tool: Tool, taken: set[str]) -> str:
+    if not NAME.fullmatch(tool.name):
+        return "a name has at most 64 letters, digits, _ and -"
+    if tool.name in taken and not tool.overrides:
+        return "the name is taken, and it does not say override"
+    missing = [name for name in tool.requires_env if not os.environ.get(name)]
+    if missing:
+        return f"it needs {', '.join(missing)} in the environment"
+    return "" if _is_ready(tool) else "its own check says no"
+
+
+def _is_ready(tool: Tool) -> bool:
+    """What the plugin's own check says; one that fails says no."""
+    check = tool.check
+    if check is None:
+        return True
+    answers: list[bool] = []
+    attempt(Step(f"check of tool {tool.name}", lambda: answers.append(bool(_staying(check)))))
+    return answers == [True]
+
+
+def _made(key: str, tool: Tool) -> base.Tool:
+    function = tool.schema.get("function", tool.schema)
+    parameters = function.get("parameters", function if "properties" in function else {})
+    return base.Tool(
+        tool.name,
+        str(tool.description or function.get("description") or f"A tool of the plugin {key}."),
+        {"type": "object", "properties": {}, **parameters},
+        lambda arguments, context: _run(key, tool, arguments, context),
+    )
+
+
+def _run(key: str, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
+    """Call the handler in a thread that a stop can leave behind."""
+    results: list[str] = []
+    errors: list[str] = []
+    step = Step(
+        f"tool {tool.name} of plugin {key}",
+        lambda: results.append(_text(_staying(lambda: _called(tool, arguments, context)))),
+    )
+
+    def work() -> None:
+        failed = attempt(step)
+        if failed is not None:
+            errors.append(f"{type(failed.error).__name__}: {failed.error}")
+
+    thread = threading.Thread(target=work, name=f"plugin {key}", daemon=True)
+    thread.start()
+    while thread.is_alive() and not context.cancel.is_requested:
+        thread.join(LOOK_SECONDS)
+    if results:
+        return results[0]
+    if thread.is_alive():
+        return failure(f"Stopped: {context.cancel.reason}.")
+    return failure(errors[0] if errors else "It broke off without an answer.")
+
+
+def _staying(call: Callable[[], Any]) -> Any:
+    """Call a plugin's code; an attempt to exit or to cancel is a failure like any other."""
+    try:
+        return call()
+    except SystemExit as error:
+        raise PluginError(f"it tried to exit ({error})") from error
+    except asyncio.CancelledError as error:
+        raise PluginError("it was cancelled") from error
+
+
+def _called(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:
+    facts = {
+        "task_id": context.session_id,
+        "session_id": context.session_id,
+        "turn_id": context.turn_id,
+        "tool_call_id": context.call_id,
+    }
+    wanted = inspect.signature(tool.handler).parameters.values()
+    if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted):
+        names = {one.name for one in list(wanted)[1:]}
+        facts = {name: value for name, value in facts.items() if name in names}
+    result = tool.handler(arguments, **facts)
+    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def _text(result: Any) -> str:
+    if isinstance(result, str):
+        return result
+    return json.dumps({"error": None} if result is None else result, ensure_ascii=False)

@@ -1,0 +1,15 @@
+"""Lifetime statistics outlive what they are made of: facts are kept before rows go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_achievements.scan.history import History
+
+
+def keep_facts(history: History, session_id: str) -> bytes | None:
+    """What to keep of a session that is about to be removed for good."""
+    from hermes_achievements.scan.ledger_entries import take_facts  # noqa: PLC0415 - rarely needed
+
+    return take_facts(history, session_id)

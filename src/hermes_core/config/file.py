@@ -1,0 +1,273 @@
+"""The user's decisions: read from environment, config.yaml and .env, and written back.
+
+A value comes from the first of: its environment variable, config.yaml (secrets:
+.env), the default. Keys that this release does not know are left alone and only
+reported: configurations of the original are full of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hermes_core import paths
+from hermes_core.atomic_files import folder_locked, write_atomically
+from hermes_core.config import values, yaml_reader
+from hermes_core.config.env_file import EnvFile
+from hermes_core.config.settings import BLOCKS, SETTINGS
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from hermes_core.config.settings import Setting, Value
+
+Source = Literal["environment", "config.yaml", ".env", "default"]
+
+
+class Entry(NamedTuple):
+    """A setting in force; the value of a secret is only 'set' or 'not set'."""
+
+    name: str
+    value: Value
+    source: Source
+
+    @property
+    def text(self) -> str:
+        """The value as a person would type it."""
+        return values.value_text(self.value)
+
+
+class Problem(NamedTuple):
+    """Something in the configuration that deserves attention."""
+
+    name: str
+    message: str
+    is_error: bool
+
+
+class Settings:
+    """A read-only view of the settings in force, one typed question per kind.
+
+    A value is judged when it is asked for, so a mistake in one setting stops only
+    the code that needs that setting. Asking with the wrong type is a programming
+    error and raises TypeError.
+    """
+
+    def __init__(self, config: ConfigFile) -> None:
+        self._config = config
+
+    def value(self, name: str) -> Value:
+        """The value, whatever its type."""
+        return self._config.get(name)
+
+    def get_bool(self, name: str) -> bool:
+        """The value of a yes-or-no setting."""
+        value = self.value(name)
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is not a bool setting.")
+        return value
+
+    def get_int(self, name: str) -> int:
+        """The value of a whole-number setting."""
+        value = self.value(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is not an int setting.")
+        return value
+
+    def get_float(self, name: str) -> float:
+        """The value of a number setting."""
+        value = self.value(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{name} is not a number setting.")
+        return float(value)
+
+    def get_str(self, name: str) -> str:
+        """The value of a text or choice setting."""
+        value = self.value(name)
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is not a text setting.")
+        return value
+
+    def get_list(self, name: str) -> tuple[str, ...]:
+        """The value of a list setting."""
+        value = self.value(name)
+        if not isinstance(value, tuple):
+            raise TypeError(f"{name} is not a list setting.")
+        return value
+
+    def get_block(self, name: str) -> dict[str, object]:
+        """A section whose keys are the user's own names."""
+        return self._config.block(name)
+
+    def get_secret(self, name: str) -> str | None:
+        """The secret itself, to be used and not shown; None when it is not set."""
+        return self._config.secret(name)
+
+
+class ConfigFile:
+    """config.yaml with its .env; neither file need exist. Files are read once per object."""
+
+    def __init__(
+        self,
+        path: Path,
+        env_path: Path,
+        table: Sequence[Setting] = SETTINGS,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.path = path
+        self.table = table
+        self._env_file = EnvFile(env_path)
+        self._environ = environ
+        self._document: dict[str, object] | None = None
+
+    @classmethod
+    def of_home(cls) -> ConfigFile:
+        """The configuration in the user's own folder."""
+        return cls(paths.config_path(), paths.env_path())
+
+    def settings(self) -> Settings:
+        """The typed view that the rest of the program is given."""
+        return Settings(self)
+
+    def get(self, name: str) -> Value:
+        """The value in force; for a secret, whether it is set."""
+        return self.entry(name).value
+
+    def entry(self, name: str) -> Entry:
+        """The value in force and where it comes from."""
+        setting = values.find_setting(self.table, name)
+        if setting.secret:
+            return self._secret_entry(setting)
+        written = self._environ.get(setting.variable)
+        if written:
+            where = f"the environment variable {setting.variable}"
+            return Entry(name, values.usable_value(setting, written, where), "environment")
+        raw = self._in_file(setting)
+        if raw is None:
+            return Entry(name, setting.default, "default")
+        return Entry(name, values.usable_value(setting, raw, str(self.path)), "config.yaml")
+
+    def entries(self) -> list[Entry]:
+        """All settings, in the order of the table."""
+        return [self.entry(setting.name) for setting in self.table]
+
+    def secret(self, name: str) -> str | None:
+        """The text of a secret."""
+        setting = values.find_setting(self.table, name)
+        if not setting.secret:
+            raise TypeError(f"{name} is not a secret.")
+        found = self._environ.get(setting.variable) or self._env_file.values().get(setting.variable)
+        return found or None
+
+    def block(self, name: str) -> dict[str, object]:
+        """A section of BLOCKS, as it is written; empty when there is none."""
+        found = self._read().get(name)
+        if found is not None and not isinstance(found, dict):
+            raise ConfigError(f"{name} in {self.path} must be a block of names.")
+        return found or {}
+
+    def variables(self) -> dict[str, str]:
+        """What `${NAME}` may stand for: the environment, then .env."""
+        return {**self._env_file.values(), **self._environ}
+
+    def set(self, name: str, text: str) -> Value:
+        """Write a value, given as text; returns it as it will be shown."""
+        setting = values.find_setting(self.table, name)
+        if setting.secret:
+            self._env_file.set(setting.variable, text)
+            return self.get(name)
+        value = values.usable_value(setting, text, "the command")
+        self._edit(setting, value)
+        return value
+
+    def unset(self, name: str) -> bool:
+        """Go back to the default; whether there was anything to remove."""
+        setting = values.find_setting(self.table, name)
+        if setting.secret:
+            return self._env_file.unset(setting.variable)
+        if self._in_file(setting) is None:
+            return False
+        self._edit(setting, None)
+        return True
+
+    def check(self) -> list[Problem]:
+        """Everything that is wrong or without effect; never raises for what it finds."""
+        try:
+            document = self._read()
+        except ConfigError as error:
+            return [Problem(self.path.name, str(error), True)]
+        return [
+            *self._bad_values(),
+            *self._unknown_keys(document),
+            *self._unknown_variables(),
+            *self._open_files(),
+        ]
+
+    def _secret_entry(self, setting: Setting) -> Entry:
+        if self._environ.get(setting.variable):
+            return Entry(setting.name, "set", "environment")
+        if self._env_file.values().get(setting.variable):
+            return Entry(setting.name, "set", ".env")
+        return Entry(setting.name, "not set", "default")
+
+    def _read(self) -> dict[str, object]:
+        if self._document is None:
+            text = yaml_reader.read_text(self.path)
+            self._document = {} if text is None else yaml_reader.parse(text, self.path)
+        return self._document
+
+    def _in_file(self, setting: Setting) -> object:
+        block = self._read().get(setting.section)
+        return block.get(setting.key) if isinstance(block, dict) else None
+
+    def _edit(self, setting: Setting, value: Value | None) -> None:
+        from hermes_core.config import yaml_edit  # noqa: PLC0415 - only a change needs it
+
+        with folder_locked(self.path.parent):
+            text = yaml_reader.read_text(self.path) or ""
+            new = yaml_edit.with_value(text, setting.section, setting.key, value, self.path)
+            write_atomically(self.path, new)
+        self._document = None
+
+    def _bad_values(self) -> Iterator[Problem]:
+        for setting in self.table:
+            try:
+                self.entry(setting.name)
+            except ConfigError as error:
+                yield Problem(setting.name, str(error), True)
+
+    def _unknown_keys(self, document: dict[str, object]) -> Iterator[Problem]:
+        sections = {setting.section for setting in self.table}
+        names = {setting.name for setting in self.table}
+        for section, block in document.items():
+            if section in BLOCKS and (block is None or isinstance(block, dict)):
+                continue
+            if section not in sections | set(BLOCKS):
+                hint = values.did_you_mean(section, sections)
+                yield Problem(section, f"{section} is not used by this release.{hint}", False)
+            elif isinstance(block, dict):
+                for key in block:
+                    name = f"{section}.{key}"
+                    if name not in names:
+                        hint = values.did_you_mean(name, names)
+                        yield Problem(name, f"{name} is not used by this release.{hint}", False)
+            elif block is not None:
+                message = f"{section} in {self.path} must be a block of settings."
+                yield Problem(section, message, True)
+
+    def _unknown_variables(self) -> Iterator[Problem]:
+        known = {setting.variable for setting in self.table}
+        starts = tuple(f"HERMES_{setting.section.upper()}_" for setting in self.table)
+        for variable in self._environ:
+            if variable.startswith(starts) and variable not in known:
+                hint = values.did_you_mean(variable, known)
+                message = f"The environment variable {variable} sets nothing.{hint}"
+                yield Problem(variable, message, False)
+
+    def _open_files(self) -> Iterator[Problem]:
+        for path in (self.path, self._env_file.path):
+            if path.exists() and path.stat().st_mode & 0o077:
+                message = f"{path} can be read by other users; run: chmod 600 {path}"
+                yield Problem(path.name, message, path == self._env_file.path)

@@ -1,0 +1,168 @@
+"""From what somebody wrote to a value that the program can use, or a clear refusal.
+
+A value arrives as text (command line, environment) or as whatever YAML made of it;
+both go through `usable_value`, so both obey the same rules. The words yes, no, on
+and off are read as booleans because configurations written for YAML 1.1 use them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from hermes_core.config.settings import Setting, Value
+
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+
+
+def find_setting(table: Sequence[Setting], name: str) -> Setting:
+    """The setting called *name*; the refusal proposes the nearest real name."""
+    for setting in table:
+        if setting.name == name:
+            return setting
+    raise ConfigError(
+        f"There is no setting {name!r}.{did_you_mean(name, (s.name for s in table))} "
+        "`hermes config list` shows all of them."
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence (with a leading space) that proposes the nearest name, or nothing."""
+    import difflib  # noqa: PLC0415 - only a misspelt name needs it
+
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def usable_value(setting: Setting, raw: object, where: str) -> Value:
+    """*raw* as a value of this setting; *where* names its origin in the refusal."""
+    value = _typed(setting, raw)
+    if value is None or not _in_range(setting, value):
+        raise ConfigError(
+            f"{setting.name} in {where} is {_shown(raw)}; it must be {allowed(setting)}."
+        )
+    return value
+
+
+def allowed(setting: Setting) -> str:
+    """What the setting accepts, in words."""
+    if setting.kind == "choice":
+        return "one of " + ", ".join(setting.choices)
+    noun = {
+        "bool": "true or false",
+        "int": "a whole number",
+        "float": "a number",
+        "str": "a text",
+        "list": "a list of names",
+    }[setting.kind]
+    return noun + _range_words(setting)
+
+
+def value_text(value: Value) -> str:
+    """*value* as a person would type it for `hermes config set`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value)
+
+
+def _range_words(setting: Setting) -> str:
+    low, high = setting.minimum, setting.maximum
+    if low is not None and high is not None:
+        return f" from {low:.12g} to {high:.12g}"
+    if low is not None:
+        return f" of at least {low:.12g}"
+    if high is not None:
+        return f" of at most {high:.12g}"
+    return ""
+
+
+def _shown(raw: object) -> str:
+    text = repr(raw)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _in_range(setting: Setting, value: Value) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    low, high = setting.minimum, setting.maximum
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _typed(setting: Setting, raw: object) -> Value | None:
+    if setting.kind == "choice":
+        return _choice(setting, raw)
+    readers: dict[str, Callable[[object], Value | None]] = {
+        "bool": _bool,
+        "int": _int,
+        "float": _float,
+        "str": _str,
+        "list": _list,
+    }
+    return readers[setting.kind](raw)
+
+
+def _bool(raw: object) -> bool | None:
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, (str, int)):
+        return _BOOLEANS.get(str(raw).strip().lower())
+    return None
+
+
+def _int(raw: object) -> int | None:
+    number = _float(raw)
+    if number is None or number != int(number):
+        return None
+    return int(number)
+
+
+def _float(raw: object) -> float | None:
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _str(raw: object) -> str | None:
+    if isinstance(raw, str):
+        return str(raw)
+    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        return str(raw)
+    return None
+
+
+def _choice(setting: Setting, raw: object) -> str | None:
+    if not isinstance(raw, str):
+        return None
+    word = raw.strip().lower()
+    return word if word in setting.choices else None
+
+
+def _list(raw: object) -> tuple[str, ...] | None:
+    if isinstance(raw, str):
+        inner = raw.strip()
+        if inner.startswith("[") and inner.endswith("]"):
+            inner = inner[1:-1]
+        names = [name.strip().strip("\"'") for name in inner.split(",")]
+        return tuple(dict.fromkeys(name for name in names if name))
+    if not isinstance(raw, (list, tuple)):
+        return None
+    items = [_str(item) for item in raw]
+    if any(item is None for item in items):
+        return None
+    return tuple(dict.fromkeys(item for item in items if item))

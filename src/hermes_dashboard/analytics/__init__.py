@@ -1,0 +1,1 @@
+"""Aggregates over a history, and the charts made from them."""

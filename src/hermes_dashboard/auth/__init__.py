@@ -1,0 +1,1 @@
+"""Who may use the dashboard: hosts, origins, links, cookies, the password."""

@@ -1,0 +1,1 @@
+"""Dashboard tabs of plugins: manifests and Python APIs."""

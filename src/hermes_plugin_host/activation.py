@@ -1,0 +1,59 @@
+"""Putting plugins on and off, for every front end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import hermes_plugin_host
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.values import did_you_mean
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_plugin_host.manager import Plugin
+
+
+class ForgetsThePast(Protocol):
+    """The one thing that is asked of the store."""
+
+    def settle_unheard(self) -> Any:
+        """Whoever begins to listen hears what happens from now on."""
+        ...
+
+
+def known(name: str) -> Plugin:
+    """A plugin that is there."""
+    found = hermes_plugin_host.active().plugins
+    if name not in found:
+        hint = did_you_mean(name, found)
+        raise UsageError(f"there is no plugin '{name}'.{hint} See `hermes plugins list`.")
+    return found[name]
+
+
+def enable(name: str, db: ForgetsThePast | None) -> Plugin:
+    """Load a plugin from now on; what became of it."""
+    known(name)
+    if db is not None and not hermes_plugin_host.active().all_callbacks():
+        db.settle_unheard()  # the first to listen hears what happens from now on
+    _move(name, into="plugins.enabled", out_of="plugins.disabled")
+    hermes_plugin_host.active.cache_clear()
+    return known(name)
+
+
+def disable(name: str) -> Plugin:
+    """Load a plugin no more."""
+    known(name)
+    _move(name, into="plugins.disabled", out_of="plugins.enabled")
+    hermes_plugin_host.active.cache_clear()
+    return known(name)
+
+
+def _move(name: str, *, into: str, out_of: str) -> None:
+    config = ConfigFile.of_home()
+    settings = config.settings()
+    present = settings.get_list(into)
+    if name not in present:
+        config.set(into, ", ".join([*present, name]))
+    rest = [one for one in settings.get_list(out_of) if one != name]
+    if len(rest) != len(settings.get_list(out_of)):
+        config.set(out_of, ", ".join(rest)) if rest else config.unset(out_of)

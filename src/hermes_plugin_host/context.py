@@ -1,0 +1,177 @@
+"""What a plugin is given when it registers itself."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.errors import PluginError
+from hermes_core.hooks import HOOKS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from hermes_achievements.catalogue import Achievement
+    from hermes_plugin_host.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SlashCommand:
+    """A command in conversations: `/name arguments`."""
+
+    name: str
+    handler: Callable[[str], str | None]
+    description: str = ""
+    args_hint: str = ""
+
+
+@dataclass(frozen=True)
+class CliCommand:
+    """A command of the command line: `hermes name …`."""
+
+    name: str
+    help: str
+    setup: Callable[[argparse.ArgumentParser], None]
+    handler: Callable[[argparse.Namespace], int | None]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something the agent can do."""
+
+    name: str
+    toolset: str
+    schema: dict[str, Any]
+    handler: Callable[..., Any]
+    check: Callable[[], bool] | None = None
+    requires_env: tuple[str, ...] = ()
+    is_async: bool = False
+    description: str = ""
+    emoji: str = ""
+    overrides: bool = False
+
+
+@dataclass(frozen=True)
+class ChatPlatform:
+    """A chat platform: what its adapter is made by, and what has to be set for it."""
+
+    name: str
+    label: str
+    make: Callable[[Any], Any]
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass
+class Registrations:
+    """What one plugin has registered."""
+
+    hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
+    commands: list[SlashCommand] = field(default_factory=list)
+    cli_commands: list[CliCommand] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    achievements: list[Achievement] = field(default_factory=list)
+    platforms: list[ChatPlatform] = field(default_factory=list)
+
+
+class PluginContext:
+    """The `ctx` of `register(ctx)`: a plugin says what it brings."""
+
+    def __init__(self, key: str, manifest: Manifest, profile_name: str = "main") -> None:
+        self.key = key
+        self.manifest = manifest
+        self.profile_name = profile_name
+        self.registered = Registrations()
+
+    def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
+        """Call *callback* with keyword arguments whenever the hook *name* happens.
+
+        The callback may be a plain or an async function. See docs/reference/hooks.md.
+        """
+        if not callable(callback):
+            raise PluginError(f"the callback for {name} cannot be called")
+        if name not in {hook.name for hook in HOOKS}:
+            log.warning(
+                "plugin %s registers for %s, which this release never calls", self.key, name
+            )
+        self.registered.hooks.append((name, callback))
+
+    def register_command(
+        self,
+        name: str,
+        handler: Callable[[str], str | None],
+        description: str = "",
+        args_hint: str = "",
+    ) -> None:
+        """Offer `/name` in conversations; *handler* gets the text behind it."""
+        clean = name.lstrip("/")
+        self.registered.commands.append(SlashCommand(clean, handler, description, args_hint))
+
+    def register_cli_command(
+        self,
+        name: str,
+        help: str,  # noqa: A002 - the name plugins already use
+        setup_fn: Callable[[argparse.ArgumentParser], None],
+        handler_fn: Callable[[argparse.Namespace], int | None],
+    ) -> None:
+        """Offer `hermes name` on the command line."""
+        self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+
+    def register_platform(
+        self,
+        name: str,
+        make: Callable[[Any], Any],
+        label: str = "",
+        requires_env: tuple[str, ...] = (),
+    ) -> None:
+        """Let the gateway answer chats on another platform.
+
+        *make* gets the surroundings of docs/reference/plugins.md and gives back an adapter.
+        """
+        if not name.isidentifier() or name != name.lower():
+            raise PluginError(f"{name!r} cannot be the name of a platform: lower case letters")
+        self.registered.platforms.append(
+            ChatPlatform(name, label or name, make, tuple(requires_env))
+        )
+
+    def register_achievement(self, **fields: Any) -> None:
+        """Add something to be earned; the fields are those of docs/reference/achievements.md."""
+        from hermes_achievements import catalogue  # noqa: PLC0415 - rarely needed
+
+        one = catalogue.achievement_from(fields, self.key)
+        # Refuses an id that is taken, and a category or an icon that is not there.
+        catalogue.load().with_added([*self.registered.achievements, one])
+        self.registered.achievements.append(one)
+
+    def register_tool(
+        self,
+        name: str,
+        toolset: str,
+        schema: dict[str, Any],
+        handler: Callable[..., Any],
+        *,
+        check_fn: Callable[[], bool] | None = None,
+        requires_env: tuple[str, ...] = (),
+        is_async: bool = False,
+        description: str = "",
+        emoji: str = "",
+        override: bool = False,
+    ) -> None:
+        """Give the agent a tool."""
+        self.registered.tools.append(
+            Tool(
+                name,
+                toolset,
+                schema,
+                handler,
+                check_fn,
+                tuple(requires_env),
+                is_async,
+                description,
+                emoji,
+                override,
+            )
+        )

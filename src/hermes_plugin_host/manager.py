@@ -1,0 +1,158 @@
+"""The plugins of this process: found, loaded, and called."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import ConfigError, PluginError
+from hermes_core.isolate import Step, attempt
+from hermes_plugin_host.callbacks import LIMIT_SECONDS, Callback
+from hermes_plugin_host.context import PluginContext, Registrations
+from hermes_plugin_host.discovery import discover
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from hermes_plugin_host.callbacks import Outcome
+    from hermes_plugin_host.discovery import Found
+
+log = logging.getLogger(__name__)
+
+PACKAGE: Final = "hermes_plugins"
+Status = Literal["loaded", "available", "disabled", "failed"]
+
+
+@dataclass
+class Plugin:
+    """One plugin and what became of it."""
+
+    found: Found
+    status: Status
+    detail: str = ""
+    seconds: float = 0.0
+    registered: Registrations = field(default_factory=Registrations)
+
+    @property
+    def key(self) -> str:
+        """The name under which it is enabled."""
+        return self.found.key
+
+
+class PluginManager:
+    """Loads what the user enabled; one that fails is named and stops nobody else."""
+
+    def __init__(self, enabled: tuple[str, ...], disabled: tuple[str, ...]) -> None:
+        self._enabled = set(enabled)
+        self._disabled = set(disabled)
+        self.plugins: dict[str, Plugin] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
+
+    @classmethod
+    def of_home(cls) -> PluginManager:
+        """The user's plugins, loaded."""
+        try:
+            settings = ConfigFile.of_home().settings()
+            manager = cls(
+                settings.get_list("plugins.enabled"), settings.get_list("plugins.disabled")
+            )
+        except ConfigError as error:
+            log.warning("plugins are not loaded: %s", error)
+            manager = cls((), ())
+        manager.load()
+        return manager
+
+    def load(self) -> None:
+        """Find every plugin and load the enabled ones."""
+        for key, found in discover().items():
+            self.plugins[key] = self._loaded(found)
+
+    def _loaded(self, found: Found) -> Plugin:
+        if found.key in self._disabled:
+            return Plugin(found, "disabled")
+        if found.problem:
+            return Plugin(found, "failed", found.problem)
+        if found.key not in self._enabled:
+            return Plugin(found, "available")
+        missing = [name for name in found.manifest.requires_env if not os.environ.get(name)]
+        if missing:
+            return Plugin(found, "failed", f"needs {', '.join(missing)} in the environment")
+        plugin = Plugin(found, "loaded")
+        began = time.monotonic()
+        failure = attempt(Step(f"load plugin {found.key}", lambda: self._register(plugin)))
+        plugin.seconds = time.monotonic() - began
+        if failure is not None:
+            plugin.status = "failed"
+            plugin.detail = f"{type(failure.error).__name__}: {failure.error}"
+            plugin.registered = Registrations()
+        return plugin
+
+    def _register(self, plugin: Plugin) -> None:
+        module = _imported(plugin.found)
+        register = getattr(module, "register", None)
+        if not callable(register):
+            raise PluginError("it has no register(ctx) function")
+        context = PluginContext(plugin.key, plugin.found.manifest)
+        register(context)
+        plugin.registered = context.registered
+        for hook, function in context.registered.hooks:
+            known = self._callbacks.setdefault(hook, [])
+            number = sum(one.plugin == plugin.key for one in known) + 1
+            known.append(Callback(plugin.key, hook, function, number))
+
+    @property
+    def enabled(self) -> frozenset[str]:
+        """The keys that the user put on the list, whether they load or not."""
+        return frozenset(self._enabled - self._disabled)
+
+    def callbacks(self, hook: str) -> list[Callback]:
+        """Who is called for a hook, in the order of registration."""
+        return self._callbacks.get(hook, [])
+
+    def all_callbacks(self) -> list[Callback]:
+        """Every registered callback."""
+        return [one for callbacks in self._callbacks.values() for one in callbacks]
+
+    def call(
+        self, hook: str, facts: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS
+    ) -> list[Outcome]:
+        """Call everybody who registered for a hook; what became of each."""
+        return [callback.call(facts, limit_seconds) for callback in self.callbacks(hook)]
+
+
+def _imported(found: Found) -> ModuleType | Any:
+    """The plugin's code; a SystemExit while importing is a failure like any other."""
+    try:
+        if found.entry_point is not None:
+            return found.entry_point.load()
+        return _from_folder(found)
+    except SystemExit as error:
+        raise PluginError(f"it tried to exit while being loaded ({error})") from error
+
+
+def _from_folder(found: Found) -> ModuleType:
+    folder = found.folder
+    if folder is None or not (folder / "__init__.py").is_file():
+        raise PluginError("it has no __init__.py")
+    name = PACKAGE + "." + re.sub(r"\W", "_", found.key)
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{folder} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,60 @@
+"""A plugin's own description of itself: `plugin.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.config import yaml_reader
+from hermes_core.errors import ConfigError, PluginError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE: Final = "plugin.yaml"
+# What a plugin is for; the kinds of the original are kept.
+KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Who a plugin is, and what it says it needs and gives."""
+
+    name: str
+    version: str = ""
+    description: str = ""
+    author: str = ""
+    kind: str = "standalone"
+    requires_env: tuple[str, ...] = ()
+    provides_tools: tuple[str, ...] = ()
+    provides_hooks: tuple[str, ...] = ()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the plugin in *folder*; PluginError says what is wrong with it."""
+    path = folder / FILE
+    try:
+        text = yaml_reader.read_text(path)
+        values = yaml_reader.parse(text or "", path)
+    except ConfigError as error:
+        raise PluginError(str(error)) from error
+    kind = str(values.get("kind") or "standalone")
+    if kind not in KINDS:
+        raise PluginError(f"{path}: kind is '{kind}'; it can be {', '.join(KINDS)}")
+    return Manifest(
+        name=str(values.get("name") or folder.name),
+        version=str(values.get("version") or ""),
+        description=str(values.get("description") or ""),
+        author=str(values.get("author") or ""),
+        kind=kind,
+        requires_env=_names(values, "requires_env", path),
+        provides_tools=_names(values, "provides_tools", path),
+        provides_hooks=_names(values, "provides_hooks", path),
+    )
+
+
+def _names(values: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    given = values.get(key) or ()
+    if not isinstance(given, (list, tuple)):
+        raise PluginError(f"{path}: {key} must be a list of names")
+    return tuple(str(one.get("name", "")) if isinstance(one, dict) else str(one) for one in given)

@@ -1,0 +1,1 @@
+"""Delivery state: inbox, outbox, leases, boundary events, routes, pairings."""

@@ -1,0 +1,158 @@
+"""Session boundaries as rows: written with the change they announce, delivered later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Tx
+
+MOST_ATTEMPTS: Final = 8
+
+PUT = """
+    INSERT INTO hermes_boundary
+        (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform,
+         occurred_at, is_final, state, due_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)
+    ON CONFLICT DO NOTHING
+"""
+FACTS = """
+    SELECT s.source, coalesce(i.epoch, 0) FROM sessions s
+    LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
+"""
+NEXT_DUE = """
+    SELECT sequence FROM hermes_boundary
+    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ?
+"""
+CLAIM = """
+    UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
+    WHERE sequence = ?
+"""
+GET = "SELECT * FROM hermes_boundary WHERE sequence = ?"
+SETTLE = """
+    UPDATE hermes_boundary SET state = ?, settled_at = ?, due_at = ?, error = ?, process_id = NULL
+    WHERE event_id = ?
+"""
+ATTEMPTS = "SELECT attempts FROM hermes_boundary WHERE event_id = ?"
+GIVE_BACK = """
+    UPDATE hermes_boundary
+    SET state = CASE WHEN attempts < ? THEN 'waiting' ELSE 'dead' END,
+        settled_at = CASE WHEN attempts < ? THEN NULL ELSE ? END,
+        error = 'the process that delivered it ended in the middle of it', process_id = NULL
+    WHERE state = 'delivering' AND process_id = ?
+"""
+TAKEN = "SELECT consumer FROM hermes_delivery WHERE event_id = ?"
+TAKE = """
+    INSERT INTO hermes_delivery (event_id, consumer, taken_at) VALUES (?, ?, ?)
+    ON CONFLICT DO NOTHING
+"""
+SETTLE_UNHEARD = """
+    UPDATE hermes_boundary SET state = 'delivered', settled_at = ?
+    WHERE state = 'waiting' AND attempts = 0
+"""
+UNTAKE = "DELETE FROM hermes_delivery WHERE event_id = ?"
+AGAIN = """
+    UPDATE hermes_boundary SET state = 'waiting', attempts = 0, due_at = ?, error = NULL,
+        settled_at = NULL
+    WHERE event_id = ?
+"""
+LIST = """
+    SELECT * FROM hermes_boundary WHERE sequence < ? ORDER BY sequence DESC LIMIT ?
+"""
+LIST_OF_SESSION = """
+    SELECT * FROM hermes_boundary
+    WHERE session_id = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?
+"""
+PENDING = "SELECT count(*) FROM hermes_boundary WHERE state IN ('waiting', 'delivering')"
+BEYOND: Final = 2**63 - 1
+
+
+def announce(
+    tx: Tx,
+    event_id: str,
+    session_id: str,
+    kind: str,
+    reason: str,
+    *,
+    is_final: bool,
+    old_session_id: str | None = None,
+    new_session_id: str | None = None,
+) -> bool:
+    """Write one boundary; False if this session's epoch already had its final one."""
+    platform, epoch = tx.row(FACTS, (session_id,)) or ("unknown", 0)
+    now = tx.clock.now()
+    row = (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform)
+    return tx.execute(PUT, (*row, now, int(is_final), now)).rowcount > 0
+
+
+def give_back(tx: Tx, process_id: str) -> None:
+    """A dispatcher died: its events wait again, unless they seem to be what kills it."""
+    tx.execute(GIVE_BACK, (MOST_ATTEMPTS, MOST_ATTEMPTS, tx.clock.now(), process_id))
+
+
+class BoundaryPart(StorePart):
+    """What a dispatcher of boundary events needs."""
+
+    def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Take events that are due, oldest first; each counts as an attempt."""
+
+        def claim(tx: Tx) -> list[dict[str, Any]]:
+            self.present(tx)
+            due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
+            tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
+            return [event for (sequence,) in due for event in tx.dicts(GET, (sequence,))]
+
+        return self.engine.write(claim)
+
+    def settle_boundary(self, event_id: str, error: str | None = None) -> None:
+        """An event was delivered, or failed: then it waits longer each time, at last for ever."""
+
+        def settle(tx: Tx) -> None:
+            now = tx.clock.now()
+            attempts = tx.value(ATTEMPTS, (event_id,)) or 0
+            if error is None:
+                tx.execute(SETTLE, ("delivered", now, now, None, event_id))
+            elif attempts >= MOST_ATTEMPTS:
+                tx.execute(SETTLE, ("dead", now, now, error, event_id))
+            else:
+                tx.execute(SETTLE, ("waiting", None, now + 2.0**attempts, error, event_id))
+
+        self.engine.write(settle)
+
+    def taken_by(self, event_id: str) -> set[str]:
+        """The listeners that have taken an event."""
+        rows = self.engine.read(lambda reader: reader.rows(TAKEN, (event_id,)))
+        return {row[0] for row in rows}
+
+    def note_taken(self, event_id: str, consumer: str) -> None:
+        """A listener has taken an event and is not given it again."""
+        self.engine.write(lambda tx: tx.run(TAKE, (event_id, consumer, tx.clock.now())))
+
+    def settle_unheard(self) -> int:
+        """Whoever begins to listen hears what happens from now on; how many events are past."""
+        return self.engine.write(lambda tx: tx.execute(SETTLE_UNHEARD, (tx.clock.now(),)).rowcount)
+
+    def replay_boundary(self, event_id: str) -> bool:
+        """Deliver an event again, to everybody; False if there is no such event."""
+
+        def replay(tx: Tx) -> bool:
+            tx.run(UNTAKE, (event_id,))
+            return tx.execute(AGAIN, (tx.clock.now(), event_id)).rowcount > 0
+
+        return self.engine.write(replay)
+
+    def list_boundaries(
+        self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Boundary events, newest first; `before` is the sequence of the last one known."""
+        below = BEYOND if before is None else before
+        if session_id is None:
+            return self.engine.read(lambda reader: reader.dicts(LIST, (below, limit)))
+        values = (session_id, below, limit)
+        return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
+
+    def pending_boundaries(self) -> int:
+        """How many events are yet to be delivered."""
+        return int(self.engine.read(lambda reader: reader.value(PENDING)))

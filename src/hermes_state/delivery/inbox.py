@@ -1,0 +1,226 @@
+"""Incoming chat messages as rows: stored before they are acknowledged, handled once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_core.errors import StoreError
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_state.engine.transaction import Tx
+
+PUT = """
+    INSERT INTO hermes_inbox
+        (platform, account, chat_id, message_id, session_key, payload, received_at, state)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
+"""
+FIND = """
+    SELECT inbox_id FROM hermes_inbox
+    WHERE platform = ? AND account = ? AND chat_id = ? AND message_id = ?
+"""
+# The oldest waiting message of a place none of whose messages is being handled. What is
+# not settled is said in the words of the indexes on it, too, so that they are used.
+NEXT = """
+    SELECT inbox_id FROM hermes_inbox w
+    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
+    ORDER BY w.inbox_id LIMIT 1
+"""
+NEXT_OF_PLACE = """
+    SELECT inbox_id FROM hermes_inbox w
+    WHERE w.session_key = ? AND w.state = 'waiting' AND w.state IN ('waiting', 'claimed')
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
+    ORDER BY w.inbox_id LIMIT 1
+"""
+CLAIM = """
+    UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
+    WHERE inbox_id = ?
+"""
+WAITING_PLACES = """
+    SELECT count(DISTINCT session_key) FROM hermes_inbox
+    WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
+"""
+# The plus sign keeps an index of the state alone from being taken for the place's.
+FOLLOWING = """
+    SELECT * FROM hermes_inbox
+    WHERE session_key = ? AND state IN ('waiting', 'claimed') AND +state = 'waiting'
+        AND inbox_id > ?
+    ORDER BY inbox_id LIMIT ?
+"""
+CLAIM_WAITING = """
+    UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
+    WHERE inbox_id = ? AND state = 'waiting'
+"""
+GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
+SETTLE = """
+    UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
+    WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
+"""
+GIVE_BACK = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
+    WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
+"""
+SETTLE_WAITING = """
+    UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
+"""
+AMEND = """
+    UPDATE hermes_inbox SET payload = ?
+    WHERE inbox_id = ? AND state = 'waiting' AND attempts = 0
+"""
+# Given back unhandled on purpose: that was no attempt.
+RELEASE_PLACE = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
+    WHERE state = 'claimed' AND state IN ('waiting', 'claimed')
+        AND process_id = ? AND session_key = ?
+"""
+RELEASE = """
+    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
+    WHERE state = 'claimed' AND process_id = ? AND inbox_id = ?
+"""
+
+
+class Received(NamedTuple):
+    """Where an incoming message is kept, and whether it had been received before."""
+
+    inbox_id: int
+    is_new: bool
+
+
+def settle(
+    tx: Tx, inbox_id: int, process_id: str, session_id: str | None, error: str | None = None
+) -> None:
+    """A message was handled; in the transaction that stores the answer."""
+    state = "done" if error is None else "failed"
+    row = (state, session_id, tx.clock.now(), error, inbox_id, process_id)
+    if not tx.execute(SETTLE, row).rowcount:
+        raise StoreError(f"incoming message {inbox_id} is not claimed by this process")
+
+
+def give_back(tx: Tx, process_id: str) -> None:
+    """A process died: what it had claimed waits again."""
+    tx.execute(GIVE_BACK, (process_id,))
+
+
+class InboxPart(StorePart):
+    """Receiving and claiming chat messages."""
+
+    def receive(
+        self,
+        *,
+        platform: str,
+        account: str,
+        chat_id: str,
+        message_id: str,
+        session_key: str,
+        payload: dict[str, Any],
+    ) -> Received:
+        """Keep an incoming message; a repeated delivery is recognised."""
+        key = (platform, account, chat_id, message_id)
+        text = json.dumps(payload)
+
+        def put(tx: Tx) -> Received:
+            row = (*key, session_key, text, tx.clock.now())
+            is_new = tx.execute(PUT, row).rowcount > 0
+            return Received(int(tx.value(FIND, key)), is_new)
+
+        return self.engine.write(put)
+
+    def claim_incoming(self, session_key: str | None = None) -> dict[str, Any] | None:
+        """Take the next message to handle; one at a time per place, in order."""
+
+        def claim(tx: Tx) -> dict[str, Any] | None:
+            found = tx.value(NEXT) if session_key is None else tx.value(
+                NEXT_OF_PLACE, (session_key,)
+            )  # fmt: skip
+            if found is None:
+                return None
+            self.present(tx)
+            tx.execute(CLAIM, (self.identity.process_id, found))
+            row = tx.dicts(GET, (found,))[0]
+            row["payload"] = json.loads(row["payload"])
+            return row
+
+        if session_key is None and self.engine.read(lambda reader: reader.value(NEXT)) is None:
+            return None  # who only looks keeps no writer waiting
+        return self.engine.write(claim)
+
+    def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:
+        """What waits behind a claimed message of the same place, in order; nothing is taken."""
+        row = (claimed["session_key"], claimed["inbox_id"], limit)
+        rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, row))
+        return [{**one, "payload": json.loads(one["payload"])} for one in rows]
+
+    def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
+        """Take messages that wait, to handle them with one that was claimed; which were taken."""
+        if not inbox_ids:
+            return []
+
+        def claim(tx: Tx) -> list[int]:
+            ours = self.identity.process_id
+            return [one for one in inbox_ids if tx.execute(CLAIM_WAITING, (ours, one)).rowcount]
+
+        return self.engine.write(claim)
+
+    def incoming(self, inbox_id: int) -> dict[str, Any] | None:
+        """A message that came in, whatever became of it."""
+        rows = self.engine.read(lambda reader: reader.dicts(GET, (inbox_id,)))
+        return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
+
+    def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
+        """The number of a message that came in, by the platform's names for it."""
+        key = (platform, account, chat_id, message_id)
+        found: int | None = self.engine.read(lambda reader: reader.value(FIND, key))
+        return found
+
+    def amend_waiting(self, inbox_id: int, payload: dict[str, Any]) -> bool:
+        """Put another content in the place of a message nobody has begun with; False if one has."""
+        row = (json.dumps(payload), inbox_id)
+        return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)
+
+    def waiting_places(self) -> int:
+        """How many places have something waiting that nobody is handling."""
+        return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
+
+    def settle_incoming(
+        self, inbox_id: int, session_id: str | None = None, error: str | None = None
+    ) -> None:
+        """A claimed message was handled, or has failed for good."""
+        process_id = self.identity.process_id
+        self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
+
+    def retry_incoming(self, inbox_id: int) -> None:
+        """Handling a message broke off: it waits again, and the attempt counts."""
+        row = (self.identity.process_id, inbox_id)
+        self.engine.write(lambda tx: tx.run(GIVE_BACK + " AND inbox_id = ?", row))
+
+    def give_back_incoming(self, row: dict[str, Any], *, is_attempt: bool) -> None:
+        """Handling a message broke off: it waits again, with all that was taken along with it.
+
+        Whether that counts as an attempt is said of the message itself; the others had none.
+        """
+        ours, place, inbox_id = self.identity.process_id, row["session_key"], row["inbox_id"]
+
+        def give(tx: Tx) -> None:
+            if is_attempt:
+                tx.execute(GIVE_BACK + " AND inbox_id = ?", (ours, inbox_id))
+            tx.execute(RELEASE_PLACE, (ours, place))
+
+        self.engine.write(give)
+
+    def settle_waiting(self, inbox_id: int) -> bool:
+        """A message that nobody had claimed was dealt with in passing; whether it still waited."""
+        return self.engine.write(
+            lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
+        )
+
+    def release_incoming(self, inbox_id: int) -> None:
+        """Give a claimed message back unhandled."""
+        row = (self.identity.process_id, inbox_id)
+        self.engine.write(lambda tx: tx.run(RELEASE, row))

@@ -1,0 +1,145 @@
+"""One turn at a time per conversation: a lease with a fencing token and a heartbeat.
+
+The token grows with every acquisition and is checked by every write that carries it, so
+a holder that was presumed dead and wakes up again cannot write. Expiry is measured on
+the monotonic clock where both sides share a boot, so setting the wall clock neither
+ends a lease nor prolongs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.errors import LeaseLostError, LeaseTakenError
+from hermes_state.engine import process_identity
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_core.clock import Clock
+    from hermes_state.engine.process_identity import ProcessIdentity
+    from hermes_state.engine.transaction import Reader, Tx
+
+LEASE_SECONDS: Final = 60.0
+
+GET = """
+    SELECT l.token, l.process_id, l.holder, l.expires_at, l.expires_monotonic, p.host, p.boot_id
+    FROM hermes_lease l LEFT JOIN hermes_process p ON p.process_id = l.process_id
+    WHERE l.session_id = ?
+"""
+RUNNING = """
+    SELECT l.token, l.process_id, l.holder, l.expires_at, l.expires_monotonic, p.host, p.boot_id,
+           l.session_id
+    FROM hermes_lease l JOIN hermes_process p ON p.process_id = l.process_id
+"""
+TAKE = """
+    INSERT INTO hermes_lease
+        (session_id, token, process_id, holder, acquired_at, expires_at, expires_monotonic)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session_id) DO UPDATE SET
+        token = excluded.token, process_id = excluded.process_id, holder = excluded.holder,
+        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at,
+        expires_monotonic = excluded.expires_monotonic
+"""
+RENEW = """
+    UPDATE hermes_lease SET expires_at = ?, expires_monotonic = ?
+    WHERE session_id = ? AND token = ? AND process_id IS NOT NULL
+"""
+RELEASE = """
+    UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE session_id = ? AND token = ?
+"""
+RELEASE_PROCESS = "UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE process_id = ?"
+
+
+class Lease(NamedTuple):
+    """The right to run one turn of one conversation."""
+
+    session_id: str
+    token: int
+    holder: str
+
+
+def acquire(tx: Tx, session_id: str, holder: str, seconds: float, us: ProcessIdentity) -> Lease:
+    """Take the lease, from a dead or expired holder if need be."""
+    row = tx.row(GET, (session_id,))
+    token = 1
+    if row is not None:
+        token = row[0] + 1
+        if row[1] is not None and _is_held(tx, row, us, tx.clock):
+            raise LeaseTakenError(
+                f"a turn of this conversation is already running ({row[2]}); "
+                "wait for it, or interrupt it there"
+            )
+    now, tick = tx.clock.now(), tx.clock.monotonic()
+    tx.execute(TAKE, (session_id, token, us.process_id, holder, now, now + seconds, tick + seconds))
+    return Lease(session_id, token, holder)
+
+
+def _is_held(reader: Reader, row: tuple[object, ...], us: ProcessIdentity, clock: Clock) -> bool:
+    process_id, expires_at, expires_monotonic, host, boot_id = row[1], *row[3:]
+    if host is None:
+        return False  # the holder's process was swept
+    if (host, boot_id) == (us.host, us.boot_id):
+        is_current = float(str(expires_monotonic)) > clock.monotonic()
+    else:
+        is_current = float(str(expires_at)) > clock.now()
+    return is_current and process_id not in process_identity.dead_processes(reader, us, clock)
+
+
+def running(reader: Reader, us: ProcessIdentity, clock: Clock) -> set[str]:
+    """The sessions of which a turn is running, in whatever process."""
+    if not reader.columns.has_own_tables:
+        return set()
+    rows = reader.rows(RUNNING)
+    return {str(row[-1]) for row in rows if _is_held(reader, row[:-1], us, clock)}
+
+
+def release_process(tx: Tx, process_id: str) -> None:
+    """A process died: its leases are free."""
+    tx.execute(RELEASE_PROCESS, (process_id,))
+
+
+class LeasePart(StorePart):
+    """Turn leases."""
+
+    def acquire_turn(
+        self, session_id: str, holder: str = "", seconds: float = LEASE_SECONDS
+    ) -> Lease:
+        """Take the right to run a turn; LeaseTakenError while somebody else has it."""
+        who = holder or f"process {self.identity.pid} on {self.identity.host}"
+
+        def take(tx: Tx) -> Lease:
+            self.present(tx)
+            return acquire(tx, session_id, who, seconds, self.identity)
+
+        return self.engine.write(take)
+
+    def renew_turn(self, lease: Lease, seconds: float = LEASE_SECONDS) -> None:
+        """Say that the turn still runs; LeaseLostError if it was taken over."""
+
+        def renew(tx: Tx) -> None:
+            until = (tx.clock.now() + seconds, tx.clock.monotonic() + seconds)
+            if not tx.execute(RENEW, (*until, lease.session_id, lease.token)).rowcount:
+                raise LeaseLostError(
+                    f"the turn of {lease.session_id} was taken over by another process"
+                )
+
+        self.engine.write(renew)
+
+    def is_turn_elsewhere(self, session_id: str) -> bool:
+        """Whether another process runs a turn of the conversation."""
+
+        def look(reader: Reader) -> bool:
+            row = reader.row(GET, (session_id,))
+            if row is None or row[1] in {None, self.identity.process_id}:
+                return False
+            return _is_held(reader, row, self.identity, self.clock)
+
+        return self.engine.read(look)
+
+    def running_turns(self) -> set[str]:
+        """The sessions of which a turn is running, here or in another process."""
+        return self.engine.read(lambda reader: running(reader, self.identity, self.clock))
+
+    def release_turn(self, lease: Lease) -> None:
+        """The turn is over; harmless if it was taken over."""
+        self.engine.write(lambda tx: tx.run(RELEASE, (lease.session_id, lease.token)))

@@ -1,0 +1,160 @@
+"""Routes: which conversation a place is having. Changed with the conversation, in one go.
+
+A place is known by its canonical key, so that no two share a route. The older text form,
+which may be ambiguous, stands beside it, once each.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_core.hooks import BoundaryKind
+from hermes_state.delivery import chats
+from hermes_state.messages.codec import decode_json
+from hermes_state.part import StorePart
+from hermes_state.sessions import lifecycle, owners
+from hermes_state.sessions import rows as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hermes_state.engine.transaction import Tx
+
+ALL = "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route ORDER BY place"
+GET = "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route WHERE place = ?"
+PUT = """
+    INSERT INTO hermes_route (place, session_key, session_id, updated_at, entry)
+    VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
+        updated_at = excluded.updated_at, entry = excluded.entry
+"""
+IS_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
+DROP = "DELETE FROM hermes_route WHERE place = ?"
+COUNT = "SELECT count(*) FROM hermes_route"
+OF_THE_ORIGINAL = "SELECT session_key, entry_json FROM gateway_routing"
+IS_OPEN = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
+
+
+class Route(NamedTuple):
+    """The conversation of a place; `entry` is what else the gateway notes about it."""
+
+    place: str
+    session_key: str
+    session_id: str
+    updated_at: float
+    entry: dict[str, Any]
+
+    def row(self) -> tuple[Any, ...]:
+        """As it is stored."""
+        text = json.dumps(self.entry, ensure_ascii=True)
+        return self.place, self.session_key, self.session_id, self.updated_at, text
+
+
+def _route(row: tuple[Any, ...]) -> Route:
+    return Route(row[0], row[1], row[2], row[3], json.loads(row[4]))
+
+
+class RoutePart(StorePart):
+    """Routes."""
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        rows = self.engine.read(lambda reader: reader.rows(ALL))
+        return [_route(row) for row in rows]
+
+    def route(self, place: str) -> Route | None:
+        """The route of a place."""
+        row = self.engine.read(lambda reader: reader.row(GET, (place,)))
+        return None if row is None else _route(row)
+
+    def route_count(self) -> int:
+        """How many places have one."""
+        return int(self.engine.read(lambda reader: reader.value(COUNT)))
+
+    def routes_of_the_original(self) -> dict[str, dict[str, Any]]:
+        """What a gateway of hermes-agent noted in this file about its places, by their keys."""
+        if "gateway_routing" not in self.engine.columns.tables:
+            return {}
+        rows = self.engine.read(lambda reader: reader.rows(OF_THE_ORIGINAL))
+        found = {key: decode_json(text) for key, text in rows}
+        return {key: entry for key, entry in found.items() if isinstance(entry, dict)}
+
+    def is_session_key_taken(self, session_key: str, place: str) -> bool:
+        """Whether another place goes by this text."""
+        row = self.engine.read(lambda reader: reader.row(IS_TAKEN, (session_key, place)))
+        return row is not None
+
+    def put_route(self, route: Route) -> None:
+        """Note something about a route that leaves its conversation as it is."""
+        self.engine.write(lambda tx: tx.run(PUT, route.row()))
+
+    def begin_route(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
+        """Point a place at a conversation, which is begun or opened again with it."""
+        event = self.ids.new()
+
+        def begin(tx: Tx) -> None:
+            self._open(tx, route, source, facts, event)
+
+        self.engine.write(begin)
+
+    def move_route(
+        self,
+        route: Route,
+        old_session_id: str,
+        reason: str,
+        source: str,
+        facts: Mapping[str, Any],
+        mark: str = "",
+    ) -> None:
+        """End the conversation of a place and point it at another, as one change.
+
+        *mark* notes for which message that was done, in the same change. The end and the new
+        beginning are one boundary. A conversation that had ended already, by expiry say, is
+        announced without a second end.
+        """
+        events = (self.ids.new(), self.ids.new(), self.ids.new())
+
+        def move(tx: Tx) -> None:
+            new = route.session_id
+            if mark:
+                chats.mark(tx, mark)
+            is_ended_now = old_session_id != new and sessions.end(
+                tx, events[0], old_session_id, reason, new_session_id=new
+            )
+            self._open(tx, route, source, facts, events[1])
+            if not is_ended_now:
+                kind = lifecycle.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
+                sessions.announce(
+                    tx,
+                    events[2],
+                    new,
+                    kind,
+                    reason,
+                    old_session_id=old_session_id,
+                    new_session_id=new,
+                )
+
+        self.engine.write(move)
+
+    def _open(
+        self, tx: Tx, route: Route, source: str, facts: Mapping[str, Any], event: str
+    ) -> None:
+        if not sessions.create(tx, route.session_id, {"source": source, **facts}):
+            sessions.reopen(tx, event, route.session_id)
+        # Nobody owns it: a gateway that dies leaves its conversations open, to go on.
+        owners.disown(tx, route.session_id)
+        tx.execute(PUT, route.row())
+
+    def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:
+        """Forget routes; their conversations are ended properly and kept. How many."""
+        found = [(route, self.ids.new()) for route in routes]
+
+        def drop(tx: Tx) -> int:
+            count = 0
+            for route, event in found:
+                count += tx.execute(DROP, (route.place,)).rowcount
+                sessions.end(tx, event, route.session_id, reason)
+            return count
+
+        return self.engine.write(drop)

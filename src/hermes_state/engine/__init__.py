@@ -1,0 +1,1 @@
+"""The SQLite engine: connections, transactions, the writer, error translation."""

@@ -1,0 +1,361 @@
+"""One open session file: opening it safely, reading, writing, closing.
+
+All stores of a process that name the same file share one engine, so there is one
+writing connection however many `SessionDB` objects exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hermes_core import paths
+from hermes_core.errors import SchemaTooNewError, StoreError, StoreUnavailableError
+from hermes_state.engine import driver, filesystem, process_identity
+from hermes_state.engine.columns import Columns, read_columns
+from hermes_state.engine.dialect import SqliteDialect
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.errors import explain
+from hermes_state.engine.file_guard import GUARD
+from hermes_state.engine.process_identity import ProcessIdentity
+from hermes_state.engine.reader_pool import ReaderPool, read_only_uri
+from hermes_state.engine.throttle import Pace
+from hermes_state.engine.transaction import Reader, Tx
+from hermes_state.engine.writer import Writer
+from hermes_state.messages.journal import Journal
+from hermes_state.schema import own
+from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
+from hermes_state.search.index_file import SearchFile
+from hermes_state.sessions.index import before_commit, catch_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.clock import Clock
+    from hermes_state.store_settings import StoreSettings
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+CACHE_KIB: Final = 16 * 1024
+HEARTBEAT_SECONDS: Final = 30.0
+REPLACED: Final = -1
+
+
+class Engine:
+    """The file, its one writer and its readers."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        clock: Clock,
+        settings: StoreSettings,
+        process_id: str,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.clock = clock
+        self.settings = settings
+        self.busy_seconds = settings.busy_seconds
+        driver.check_version()
+        self.columns = self._open()
+        self._opened = _file_at(path)
+        self._readers = ReaderPool(path, self.columns, self.busy_seconds)
+        self._writer: Writer | None = None
+        self._writer_lock = threading.RLock()
+        self._pace = Pace()
+        self.journal = Journal(path, process_id)
+        self.search = SearchFile(path, with_tools=settings.search_tools)
+        self._is_beating = False
+        self._watching: sqlite3.Connection | None = None
+        self._watching_lock = threading.Lock()
+        GUARD.protect(path)
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a read-only connection."""
+        try:
+            with self._readers.reader() as reader:
+                return work(reader)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def version(self) -> int:
+        """A number that stays the same as long as nobody has written to the file.
+
+        It is negative once another file lies in its place: what is read here is the old one.
+        """
+        there = _file_at(self.path)
+        if there is None:
+            raise StoreUnavailableError(f"the history at {self.path} is gone")
+        if there != self._opened:
+            return REPLACED
+        try:
+            with self._watching_lock:
+                if self._watching is None:
+                    uri = read_only_uri(self.path)
+                    self._watching = driver.connect(uri, self.busy_seconds, uri=True)
+                return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* in a transaction; return once it is on disk."""
+        try:
+            return self.write_raw(work)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def write_upkeep(self, work: Callable[[Tx], T]) -> T:
+        """As `write`, for work of many steps: between them other processes get their turn."""
+        began = time.monotonic()
+        try:
+            return self.write(work)
+        finally:
+            self._pace.note(time.monotonic() - began)
+
+    def write_raw(self, work: Callable[[Tx], T]) -> T:
+        """As `write`, with SQLite's own errors."""
+        writer = self._writer
+        if writer is None:
+            writer = self.writer()
+        return writer.submit(work)
+
+    def writer(self) -> Writer:
+        """The process's only writer of this file, started when first needed."""
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened for reading only")
+        if self._writer is not None:
+            return self._writer
+        with self._writer_lock:
+            if self._writer is None:
+                tx = Tx(self._connect, self.columns, self.clock, catch_up, before_commit)
+                # A signal handler that writes may have been here in the meantime.
+                if self._writer is None:
+                    self._transaction = tx
+                    self._writer = Writer(tx)
+                else:
+                    tx.connection.close()
+            return self._writer
+
+    def keep_present(self, identity: ProcessIdentity) -> None:
+        """Refresh this process's registration from time to time, as long as it lives."""
+        if not self._is_beating:
+            self._is_beating = True
+            self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+
+    def _beat(self, identity: ProcessIdentity) -> None:
+        self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+        self.write(lambda tx: process_identity.register(tx, identity))
+
+    @property
+    def has_written(self) -> bool:
+        """Whether anything was written since opening."""
+        return self._writer is not None
+
+    def close(self) -> None:
+        """Finish queued work and let go of the file.
+
+        The writer goes last: only a connection that may write can put the log's pages
+        into the file and take the log away.
+        """
+        if self._writer is not None:
+            self._writer.close()
+        self._readers.close()
+        if self._watching is not None:
+            self._watching.close()
+        self.search.close()
+        if self._writer is not None:
+            self._transaction.connection.close()
+        self.journal.close()
+        GUARD.release(self.path)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = driver.connect(str(self.path), self.busy_seconds)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {self.settings.wal_limit_mb << 20}")
+        mode = _use_write_ahead_log(connection)
+        # Outside WAL, only EXTRA survives a power cut right after a commit.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+        driver.wait_patiently(connection, self.busy_seconds)
+        return connection
+
+    def _open(self) -> Columns:
+        try:
+            return self._open_for_reading() if self.read_only else self._open_for_writing()
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def _open_for_reading(self) -> Columns:
+        if not self.path.exists():
+            raise StoreUnavailableError(f"there is no history at {self.path} yet")
+        filesystem.check_file_system(self.path.parent)
+        uri = read_only_uri(self.path)
+        with contextlib.closing(driver.connect(uri, self.busy_seconds, uri=True)) as connection:
+            columns = read_columns(connection)
+            _check_is_session_store(columns, self.path)
+            _check_layout(connection, columns, self.path)
+        return columns
+
+    def _open_for_writing(self) -> Columns:
+        filesystem.prepare_folder(self.path)
+        _create_private(self.path)
+        with contextlib.closing(self._connect()) as connection:
+            columns = read_columns(connection)
+            if columns.tables:
+                _check_is_session_store(columns, self.path)
+                _check_layout(connection, columns, self.path)
+            if not columns.tables >= own.OWN_NAMES:
+                _create_tables(connection)
+                columns = read_columns(connection)
+        return columns
+
+
+class Engines:
+    """The engines of this process, shared by all who open the same file."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, bool], tuple[Engine, int]] = {}
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._identity: ProcessIdentity | None = None
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """Who this process is, in every store it opens."""
+        with self._lock:
+            self._forget_after_fork()
+            if self._identity is None:
+                self._identity = ProcessIdentity.of_this_process()
+            return self._identity
+
+    def acquire(
+        self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+    ) -> Engine:
+        """The engine for *path*, opened if nobody has."""
+        with self._lock:
+            self._forget_after_fork()
+            key = (os.path.realpath(path), read_only)
+            engine, users = self._open.get(key, (None, 0))
+            if engine is None:
+                real = Path(key[0])
+                engine = Engine(
+                    real,
+                    read_only=read_only,
+                    clock=clock,
+                    settings=settings,
+                    process_id=self.identity.process_id,
+                )
+            self._open[key] = (engine, users + 1)
+            return engine
+
+    def release(self, engine: Engine) -> None:
+        """One user fewer; the last one closes the file."""
+        with self._lock:
+            key = (str(engine.path), engine.read_only)
+            held, users = self._open.get(key, (None, 0))
+            if held is not engine:
+                return
+            if users > 1:
+                self._open[key] = (engine, users - 1)
+                return
+            del self._open[key]
+        engine.close()
+
+    def _forget_after_fork(self) -> None:
+        if os.getpid() != self._pid:
+            # A parent's connections must not be used, nor closed, in its child.
+            self._pid = os.getpid()
+            self._open = {}
+            self._identity = None
+
+
+# One per process by nature: SQLite allows one writing connection to be shared, not two.
+ENGINES: Final = Engines()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
+    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
+    if mode == "wal":
+        return mode
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 200")
+    try:
+        return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]).lower()
+    except sqlite3.OperationalError as error:
+        log.warning("write-ahead log not available now (%s); staying with %s", error, mode)
+        return mode
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty file that only its owner can read; SQLite's companions inherit that."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, paths.FILE_MODE))
+    paths.private_file(path)
+
+
+def _check_is_session_store(columns: Columns, path: Path) -> None:
+    if not {"sessions", "messages"} <= columns.tables:
+        raise StoreUnavailableError(
+            f"{path} is an SQLite database, but not a session store. "
+            "Move it away, or point HERMES_HOME elsewhere."
+        )
+
+
+def _check_layout(connection: sqlite3.Connection, columns: Columns, path: Path) -> None:
+    if not columns.has_own_tables:
+        return
+    row = connection.execute(
+        "SELECT value FROM hermes_layout WHERE name = 'readable_by'"
+    ).fetchone()
+    if row is not None and int(row[0]) > own.LAYOUT:
+        raise SchemaTooNewError(
+            f"{path} was last written by a newer release of Hermes (layout {row[0]}, this "
+            f"release knows {own.LAYOUT}). Update Hermes; nothing was changed."
+        )
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Shared tables if the file is new, and ours; in one transaction."""
+    dialect = SqliteDialect()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        known = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "sessions" not in known:
+            for statement in (*BASE_TABLES, *BASE_INDEXES):
+                connection.execute(statement)
+            connection.execute("INSERT INTO schema_version VALUES (?)", (BASE_VERSION,))
+        for template in own.OWN_TABLES:
+            connection.execute(dialect.table(template))
+        layout: list[tuple[str, Any]] = [
+            ("layout", own.LAYOUT),
+            ("readable_by", own.READABLE_BY),
+        ]
+        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
+        layout.append(("indexed_through", newest))  # no index row exists that could be stale
+        layout.append(("history", os.urandom(8).hex()))  # what derived data know it by
+        connection.executemany(
+            "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", layout
+        )
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,47 @@
+"""SQLite's errors in words that say what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import NotADatabaseError, StoreError, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.engine.driver import sqlite3
+
+
+def explain(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error of ours that stands for SQLite's *error* on the file at *path*."""
+    text = str(error)
+    if "not a database" in text or "file is encrypted" in text:
+        return NotADatabaseError(
+            f"{path} is not a session store: it is not an SQLite database. "
+            "Move it away, or point HERMES_HOME elsewhere."
+        )
+    if "malformed" in text:
+        return StoreError(f"{path} is damaged ({text}). Run `hermes doctor` to see what is left.")
+    if "locked" in text:
+        return StoreError(
+            f"{path} is busy: another program has held it for too long. Try again, or see "
+            "`hermes doctor`."
+        )
+    if "readonly" in text or "unable to open" in text:
+        return StoreUnavailableError(f"{path} cannot be opened for this ({text}).")
+    if "full" in text:
+        return StoreError(f"the disk that holds {path} is full.")
+    return StoreError(f"{path}: {text}")
+
+
+def is_passing(error: sqlite3.Error) -> bool:
+    """Whether the trouble lies with the disk or a lock, not with the statement."""
+    text = str(error)
+    return any(
+        word in text for word in ("locked", "full", "disk I/O", "readonly", "unable to open")
+    )
+
+
+def is_refusal(error: sqlite3.Error) -> bool:
+    """Whether the database cannot take data now, though the data is in order."""
+    return is_passing(error) or "malformed" in str(error)

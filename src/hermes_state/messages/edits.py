@@ -1,0 +1,334 @@
+"""Undo, redo, retry, branch, compaction: each one change, none of which loses a row.
+
+A row leaves the model's context by its state, never by deletion: undone rows are
+inactive, compacted ones inactive and marked so.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.errors import SessionNotFoundError, UsageError
+from hermes_core.hooks import BoundaryKind
+from hermes_core.ids import new_session_id
+from hermes_state.messages import append
+from hermes_state.messages.codec import decode_json
+from hermes_state.messages.rows import NewMessage, as_message, select_list
+from hermes_state.part import StorePart
+from hermes_state.sessions import index, owners, titles
+from hermes_state.sessions import rows as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hermes_state.engine.transaction import Reader, Tx
+
+LIVE_FROM = """
+    SELECT id FROM messages
+    WHERE session_id = ? AND id >= ? AND coalesce(active, 1) = 1 ORDER BY id
+"""
+# A summary stands among what the user said, is a copy of nothing, and nobody said it.
+NTH_USER = """
+    SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
+    ORDER BY id DESC LIMIT 1 OFFSET ?
+"""
+PROMPTS = """
+    SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
+"""
+SET_STATE = "UPDATE messages SET active = ?, compacted = ? WHERE id = ?"
+LAST_LIVE = """
+    SELECT max(id) FROM messages WHERE session_id = ? AND coalesce(active, 1) = 1
+"""
+LAST_ROW = "SELECT coalesce(max(id), 0) FROM messages WHERE session_id = ?"
+COUNT_REWIND = "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ?"
+PUT_UNDO = """
+    INSERT INTO hermes_undo (session_id, created_at, last_message_id, is_open)
+    VALUES (?, ?, ?, 1)
+"""
+PUT_UNDO_ROW = "INSERT INTO hermes_undo_row (undo_id, message_id) VALUES (?, ?)"
+LAST_UNDO = """
+    SELECT undo_id, last_message_id FROM hermes_undo WHERE session_id = ? AND is_open = 1
+    ORDER BY undo_id DESC LIMIT 1
+"""
+UNDO_ROWS = "SELECT message_id FROM hermes_undo_row WHERE undo_id = ? ORDER BY message_id"
+CLOSE_UNDO = "UPDATE hermes_undo SET is_open = 0 WHERE undo_id = ?"
+PUT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
+UNCOUNT = """
+    UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
+"""
+NOBODYS = 0  # the origin of what nobody said: a summary
+ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
+
+
+def get_row(reader: Reader, message_id: int) -> dict[str, Any] | None:
+    """One message row."""
+    names = reader.prepared(select_list)
+    rows = reader.dicts(f"SELECT {names} FROM messages WHERE id = ?", (message_id,))  # noqa: S608
+    return as_message(rows[0]) if rows else None
+
+
+def set_state(tx: Tx, row_ids: Sequence[int], *, active: int, compacted: int) -> None:
+    """Put rows into or out of the model's context."""
+    for row_id in row_ids:
+        tx.execute(SET_STATE, (active, compacted, row_id))
+
+
+def undo_from(tx: Tx, session_id: str, first_id: int) -> list[int]:
+    """Take everything from a row on out of the context; the rows, for redo."""
+    row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, first_id))]
+    if row_ids:
+        set_state(tx, row_ids, active=0, compacted=0)
+        last = tx.value(LAST_ROW, (session_id,))
+        undo_id = tx.execute(PUT_UNDO, (session_id, tx.clock.now(), last)).lastrowid
+        tx.many(PUT_UNDO_ROW, [(undo_id, row_id) for row_id in row_ids])
+        tx.execute(COUNT_REWIND, (session_id,))
+        index.reindex(tx, session_id)
+    return row_ids
+
+
+def redo(tx: Tx, session_id: str) -> list[int]:
+    """Bring back what the last undo took, unless something was said since."""
+    found = tx.row(LAST_UNDO, (session_id,))
+    if found is None or found[1] != tx.value(LAST_ROW, (session_id,)):
+        return []
+    row_ids = [row[0] for row in tx.rows(UNDO_ROWS, (found[0],))]
+    set_state(tx, row_ids, active=1, compacted=0)
+    tx.execute(CLOSE_UNDO, (found[0],))
+    index.reindex(tx, session_id)
+    return row_ids
+
+
+def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
+    """Archive the live rows and go on with *messages* instead; how many are live now."""
+    row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
+    origins = _origins(tx, session_id, messages, row_ids)
+    set_state(tx, row_ids, active=0, compacted=1)
+    for message, origin in zip(messages, origins, strict=True):
+        if origin is not None:
+            message.uid = None  # kept: it comes again, behind the summary, as a copy
+    copies = append.append_all(tx, session_id, messages)
+    _note_copies(tx, session_id, copies, origins)
+    for summary_id in _summaries(copies, origins):
+        tx.execute(PUT_COPY, (summary_id, NOBODYS))
+        tx.execute(UNCOUNT, (session_id,))
+    index.reindex(tx, session_id)
+    return len(messages)
+
+
+def _origins(
+    tx: Tx, session_id: str, messages: Sequence[NewMessage], row_ids: Sequence[int]
+) -> list[int | None]:
+    """The rows that messages repeat: by identity, and else by what they say, in order."""
+    left = list(row_ids)
+    origins: list[int | None] = []
+    for message in messages:
+        found = append.known_row(tx, session_id, message)
+        if found is None:
+            found = next((row for row in left if _agrees(tx, row, message)), None)
+        if found in left:
+            left = left[left.index(found) + 1 :]
+        origins.append(found)
+    return origins
+
+
+def _note_copies(
+    tx: Tx, session_id: str, row_ids: Sequence[int], origins: Sequence[int | None]
+) -> None:
+    for row_id, origin in zip(row_ids, origins, strict=True):
+        if origin is not None and row_id != origin:
+            tx.execute(PUT_COPY, (row_id, _first(tx, origin)))
+            tx.execute(UNCOUNT, (session_id,))
+
+
+def _first(tx: Tx, row_id: int) -> int:
+    """What a row is a copy of at last: itself, an older one, or nothing that anybody said."""
+    origin: int | None = tx.value(ORIGIN, (row_id,))
+    return row_id if origin is None else origin
+
+
+def _summaries(row_ids: Sequence[int], origins: Sequence[int | None]) -> list[int]:
+    """Rows that nobody said: those before what was kept, or the first if nothing was."""
+    first_kept = next((n for n, origin in enumerate(origins) if origin is not None), 1)
+    return list(row_ids[:first_kept])
+
+
+def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+    """Make the live rows equal *messages*: what agrees from the start stays as it is."""
+    live = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
+    new = [NewMessage.from_conversation(message) for message in messages]
+    same = 0
+    while same < min(len(live), len(new)) and _agrees(tx, live[same], new[same]):
+        same += 1
+    origins = _origins(tx, session_id, new[same:], live[same:])
+    if same < len(live):
+        undo_from(tx, session_id, live[same])
+    for message in new[same:]:
+        message.uid = None
+    added = append.append_all(tx, session_id, new[same:])
+    _note_copies(tx, session_id, added, origins)
+    index.reindex(tx, session_id)
+
+
+def _agrees(tx: Tx, row_id: int, message: NewMessage) -> bool:
+    row = tx.row(
+        "SELECT role, content, tool_calls, tool_call_id FROM messages WHERE id = ?", (row_id,)
+    )
+    values = message.values
+    said = [values.get(name) for name in ("role", "content", "tool_calls", "tool_call_id")]
+    # No content and empty content are the same to every model.
+    return row is not None and [one or None for one in row] == [one or None for one in said]
+
+
+def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> int:
+    """Copy a session's rows, every column and state of them; how many."""
+    names = [name for name in tx.columns.messages if name not in ("id", "session_id")]
+    listed = ", ".join(names)
+    read = f"SELECT id, {listed} FROM messages WHERE session_id = ?"  # noqa: S608 - file's names
+    parameters: tuple[Any, ...] = (session_id,)
+    if through_id is not None:
+        read += " AND id <= ?"
+        parameters = (session_id, through_id)
+    marks = ", ".join("?" * (len(names) + 1))
+    put = f"INSERT INTO messages (session_id, {listed}) VALUES ({marks})"  # noqa: S608 - as above
+    count = 0
+    for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
+        copy_id = tx.execute(put, (new_id, *values)).lastrowid
+        tx.execute(PUT_COPY, (copy_id, _first(tx, origin)))
+        count += 1
+    return count
+
+
+def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None:
+    """Make a conversation that begins as another one did."""
+    parent = sessions.require(tx, session_id)
+    config = decode_json(parent["model_config"])
+    marks: dict[str, Any] = config if isinstance(config, dict) else {}
+    marks.pop("_delegate_from", None)
+    marks["_branched_from"] = session_id
+    inherited = ("user_id", "model", "cwd", "session_key", "chat_id", "chat_type", "thread_id")
+    given = {name: parent.get(name) for name in inherited}
+    given |= {"source": parent["source"], "system_prompt": parent.get("system_prompt")}
+    given |= {"parent_session_id": session_id, "model_config": json.dumps(marks)}
+    if not sessions.create(tx, new_id, given):
+        raise UsageError(f"there is already a session {new_id}")
+    count = copy_rows(tx, session_id, new_id, through_id)
+    tx.execute("UPDATE sessions SET message_count = ? WHERE id = ?", (count, new_id))
+    index.reindex(tx, new_id)
+
+
+class HistoryEditPart(StorePart):
+    """Changes to what has been said."""
+
+    def prompt_ids(self, session_id: str) -> set[int]:
+        """The rows of what the user said, as far as the model reads them."""
+        rows = self.engine.read(lambda reader: reader.rows(PROMPTS, (session_id,)))
+        return {row[0] for row in rows}
+
+    def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
+        """Take back the last exchanges, each beginning with a user's message; their rows."""
+
+        def change(tx: Tx) -> list[int]:
+            first = tx.value(NTH_USER, (session_id, max(exchanges, 1) - 1))
+            return [] if first is None else undo_from(tx, session_id, first)
+
+        return self.engine.write(change)
+
+    def redo(self, session_id: str) -> list[int]:
+        """Bring back what the last undo took; nothing once the talk has gone on."""
+        return self.engine.write(lambda tx: redo(tx, session_id))
+
+    def retry(self, session_id: str) -> dict[str, Any] | None:
+        """Take back the answer to the last user message, and give that message."""
+
+        def change(tx: Tx) -> dict[str, Any] | None:
+            user_id = tx.value(NTH_USER, (session_id, 0))
+            if user_id is None:
+                return None
+            undo_from(tx, session_id, user_id + 1)
+            return get_row(tx, user_id)
+
+        return self.engine.write(change)
+
+    def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
+        """Take back a message and everything after it."""
+
+        def change(tx: Tx) -> dict[str, Any]:
+            target = get_row(tx, message_id)
+            if target is None or target["session_id"] != session_id:
+                raise SessionNotFoundError(f"session {session_id} has no message {message_id}")
+            row_ids = undo_from(tx, session_id, message_id)
+            return {
+                "rewound_count": len(row_ids),
+                "target_message": target,
+                "new_head_id": tx.value(LAST_LIVE, (session_id,)),
+            }
+
+        return self.engine.write(change)
+
+    def restore_rewound(self, session_id: str) -> int:
+        """Bring back what the last rewind took; how many rows."""
+        return len(self.redo(session_id))
+
+    def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Replace the context by a summary; the old rows stay in the history."""
+        new = [NewMessage.from_conversation(message) for message in messages]
+        for message in new:
+            message.name_if_nameless(self.ids)
+        event = self.ids.new()
+
+        def change(tx: Tx) -> int:
+            count = compact(tx, session_id, new)
+            sessions.announce(tx, event, session_id, BoundaryKind.COMPACTION, "compacted")
+            return count
+
+        return self.engine.write(change)
+
+    def replace_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Make the context equal *messages*; rows that leave it stay in the history."""
+        self.engine.write(lambda tx: replace(tx, session_id, messages))
+
+    def clear_messages(self, session_id: str) -> None:
+        """Empty the context; the rows stay in the history and can be brought back."""
+        self.engine.write(lambda tx: undo_from(tx, session_id, 0) and None)
+
+    def branch_session(
+        self,
+        session_id: str,
+        new_session_id: str | None = None,
+        *,
+        through_message_id: int | None = None,
+        title: str | None = None,
+        end_parent: bool = False,
+    ) -> str:
+        """Begin a second conversation from a point of this one; its id."""
+        new_id = new_session_id or new_session_id_for(self)
+        events = (self.ids.new(), self.ids.new())
+
+        def change(tx: Tx) -> None:
+            branch(tx, session_id, new_id, through_message_id)
+            if title is not None:
+                titles.set_title(tx, new_id, title, titles.USER)
+            self.present(tx)
+            owners.own(tx, new_id, self.identity.process_id)
+            sessions.announce(
+                tx,
+                events[0],
+                new_id,
+                BoundaryKind.BRANCH,
+                "branched",
+                old_session_id=session_id,
+                new_session_id=new_id,
+            )
+            if end_parent:
+                sessions.end(tx, events[1], session_id, "branched", new_session_id=new_id)
+
+        self.engine.write(change)
+        return new_id
+
+
+def new_session_id_for(part: StorePart) -> str:
+    """An id for a session that the store begins itself."""
+    return new_session_id(part.clock)

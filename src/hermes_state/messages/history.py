@@ -1,0 +1,312 @@
+"""Messages: stored as they happen, read back in the order in which they were stored."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.messages import preview
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.errors import explain, is_refusal
+from hermes_state.messages import append, drafts
+from hermes_state.messages.codec import decode_content
+from hermes_state.messages.rows import NewMessage, as_message, as_turn, select_list
+from hermes_state.part import StorePart
+from hermes_state.sessions import lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from hermes_state.delivery.leases import Lease
+    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.messages.drafts import Draft
+
+CHUNK_ROWS: Final = 500
+PAUSES_SECONDS: Final = (0.02, 0.1)
+KEPT_IN_JOURNAL: Final = 0
+
+LIVE = " AND coalesce(active, 1) = 1"
+LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
+RECENT_USER = """
+    SELECT id, timestamp, content FROM messages
+    WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1 ORDER BY id DESC LIMIT ?
+"""
+
+
+def _state_filter(*, include_inactive: bool, include_compacted: bool = False) -> str:
+    if include_inactive:
+        return ""
+    return LIVE_OR_COMPACTED if include_compacted else LIVE
+
+
+def read_chunk(
+    reader: Reader, session_id: str, after_id: int, limit: int, state: str
+) -> list[dict[str, Any]]:
+    """The next rows of a session after a row id, oldest first."""
+    names = reader.prepared(select_list)
+    sql = (
+        f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
+        f" WHERE session_id = ? AND id > ?{state} ORDER BY id LIMIT ?"
+    )
+    return reader.dicts(sql, (session_id, after_id, limit))
+
+
+def read_latest(
+    reader: Reader, session_id: str, limit: int, offset: int, state: str
+) -> list[dict[str, Any]]:
+    """The last rows of a session, oldest first."""
+    names = reader.prepared(select_list)
+    sql = (
+        f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
+        f" WHERE session_id = ?{state} ORDER BY id DESC LIMIT ? OFFSET ?"
+    )
+    return reader.dicts(sql, (session_id, limit, offset))[::-1]
+
+
+class MessagePart(StorePart):
+    """Appending and reading."""
+
+    def append_message(
+        self,
+        session_id: str,
+        role: str,
+        content: Any = None,
+        tool_name: str | None = None,
+        tool_calls: Any = None,
+        tool_call_id: str | None = None,
+        token_count: int | None = None,
+        finish_reason: str | None = None,
+        reasoning: str | None = None,
+        reasoning_content: str | None = None,
+        reasoning_details: Any = None,
+        codex_reasoning_items: Any = None,
+        codex_message_items: Any = None,
+        platform_message_id: str | None = None,
+        observed: bool = False,
+        timestamp: float | None = None,
+        *,
+        uid: str | None = None,
+        aliases: Sequence[str] = (),
+        lease: Lease | None = None,
+        **columns: Any,
+    ) -> int:
+        """Store a message; its row id once it is on disk.
+
+        `uid` is its durable identity: storing the same one again changes nothing. `aliases`
+        are the identities of what was merged into it. With
+        `lease`, the write is refused if the turn was taken over. When the database
+        refuses, the message is kept in the journal and 0 is returned.
+        """
+        fields = {
+            "role": role,
+            "content": content,
+            "tool_name": tool_name,
+            "tool_calls": tool_calls,
+            "tool_call_id": tool_call_id,
+            "token_count": token_count,
+            "finish_reason": finish_reason,
+            "reasoning": reasoning,
+            "reasoning_content": reasoning_content,
+            "reasoning_details": reasoning_details,
+            "codex_reasoning_items": codex_reasoning_items,
+            "codex_message_items": codex_message_items,
+            "platform_message_id": platform_message_id,
+            "observed": observed or None,
+            "timestamp": timestamp,
+            **columns,
+        }
+        row_ids: list[int] = []
+
+        def name(tx: Tx) -> None:
+            for alias in aliases:
+                append.alias(tx, alias, row_ids[0])
+
+        return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease, name, row_ids)[0]
+
+    def message_of(self, session_id: str, uid: str) -> int | None:
+        """The row of the message that has an identity; None where there is none."""
+        return self.engine.read(lambda reader: append.row_of(reader, session_id, uid))
+
+    def append_messages_batch(
+        self,
+        session_id: str,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        lease: Lease | None = None,
+    ) -> list[int]:
+        """Store messages of a conversation in one transaction; their row ids."""
+        return self.save(session_id, [NewMessage.from_conversation(m) for m in messages], lease)
+
+    def save(
+        self,
+        session_id: str,
+        messages: list[NewMessage],
+        lease: Lease | None = None,
+        also: Callable[[Tx], None] | None = None,
+        made: list[int] | None = None,
+    ) -> list[int]:
+        """Store messages, and do *also* in the same transaction; *made* then has their rows."""
+        for message in messages:
+            message.name_if_nameless(self.ids)
+        token = None if lease is None else lease.token
+
+        def store(tx: Tx) -> list[int]:
+            row_ids = append.append_all(tx, session_id, messages, token)
+            if made is not None:
+                made[:] = row_ids
+            if also is not None:
+                also(tx)
+            return row_ids
+
+        try:
+            return self._persistently(store)
+        except sqlite3.Error as error:
+            if not is_refusal(error):
+                raise explain(error, self.engine.path) from error
+            self.journal.keep(session_id, messages, error)
+            return [KEPT_IN_JOURNAL] * len(messages)
+
+    def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:
+        for pause in PAUSES_SECONDS:
+            try:
+                return self._after_the_journal(store)
+            except sqlite3.Error as error:
+                if not is_refusal(error) or "locked" in str(error):
+                    raise  # a lock was waited for already
+                time.sleep(pause)
+        return self._after_the_journal(store)
+
+    def _after_the_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
+        """What waits in the journal was said before: it is stored first, or nothing is."""
+        if self.journal.waiting:
+            self.journal.replay(self.engine)
+        return self.engine.write_raw(store)
+
+    def draft(
+        self, session_id: str, *, uid: str | None = None, lease: Lease | None = None
+    ) -> Draft:
+        """A reply that is about to stream."""
+
+        def save(message: dict[str, Any], also: Callable[[Tx], None]) -> int:
+            stored = NewMessage.from_fields(message, draft.uid)
+            return self.save(session_id, [stored], lease, also)[0]
+
+        draft = drafts.Draft(
+            self.engine,
+            session_id,
+            uid or self.ids.new(),
+            identity=self.identity,
+            save=save,
+            interval_seconds=self.engine.settings.draft_interval_ms / 1000,
+        )
+        return draft
+
+    def get_messages(
+        self,
+        session_id: str,
+        include_inactive: bool = False,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        latest: bool = False,
+        after_id: int = 0,
+        include_compacted: bool = False,
+    ) -> list[dict[str, Any]]:
+        """The rows of a session in order; by default those in the model's context."""
+        state = _state_filter(
+            include_inactive=include_inactive, include_compacted=include_compacted
+        )
+        most = -1 if limit is None else limit
+        if latest:
+            rows = self.engine.read(lambda r: read_latest(r, session_id, most, offset, state))
+        else:
+            wanted = -1 if most < 0 else most + offset
+            rows = self.engine.read(lambda r: read_chunk(r, session_id, after_id, wanted, state))
+            rows = rows[offset:]
+        return [as_message(row) for row in rows]
+
+    def iter_messages(
+        self, session_id: str, include_inactive: bool = False, *, after_id: int = 0
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a session one by one; however long it is, little is in memory."""
+        state = _state_filter(include_inactive=include_inactive)
+        last = after_id
+        while True:
+            start = last
+            rows = self.engine.read(
+                lambda reader, start=start: read_chunk(  # type: ignore[misc]
+                    reader, session_id, start, CHUNK_ROWS, state
+                )
+            )
+            for row in rows:
+                yield as_message(row)
+            if len(rows) < CHUNK_ROWS:
+                return
+            last = rows[-1]["id"]
+
+    def tail_messages(self, session_id: str, after_id: int = 0) -> list[dict[str, Any]]:
+        """What was added to a session after a row id."""
+        return list(self.iter_messages(session_id, after_id=after_id))
+
+    def get_messages_as_conversation(
+        self,
+        session_id: str,
+        include_ancestors: bool = False,
+        include_inactive: bool = False,
+    ) -> list[dict[str, Any]]:
+        """The conversation as models take it; each message carries its identity."""
+        state = _state_filter(include_inactive=include_inactive)
+
+        def read(reader: Reader) -> list[dict[str, Any]]:
+            chain = lineage.chain_of(reader, session_id) if include_ancestors else [session_id]
+            return [row for one in chain for row in read_chunk(reader, one, 0, -1, state)]
+
+        return [as_turn(row) for row in self.engine.read(read)]
+
+    def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[dict[str, Any]]:
+        """What the user said last, newest first: where one could rewind to."""
+        rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, (session_id, limit)))
+        return [
+            {"id": row_id, "timestamp": at, "preview": preview(decode_content(content))}
+            for row_id, at, content in rows
+        ]
+
+    def get_messages_around(
+        self, session_id: str, message_id: int, window: int = 5
+    ) -> dict[str, Any]:
+        """The rows around one, and how many there are before and after them."""
+        return self.engine.read(lambda r: _around(r, session_id, message_id, window))
+
+    def get_anchored_view(
+        self, session_id: str, message_id: int, window: int = 5, bookend: int = 3
+    ) -> dict[str, Any]:
+        """As `get_messages_around`, with the session's first and last rows."""
+
+        def view(reader: Reader) -> dict[str, Any]:
+            found = _around(reader, session_id, message_id, window)
+            first = read_chunk(reader, session_id, 0, bookend, LIVE_OR_COMPACTED)
+            last = read_latest(reader, session_id, bookend, 0, LIVE_OR_COMPACTED)
+            found["bookend_start"] = [as_message(row) for row in first]
+            found["bookend_end"] = [as_message(row) for row in last]
+            return found
+
+        return self.engine.read(view)
+
+
+def _around(reader: Reader, session_id: str, message_id: int, window: int) -> dict[str, Any]:
+    names = reader.prepared(select_list)
+    before_sql = (
+        f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
+        " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+    )
+    before = reader.dicts(before_sql, (session_id, message_id, window))[::-1]
+    after = read_chunk(reader, session_id, message_id - 1, window + 1, "")
+    rows = before + after
+    if not rows:
+        return {"window": [], "messages_before": 0, "messages_after": 0}
+    count = "SELECT count(*) FROM messages WHERE session_id = ? AND id {} ?"
+    return {
+        "window": [as_message(row) for row in rows],
+        "messages_before": reader.value(count.format("<"), (session_id, rows[0]["id"])),
+        "messages_after": reader.value(count.format(">"), (session_id, rows[-1]["id"])),
+    }

@@ -1,0 +1,204 @@
+"""Where messages wait that the database refused.
+
+One file per process, one JSON line per message, forced to disk before the caller is told
+that the message is kept. The lines are stored in the database as soon as it takes them:
+by the same process, or by the next one that opens the store. A message stored twice this
+way is stored once, by its identity.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hermes_core import paths
+from hermes_core.atomic_files import sync_folder
+from hermes_core.errors import NotSavedError
+from hermes_state.engine.off_main_thread import run_apart
+from hermes_state.messages import append
+from hermes_state.messages.rows import NewMessage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.transaction import Tx
+
+log = logging.getLogger(__name__)
+
+SESSION_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+REVIVE_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unknown', ?)"
+
+
+class Journal:
+    """The spool of one process for one store, shared by all its `SessionDB` objects.
+
+    Its lock is never held on the main thread, where a signal handler that stores a
+    message would wait for it for ever.
+    """
+
+    def __init__(self, database: Path, process_id: str) -> None:
+        self._folder = database.parent / "spool"
+        self._prefix = database.name
+        self._path = self._folder / f"{self._prefix}-{process_id}.jsonl"
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self.waiting = 0
+
+    def keep(self, session_id: str, messages: list[NewMessage], cause: BaseException) -> None:
+        """Put messages on disk here, all or none; NotSavedError if even that fails."""
+        lines = b"".join(_line(session_id, message) for message in messages)
+        try:
+            waiting = run_apart(lambda: self._keep(lines, len(messages)))
+        except OSError as error:
+            raise NotSavedError(
+                f"the message could not be saved: the database said '{cause}', "
+                f"and {self._folder} said '{error.strerror}'. Free some space or mend the disk, "
+                "then send it again."
+            ) from error
+        if waiting == len(messages):
+            log.warning(
+                "the database refuses messages (%s); they are kept in %s and stored when it "
+                "recovers",
+                cause,
+                self._path,
+            )
+
+    def _keep(self, lines: bytes, count: int) -> int:
+        with self._lock:
+            self._write(lines)
+            self.waiting += count
+            return self.waiting
+
+    def _open(self) -> int:
+        paths.private_folder(self._folder)
+        flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        while True:
+            descriptor = os.open(self._path, flags, paths.FILE_MODE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(descriptor, self._path):
+                return descriptor
+            os.close(descriptor)  # somebody stored and removed it while we waited
+
+    def _write(self, lines: bytes) -> None:
+        if self._descriptor is None:
+            self._descriptor = self._open()
+            sync_folder(self._folder)
+        size = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, lines)
+            os.fsync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, size)
+            raise
+        if written < len(lines):
+            os.ftruncate(self._descriptor, size)
+            raise OSError(28, "no space left for the whole message")
+
+    def replay(self, engine: Engine) -> int:
+        """Store what waits here; how many messages."""
+        return run_apart(lambda: self._replay(engine))
+
+    def _replay(self, engine: Engine) -> int:
+        with self._lock:
+            if self._descriptor is None:
+                return 0
+            lines = _lines(self._descriptor)
+            engine.write_raw(lambda tx: store_lines(tx, lines))
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+            done, self.waiting = self.waiting, 0
+        if done:
+            log.warning("the database takes messages again; %d kept ones were stored", done)
+        return done
+
+    def replay_orphans(self, engine: Engine) -> int:
+        """Store what processes that are gone left waiting; how many messages."""
+        if not self._folder.is_dir():
+            return 0
+        return sum(
+            self._replay_file(path, engine)
+            for path in sorted(self._folder.glob(f"{self._prefix}-*.jsonl"))
+            if path != self._path or self._descriptor is None
+        )
+
+    def _replay_file(self, path: Path, engine: Engine) -> int:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(descriptor, path):
+                return 0  # stored and removed by its process, which may have begun another
+            lines = _lines(descriptor)
+            engine.write_raw(lambda tx: store_lines(tx, lines))
+            path.unlink(missing_ok=True)
+        except BlockingIOError:
+            return 0  # its process lives and will do it itself
+        finally:
+            os.close(descriptor)
+        if lines:
+            log.warning("%d messages kept in %s were stored", len(lines), path.name)
+        return len(lines)
+
+    def close(self) -> None:
+        """Let go of the file; what waits in it is stored by whoever opens the store next."""
+        run_apart(self._close)
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._descriptor is not None:
+                if not self.waiting:
+                    self._path.unlink(missing_ok=True)
+                os.close(self._descriptor)
+                self._descriptor = None
+
+
+def _line(session_id: str, message: NewMessage) -> bytes:
+    values = {
+        "session_id": session_id,
+        "uid": message.uid,
+        "values": message.values,
+        "tool_calls": message.tool_calls,
+        "words": message.words,
+    }
+    return json.dumps(values).encode() + b"\n"
+
+
+def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:
+    """Store journaled messages; a session that is missing is made again."""
+    for line in lines:
+        session_id = line["session_id"]
+        if not tx.value(SESSION_EXISTS, (session_id,)):
+            tx.execute(REVIVE_SESSION, (session_id, tx.clock.now()))
+        message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
+        append.append(tx, session_id, message)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one at *path*."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _lines(descriptor: int) -> list[dict[str, Any]]:
+    """The whole lines of a spool; a torn last one was never acknowledged."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    data = b""
+    while piece := os.read(descriptor, 1 << 20):
+        data += piece
+    found = []
+    for line in data.split(b"\n")[:-1]:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            log.error("a line of the journal cannot be read and is skipped: %r", line[:200])
+    return found

@@ -1,0 +1,110 @@
+"""What an export is measured against: the tables of a new file, and how values are written.
+
+Files of different releases have different columns. A value that equals the default of a
+new file is left out of an export, so that a column an older file lacks and a column that
+was never filled look the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_state.engine import driver
+from hermes_state.schema.base import BASE_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Columns that mean something only inside one file.
+SESSION_INTERNAL: Final = frozenset({"system_prompt_hash"})
+MESSAGE_INTERNAL: Final = frozenset({"id", "session_id"})
+USAGE_INTERNAL: Final = frozenset({"session_id"})
+
+_NUMBERS: Final[Mapping[str, type]] = {"INTEGER": int, "REAL": float}
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class Column(NamedTuple):
+    """A column of a new file."""
+
+    kind: str
+    is_required: bool
+    default: Any
+
+    def is_default(self, value: Any) -> bool:
+        """Whether a session or message that says nothing about this column has *value*."""
+        if value is None and self.is_required:
+            return True  # an older program left a hole where the rule says there is none
+        return type(value) is type(self.default) and value == self.default
+
+    def from_text(self, text: Any) -> Any:
+        """A value that was kept as text, in the type of the column."""
+        number = _NUMBERS.get(self.kind)
+        if number is None or not isinstance(text, str):
+            return text
+        with contextlib.suppress(ValueError):
+            return number(text)
+        return text
+
+
+UNKNOWN: Final = Column("", is_required=False, default=None)
+
+
+@functools.cache
+def columns_of(table: str) -> dict[str, Column]:
+    """The columns that a table has in a new file."""
+    with contextlib.closing(driver.connect(":memory:", 1)) as connection:
+        for statement in BASE_TABLES:
+            connection.execute(statement)
+        rows = connection.execute(
+            'SELECT name, type, "notnull", dflt_value FROM pragma_table_info(?)', (table,)
+        ).fetchall()
+    return {name: Column(kind, bool(rule), _literal(text)) for name, kind, rule, text in rows}
+
+
+def _literal(text: str | None) -> Any:
+    if text is None:
+        return None
+    return text.strip("'") if text.startswith("'") else int(text)
+
+
+def without_defaults(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a row that an export has to carry."""
+    known = columns_of(table)
+    return {
+        name: value for name, value in row.items() if not known.get(name, UNKNOWN).is_default(value)
+    }
+
+
+def to_json(value: Any) -> str:
+    """JSON in the one form that exports have: sorted, without blanks, ASCII."""
+    return _ENCODER.encode(value).replace("\x7f", "\\u007f")
+
+
+def plain(value: Any) -> Any:
+    """A stored value in JSON's terms."""
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def stored(value: Any) -> Any:
+    """The value that `plain` was given; ValueError if it never was."""
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"hex"}:
+        return bytes.fromhex(value["hex"])
+    if value.keys() == {"float"}:
+        return float(value["float"])
+    raise ValueError(f"{value!r} is no value of a column")
+
+
+def all_plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Every value of a row in JSON's terms."""
+    return {name: plain(value) for name, value in row.items()}

@@ -1,0 +1,232 @@
+"""One session of an export, stored whole in the transaction that is given."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state.messages.append import KNOWN_UID, PUT_UID, identity_in
+from hermes_state.messages.edits import PUT_COPY, PUT_UNDO_ROW
+from hermes_state.portable import import_extras
+from hermes_state.portable.export_schema import (
+    MESSAGE_INTERNAL,
+    SESSION_INTERNAL,
+    columns_of,
+    stored,
+)
+from hermes_state.portable.record import ORIGIN, UID, row_ids
+from hermes_state.sessions import index, lineage, tags
+from hermes_state.sessions.extra_columns import EXTRA_DEFAULTS, PUT
+from hermes_state.sessions.rows import EXISTS, prompt_columns
+from hermes_state.sessions.trash import PUT as PUT_TRASH
+from hermes_state.sessions.trash import TITLE_TAKEN
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Mapping
+
+    from hermes_state.engine.transaction import Tx
+
+# The origin of a copy whose first row is not here.
+NOWHERE: Final = -1
+
+PUT_UNDO = """
+    INSERT INTO hermes_undo (session_id, created_at, last_message_id, is_open) VALUES (?, ?, ?, ?)
+"""
+WAS_PURGED = "SELECT epoch FROM hermes_session_index WHERE session_id = ? AND shown = 3"
+COUNTS = """
+    UPDATE hermes_session_index SET epoch = max(epoch, ?),
+        lifetime_messages = max(lifetime_messages, ?),
+        lifetime_tool_calls = max(lifetime_tool_calls, ?)
+    WHERE session_id = ?
+"""
+SET_PARENT = "UPDATE sessions SET parent_session_id = ? WHERE id = ?"
+SET_ORIGIN = "UPDATE hermes_copy SET origin_id = ? WHERE message_id = ?"
+
+
+class Newcomer:
+    """A session on its way into the store.
+
+    *names* says under which id a session of the same file was stored, where that differs.
+    """
+
+    def __init__(
+        self, tx: Tx, session_id: str, record: Mapping[str, Any], names: Mapping[str, str]
+    ) -> None:
+        self._tx = tx
+        self._id = session_id
+        self._record = record
+        self._names = names
+        self._places: dict[str, array[int]] = {}
+        self.title: str | None = None
+
+    def store(self) -> None:
+        """Every row of it."""
+        purged = self._tx.value(WAS_PURGED, (self._id,))
+        self._session()
+        for name, value in self._record.get("extra", {}).items():
+            if name == tags.FACT:
+                tags.take_in(self._tx, self._id, stored(value))
+            else:
+                self._tx.execute(PUT, (self._id, name, stored(value)))
+        self._usage()
+        rows = [self._message(*item) for item in enumerate(self._record["messages"])]
+        self._undo(rows)
+        if "trash" in self._record:
+            trash = self._record["trash"]
+            names = ("trashed_at", "reason", "was_archived", "was_open", "title")
+            self._tx.execute(PUT_TRASH, (self._id, *[stored(trash[name]) for name in names]))
+        self._index(purged, rows)
+
+    def _session(self) -> None:
+        facts = {
+            name: stored(value)
+            for name, value in self._record["session"].items()
+            if name not in SESSION_INTERNAL
+        }
+        facts["id"] = self._id
+        parent = facts.pop("parent_session_id", None)
+        parent = self._names.get(parent, parent) if parent is not None else None
+        if parent is not None and self._tx.value(EXISTS, (parent,)):
+            facts["parent_session_id"] = parent
+        prompt = facts.get("system_prompt")
+        if isinstance(prompt, str):
+            del facts["system_prompt"]
+            facts |= prompt_columns(self._tx, prompt)
+        if facts.get("title") is not None:
+            self.title = facts["title"] = self._free_title(facts["title"])
+        self._insert("sessions", self._tx.columns.sessions, facts)
+        for name in facts.keys() - set(self._tx.columns.sessions):
+            self._put_beside(name, facts[name])
+        if parent is not None and "parent_session_id" not in facts:
+            import_extras.keep(self._tx, self._id, import_extras.PARENT, parent)
+
+    def _put_beside(self, name: str, value: Any) -> None:
+        """A fact for which this file has no column."""
+        if name in EXTRA_DEFAULTS:
+            text = repr(value) if isinstance(value, float) else value
+            self._tx.execute(PUT, (self._id, name, text))
+        else:
+            import_extras.keep(self._tx, self._id, import_extras.SESSION + name, value)
+
+    def _free_title(self, title: Any) -> Any:
+        name, number = title, 2
+        while self._tx.value(TITLE_TAKEN, (name,)):
+            name, number = f"{title} #{number}", number + 1
+        return name
+
+    def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> int:
+        names = [name for name in columns if name in values]
+        marks = ", ".join("?" * len(names))
+        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - known
+        return int(self._tx.execute(sql, [values[name] for name in names]).lastrowid or 0)
+
+    def _usage(self) -> None:
+        rows = self._record.get("usage", [])
+        if rows and "session_model_usage" not in self._tx.columns.tables:
+            import_extras.keep(self._tx, self._id, import_extras.USAGE, rows)
+            return
+        known = tuple(columns_of("session_model_usage"))
+        for row in rows:
+            values = {name: stored(value) for name, value in row.items()}
+            self._insert("session_model_usage", known, {**values, "session_id": self._id})
+
+    def _message(self, place: int, message: Mapping[str, Any]) -> int:
+        columns = self._tx.columns.messages
+        values = {
+            name: stored(value)
+            for name, value in message.items()
+            if name not in MESSAGE_INTERNAL and name not in {UID, ORIGIN}
+        }
+        row_id = self._insert("messages", columns, {**values, "session_id": self._id})
+        for name in values.keys() - set(columns):
+            import_extras.keep(
+                self._tx, self._id, f"{import_extras.MESSAGE}{place}.{name}", values[name]
+            )
+        if UID in message:
+            self._tx.execute(PUT_UID, (self._free_uid(bytes.fromhex(message[UID])), row_id))
+        if ORIGIN in message:
+            self._copy(place, row_id, message[ORIGIN])
+        return row_id
+
+    def _free_uid(self, key: bytes) -> bytes:
+        """The identity itself, or, where another conversation has it, one derived from it."""
+        while self._tx.value(KNOWN_UID, (key,)) is not None:
+            key = identity_in(self._id, key)
+        return key
+
+    def _copy(self, place: int, row_id: int, origin: dict[str, Any] | None) -> None:
+        origin_id = None
+        if origin is not None:
+            here = self._names.get(origin["session"], origin["session"])
+            origin_id = self._row_at(here, origin["row"])
+            if origin_id is None:
+                waiting = {"row": origin["row"], "session": here}
+                import_extras.keep(self._tx, self._id, f"{import_extras.ORIGIN}{place}", waiting)
+        self._tx.execute(PUT_COPY, (row_id, NOWHERE if origin_id is None else origin_id))
+
+    def _row_at(self, session_id: str, place: int) -> int | None:
+        if session_id == self._id:
+            return None  # no session is the origin of its own rows
+        if session_id not in self._places:
+            self._places[session_id] = row_ids(self._tx, session_id)
+        rows = self._places[session_id]
+        return rows[place] if place < len(rows) else None
+
+    def _undo(self, rows: list[int]) -> None:
+        for entry in self._record.get("undo", []):
+            values = (self._id, stored(entry["at"]), rows[entry["last"]], entry["is_open"])
+            undo_id = self._tx.execute(PUT_UNDO, values).lastrowid
+            self._tx.many(PUT_UNDO_ROW, [(undo_id, rows[place]) for place in entry["rows"]])
+
+    def _index(self, purged: int | None, rows: list[int]) -> None:
+        tx, counts = self._tx, self._record["index"]
+        # A session that was here before and was purged begins a new epoch.
+        epoch = counts["epoch"] if purged is None else max(counts["epoch"], purged + 1)
+        index.reindex(tx, self._id)
+        index.replace_family(tx, self._id)
+        lifetime = (counts["lifetime_messages"], counts["lifetime_tool_calls"])
+        tx.execute(COUNTS, (epoch, *lifetime, self._id))
+        tx.newest_uid = None  # identities of any age may have come
+        if rows and not tx.is_behind:
+            tx.covered = max(tx.covered, rows[-1])
+
+
+def link_waiting(tx: Tx) -> int:
+    """Connect what waits for a parent or an origin that has come by now; how many."""
+    rows_of = functools.cache(lambda session_id: row_ids(tx, session_id))
+    linked = 0
+    for session_id, name, text in tx.rows(import_extras.WAITING):
+        wanted = json.loads(text)
+        if name == import_extras.PARENT:
+            done = _link_parent(tx, session_id, wanted)
+        else:
+            place = int(name.removeprefix(import_extras.ORIGIN))
+            done = _link_origin(tx, rows_of(session_id), place, rows_of(wanted["session"]), wanted)
+        if done:
+            import_extras.forget(tx, session_id, name)
+            linked += 1
+    return linked
+
+
+def _link_parent(tx: Tx, session_id: str, parent: str | None) -> bool:
+    if not tx.value(EXISTS, (parent,)):
+        return False
+    tx.execute(SET_PARENT, (parent, session_id))
+    current: str | None = session_id
+    for _ in range(lineage.LONGEST_CHAIN):
+        if current is None:
+            break
+        index.replace_family(tx, current)
+        current = lineage.continuation_of(tx, current)
+    return True
+
+
+def _link_origin(
+    tx: Tx, here: array[int], place: int, there: array[int], origin: Mapping[str, Any]
+) -> bool:
+    if origin["row"] >= len(there) or place >= len(here):
+        return False
+    tx.execute(SET_ORIGIN, (there[origin["row"]], here[place]))
+    return True

@@ -1,0 +1,1 @@
+"""The tables shared with the original, and Hermes' own."""

@@ -1,0 +1,1 @@
+"""Sessions: rows, lists, titles, tags, lineage, trash, retention."""

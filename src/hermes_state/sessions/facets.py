@@ -1,0 +1,120 @@
+"""What conversations can be told apart by: their sources, models, tags and states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_state.part import StorePart
+from hermes_state.sessions import lineage
+from hermes_state.sessions.pages import IS_TIP
+from hermes_state.sessions.rows import EXISTS
+from hermes_state.sessions.tags import COUNTS as TAG_COUNTS
+from hermes_state.sessions.tags import TABLE
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Reader
+
+# One pass over the listed rows answers for sources, models and states.
+GROUPS = """
+    SELECT s.source, s.model, s.archived <> 0, count(*)
+    FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
+    WHERE i.shown = 1 GROUP BY 1, 2, 3
+"""
+IN_TRASH = f"""
+    SELECT count(*) FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
+    WHERE i.shown = 2 AND {IS_TIP}
+"""  # noqa: S608 - our own words
+PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
+CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started_at, id"
+MEMBER = """
+    SELECT s.id, coalesce(s.title, t.title) AS title, s.parent_session_id AS parent_id,
+           s.started_at, s.message_count, i.kind, i.last_activity AS last_active,
+           coalesce(i.preview, '') AS preview, t.trashed_at
+    FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    LEFT JOIN hermes_trash t ON t.session_id = s.id
+    WHERE s.id = ?
+"""
+MOST_RELATIVES = 2000
+
+
+class Facets(NamedTuple):
+    """Names with how many conversations have them, the most first; and counts by state."""
+
+    sources: dict[str, int]
+    models: dict[str, int]
+    tags: dict[str, int]
+    active: int
+    archived: int
+    trash: int
+
+
+def facets(reader: Reader) -> Facets:
+    """Of everything that is listed; sources and models of what is not archived."""
+    sources: dict[str, int] = {}
+    models: dict[str, int] = {}
+    by_state = [0, 0]
+    for source, model, is_archived, number in reader.rows(GROUPS):
+        by_state[is_archived] += number
+        if not is_archived:
+            sources[source] = sources.get(source, 0) + number
+            if model:
+                models[model] = models.get(model, 0) + number
+    tags: dict[str, int] = dict(reader.rows(TAG_COUNTS)) if TABLE in reader.columns.tables else {}
+    return Facets(
+        sources=_most_first(sources),
+        models=_most_first(models),
+        tags=tags,
+        active=by_state[0],
+        archived=by_state[1],
+        trash=int(reader.value(IN_TRASH)),
+    )
+
+
+def _most_first(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def eldest_of(reader: Reader, session_id: str) -> str:
+    """The row from which everything came that a session is related to."""
+    seen = {session_id}
+    current = session_id
+    while (parent := reader.value(PARENT, (current,))) is not None and parent not in seen:
+        if reader.value(EXISTS, (parent,)) is None:
+            break
+        seen.add(parent)
+        current = parent
+    return current
+
+
+def family(reader: Reader, session_id: str) -> list[dict[str, Any]]:
+    """Everything that came from the same first row, parents before their children."""
+    waiting = [eldest_of(reader, session_id)]
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while waiting and len(found) < MOST_RELATIVES:
+        current = waiting.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        found += [row | {"kind": _kind(reader, row)} for row in reader.dicts(MEMBER, (current,))]
+        waiting += [row[0] for row in reader.rows(CHILDREN, (current,))]
+    return found
+
+
+def _kind(reader: Reader, row: dict[str, Any]) -> str:
+    return lineage.kind_of(reader, row["id"])[0]
+
+
+class FacetPart(StorePart):
+    """Counts for those who choose, and families for those who look around."""
+
+    def session_facets(self) -> Facets:
+        """Sources, models and tags of what is listed, and how many are in which state."""
+        return self.engine.read(facets)
+
+    def session_family(self, session_id: str) -> list[dict[str, Any]]:
+        """Every session that came from the same first one, parents before their children.
+
+        Branches, continuations, delegated work; what lies in the trash has `trashed_at`.
+        """
+        return self.engine.read(lambda reader: family(reader, session_id))

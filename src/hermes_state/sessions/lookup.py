@@ -1,0 +1,99 @@
+"""From what a person types to a session id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
+from hermes_state.engine.like_patterns import beginning_with
+from hermes_state.part import StorePart
+from hermes_state.sessions import lineage
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Reader
+
+EXACT = "SELECT id FROM sessions WHERE id = ?"
+BY_PREFIX = "SELECT id, title FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
+BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
+BY_TITLE_PREFIX = """
+    SELECT id, title FROM sessions WHERE title LIKE ? ESCAPE '\\' ORDER BY started_at DESC LIMIT 6
+"""
+LAST_INDEXED = """
+    SELECT session_id FROM hermes_session_index WHERE shown = 1
+    ORDER BY last_activity DESC LIMIT 1
+"""
+IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
+LAST_STARTED = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT 1"
+
+
+def resolve(reader: Reader, text: str) -> str:
+    """The one session meant by an id, a prefix, a title, the start of a title, or 'last'.
+
+    What lies in the trash is meant only by its whole id.
+    """
+    if text == "last":
+        return _last(reader)
+    for sql in (EXACT, BY_TITLE):
+        found = reader.value(sql, (text,))
+        if found is not None:
+            return str(found)
+    for rows in (
+        reader.rows(BY_PREFIX, (text, text + "\U0010ffff")) if text else [],
+        reader.rows(BY_TITLE_PREFIX, (beginning_with(text),)) if text else [],
+    ):
+        kept = [row for row in rows if not _is_trashed(reader, row[0])]
+        meant = {lineage.tip_of(reader, row[0]) for row in kept}
+        if len(kept) == 1:
+            return str(kept[0][0])
+        if len(meant) == 1:  # rows of one conversation: its last one is meant
+            return meant.pop()
+        if kept:
+            raise AmbiguousSessionError(_ambiguous(text, kept))
+    raise SessionNotFoundError(
+        f"no session has the id or title '{text}'. See `hermes sessions list`."
+    )
+
+
+def _is_trashed(reader: Reader, session_id: str) -> bool:
+    if not reader.columns.has_own_tables:
+        return False
+    return (
+        reader.value("SELECT 1 FROM hermes_trash WHERE session_id = ?", (session_id,)) is not None
+    )
+
+
+def _last(reader: Reader) -> str:
+    sql = LAST_INDEXED if reader.columns.has_own_tables else LAST_STARTED
+    found = reader.value(sql) or reader.value(LAST_STARTED)
+    if found is None:
+        raise SessionNotFoundError("there is no session yet")
+    return str(found)
+
+
+def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
+    lines = [f"  {session_id}  {title or ''}".rstrip() for session_id, title in rows[:5]]
+    more = "\n  …" if len(rows) > 5 else ""
+    return f"'{text}' fits more than one session:\n" + "\n".join(lines) + more
+
+
+class ResolvePart(StorePart):
+    """Finding the session somebody means."""
+
+    def resolve(self, text: str) -> str:
+        """The session meant; SessionNotFoundError or AmbiguousSessionError otherwise."""
+        return self.engine.read(lambda reader: resolve(reader, text))
+
+    def conversation_rows(self, session_id: str) -> list[str]:
+        """Every session row of the conversation that *session_id* belongs to, oldest first."""
+        return self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
+
+    def resolve_session_id(self, prefix: str) -> str | None:
+        """The id that is, or alone begins with, *prefix*; None otherwise."""
+
+        def find(reader: Reader) -> str | None:
+            if reader.value(EXACT, (prefix,)) is not None:
+                return prefix
+            rows = reader.rows(BY_PREFIX, (prefix, prefix + "\U0010ffff")) if prefix else []
+            return str(rows[0][0]) if len(rows) == 1 else None
+
+        return self.engine.read(find)

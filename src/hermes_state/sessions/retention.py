@@ -1,0 +1,146 @@
+"""Pruning: what is old enough, what is spared, and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_state.delivery.small_parts import MetaPart
+from hermes_state.sessions.extra_columns import with_extras
+from hermes_state.sessions.rows import end
+from hermes_state.sessions.trash import DAY_SECONDS, TrashPart
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Reader
+
+CANDIDATES: Final = """
+    SELECT s.*, i.last_activity AS last_active, i.preview, o.process_id AS owner
+    FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id
+    LEFT JOIN hermes_owner o ON o.session_id = s.id
+    WHERE (i.shown = 1 OR (i.shown = 0 AND s.parent_session_id IS NULL AND i.kind = 'delegate'))
+    AND i.last_activity < ? ORDER BY i.last_activity
+"""
+EMPTY: Final = """
+    SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NOT NULL AND i.lifetime_messages = 0 AND i.shown < 2
+    AND s.title IS NULL AND i.kind <> 'delegate'
+"""
+LAST_HOUSE_KEEPING: Final = "last_auto_prune"
+GHOSTS: Final = """
+    SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NULL AND i.lifetime_messages = 0 AND i.shown < 2 AND s.title IS NULL
+    AND s.started_at < ?
+    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+"""
+CONTINUED: Final = """
+    SELECT s.id, i.last_activity FROM sessions s
+    JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.ended_at IS NULL
+    AND EXISTS (SELECT 1 FROM sessions c JOIN hermes_session_index ci ON ci.session_id = c.id
+                WHERE c.parent_session_id = s.id AND ci.kind = 'child'
+                AND c.started_at >= i.last_activity)
+    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+"""
+IS_EMPTY: Final = """
+    SELECT 1 FROM hermes_session_index WHERE session_id = ? AND lifetime_messages = 0
+"""
+
+
+class PrunePlan(NamedTuple):
+    """What pruning would do: the sessions that go, and those that stay with the reason."""
+
+    due: list[dict[str, Any]]
+    spared: list[tuple[dict[str, Any], str]]
+
+
+def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan:
+    """Judge every session without activity for that long."""
+    from hermes_core.policy import RetentionPolicy  # noqa: PLC0415 - slow to load, rarely needed
+
+    policy = RetentionPolicy(days)
+    rows = with_extras(reader, reader.dicts(CANDIDATES, (now - days * DAY_SECONDS,)))
+    result = PrunePlan([], [])
+    for row in rows:
+        if source is not None and row["source"] != source:
+            continue
+        verdict = policy.due(
+            datetime.fromtimestamp(row["last_active"], UTC),
+            datetime.fromtimestamp(now, UTC),
+            pinned=bool(row["pinned"]),
+            # An open row that no process carries was left behind by another program.
+            ended=row["ended_at"] is not None or row["owner"] is None,
+        )
+        if verdict.is_due:
+            result.due.append(row)
+        else:
+            result.spared.append((row, verdict.reason))
+    return result
+
+
+class PrunePart(TrashPart, MetaPart):
+    """Removing old and empty sessions, into the trash."""
+
+    def plan_prune(self, older_than_days: int, source: str | None = None) -> PrunePlan:
+        """What `prune_sessions` would do now."""
+        now = self.clock.now()
+        return self.engine.read(lambda reader: plan(reader, older_than_days, source, now))
+
+    def prune_sessions(
+        self, older_than_days: int = 90, source: str | None = None, **_ignored: Any
+    ) -> int:
+        """Move sessions without activity for that long into the trash; how many."""
+        due = self.plan_prune(older_than_days, source).due
+        return self.delete_sessions([row["id"] for row in due], reason="pruned")
+
+    def count_empty_sessions(self) -> int:
+        """How many ended sessions nothing was ever said in."""
+        return len(self.engine.read(lambda reader: reader.rows(EMPTY)))
+
+    def delete_empty_sessions(self) -> int:
+        """Move sessions in which nothing was ever said into the trash."""
+        rows = self.engine.read(lambda reader: reader.rows(EMPTY))
+        return self.delete_sessions([row[0] for row in rows], reason="empty")
+
+    def delete_session_if_empty(self, session_id: str) -> bool:
+        """Move a session into the trash if nothing was ever said in it."""
+        is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
+        return bool(is_empty) and self.delete_session(session_id, reason="empty")
+
+    def prune_empty_ghost_sessions(self) -> int:
+        """Move open rows that nobody carries and nobody ever spoke in into the trash."""
+        before = self.clock.now() - DAY_SECONDS
+        rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))
+        return self.delete_sessions([row[0] for row in rows], reason="empty")
+
+    def finalize_orphaned_compression_sessions(self) -> int:
+        """End open rows whose conversation another program continued elsewhere; how many."""
+        rows = self.engine.read(lambda reader: reader.rows(CONTINUED))
+        return sum(
+            self.engine.write(
+                lambda tx, one=one, at=at: end(  # type: ignore[misc]
+                    tx, self.ids.new(), one, "orphaned_compression", ended_at=at
+                )
+            )
+            for one, at in rows
+        )
+
+    def is_house_keeping_due(self) -> bool:
+        """Whether a day has passed since the trash was last emptied of old sessions."""
+        last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
+        return abs(self.clock.now() - last) >= DAY_SECONDS
+
+    def keep_house(self) -> dict[str, Any]:
+        """Once a day: purge what is long in the trash, prune if the user asked for it."""
+        if not self.is_house_keeping_due():
+            return {"skipped": True, "pruned": 0, "purged": 0}
+        settings = self.engine.settings
+        self.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
+        pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
+        # Without a keeper nobody could take down what the sessions add to statistics.
+        is_due = settings.trash_days > 0 and self.keeper is not None
+        purged = self.purge_trash(settings.trash_days) if is_due else 0
+        return {"skipped": False, "pruned": pruned, "purged": purged}
+
+    def maybe_auto_prune_and_vacuum(self, **_ignored: Any) -> dict[str, Any]:
+        """As `keep_house`, under the name plugins know; the file itself is left as it is."""
+        return {**self.keep_house(), "vacuumed": False}

@@ -1,0 +1,307 @@
+"""Sessions: begun, ended, reopened, described."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_core.errors import SessionNotFoundError
+from hermes_core.hooks import BoundaryKind
+from hermes_state.delivery import boundaries
+from hermes_state.ledger import changes
+from hermes_state.messages.codec import decode_json, encode_json, storable
+from hermes_state.part import StorePart
+from hermes_state.sessions import index, lifecycle, lineage, owners
+from hermes_state.sessions.extra_columns import EXTRA_DEFAULTS, set_fact, with_extras
+from hermes_state.sessions.lifecycle import Announced, Change, State
+
+if TYPE_CHECKING:
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Reader, Tx
+
+EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+END = "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL"
+REOPEN = """
+    UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ? AND ended_at IS NOT NULL
+"""
+NEXT_EPOCH = "UPDATE hermes_session_index SET epoch = epoch + 1 WHERE session_id = ?"
+PUT_PROMPT = "INSERT INTO system_prompts (hash, prompt) VALUES (?, ?) ON CONFLICT DO NOTHING"
+PROMPT = "SELECT prompt FROM system_prompts WHERE hash = ?"
+GET = "SELECT * FROM sessions WHERE id = ?"
+COUNT_MESSAGES = "SELECT count(*) FROM messages"
+COUNT_MESSAGES_OF = "SELECT count(*) FROM messages WHERE session_id = ?"
+
+
+def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
+    """Make a session row, or fill what an existing one lacks; whether it is new."""
+    facts = {name: value for name, value in facts.items() if value is not None}
+    prompt = facts.pop("system_prompt", None)
+    if prompt is not None:
+        facts.update(prompt_columns(tx, prompt))
+    columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
+    is_new = lifecycle.state_of(tx, session_id) is State.ABSENT
+    lifecycle.plan(tx, session_id, Change.BEGIN)
+    if is_new:
+        columns.setdefault("started_at", tx.clock.now())
+        names = ", ".join(["id", *columns])
+        marks = ", ".join("?" * (len(columns) + 1))
+        sql = f"INSERT INTO sessions ({names}) VALUES ({marks})"  # noqa: S608 - known columns
+        tx.execute(sql, (session_id, *columns.values()))
+    else:
+        _fill(tx, session_id, columns)
+    for name in facts.keys() - columns.keys():
+        if name in EXTRA_DEFAULTS:
+            set_fact(tx, session_id, name, facts[name])
+    if is_new:
+        tx.execute(NEXT_EPOCH, (session_id,))  # of an id that was in use before it was purged
+        index.reindex(tx, session_id)
+        index.replace_family(tx, session_id)
+    return is_new
+
+
+def _fill(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
+    for name in columns.keys() - {"started_at", "source"}:
+        sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
+        tx.execute(sql, (columns[name], session_id))
+
+
+def prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
+    """The columns that hold a system prompt; equal prompts are kept once where the file can."""
+    text = storable(prompt)
+    if not tx.columns.hashes_prompts:
+        return {"system_prompt": text}
+    import hashlib  # noqa: PLC0415 - needed only where a session begins, and slow to load
+
+    digest = hashlib.sha256((text or "").encode()).hexdigest()
+    tx.execute(PUT_PROMPT, (digest, text))
+    return {"system_prompt_hash": digest}
+
+
+def end(
+    tx: Tx,
+    event_id: str,
+    session_id: str,
+    reason: str,
+    *,
+    ended_at: float | None = None,
+    new_session_id: str | None = None,
+) -> bool:
+    """End an open session and announce it; the first reason stays."""
+    planned = lifecycle.plan(tx, session_id, Change.END)
+    if planned.announced is Announced.NOTHING:
+        return False
+    at = tx.clock.now() if ended_at is None else ended_at
+    tx.execute(END, (at, reason, session_id))
+    owners.disown(tx, session_id)
+    changes.mark(tx, session_id)
+    boundaries.announce(
+        tx,
+        event_id,
+        session_id,
+        lifecycle.kind_of(reason),
+        reason,
+        is_final=planned.announced is Announced.FINAL,
+        old_session_id=session_id,
+        new_session_id=new_session_id,
+    )
+    if reason in ("compression", "branched"):
+        index.replace_family(tx, session_id)
+    return True
+
+
+def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
+    """Open an ended session again: a new epoch of the same conversation."""
+    planned = lifecycle.plan(tx, session_id, Change.REOPEN)
+    if planned.announced is Announced.NOTHING:
+        return False
+    tx.execute(REOPEN, (session_id,))
+    if planned.begins_epoch:
+        tx.execute(NEXT_EPOCH, (session_id,))
+    changes.mark(tx, session_id)
+    boundaries.announce(
+        tx,
+        event_id,
+        session_id,
+        BoundaryKind.RESUME,
+        "reopened",
+        is_final=planned.announced is Announced.FINAL,
+        new_session_id=session_id,
+    )
+    index.replace_family(tx, session_id)
+    return True
+
+
+def announce(
+    tx: Tx, event_id: str, session_id: str, kind: BoundaryKind, reason: str, **ids: str | None
+) -> None:
+    """Announce a boundary that leaves a conversation as it is."""
+    planned = lifecycle.plan(tx, session_id, Change.PASS)
+    is_final = planned.announced is Announced.FINAL
+    boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
+
+
+def get(reader: Reader, session_id: str) -> dict[str, Any] | None:
+    """A session with all its columns, its system prompt included."""
+    rows = reader.dicts(GET, (session_id,))
+    if not rows:
+        return None
+    row = with_extras(reader, rows)[0]
+    if row.get("system_prompt") is None and row.get("system_prompt_hash"):
+        row["system_prompt"] = reader.value(PROMPT, (row["system_prompt_hash"],))
+    return row
+
+
+def require(reader: Reader, session_id: str) -> dict[str, Any]:
+    """As `get`, for a session that must exist."""
+    row = get(reader, session_id)
+    if row is None:
+        raise SessionNotFoundError(f"there is no session {session_id}")
+    return row
+
+
+def listed_columns(columns: Columns) -> tuple[str, ...]:
+    """The columns a list carries: all but the long system prompt."""
+    return tuple(name for name in columns.sessions if name != "system_prompt")
+
+
+class SessionPart(StorePart):
+    """The life of a session."""
+
+    def create_session(
+        self,
+        session_id: str,
+        source: str,
+        *,
+        model: str | None = None,
+        model_config: dict[str, Any] | str | None = None,
+        system_prompt: str | None = None,
+        user_id: str | None = None,
+        parent_session_id: str | None = None,
+        cwd: str | None = None,
+        started_at: float | None = None,
+        is_owned: bool = True,
+        **facts: Any,
+    ) -> str:
+        """Begin a session, or fill what an existing row lacks; gives back its id.
+
+        The session belongs to this process until it is ended or released: should the
+        process die, the session is ended as crashed. `facts` are further columns:
+        session_key, chat_id, chat_type, thread_id, display_name, origin_json,
+        profile_name, git_branch, git_repo_root.
+        """
+        given = {
+            "source": source,
+            "model": model,
+            "model_config": encode_json(model_config),
+            "system_prompt": system_prompt,
+            "user_id": user_id,
+            "parent_session_id": parent_session_id,
+            "cwd": storable(cwd),
+            "started_at": started_at,
+            **facts,
+        }
+
+        def begin(tx: Tx) -> None:
+            is_new = create(tx, session_id, given)
+            if is_owned and is_new:
+                self.present(tx)
+                owners.own(tx, session_id, self.identity.process_id)
+
+        self.engine.write(begin)
+        return session_id
+
+    def ensure_session(self, session_id: str, source: str = "unknown", **facts: Any) -> str:
+        """As `create_session`, for callers that do not care whether it exists."""
+        return self.create_session(session_id, source, **facts)
+
+    def end_session(
+        self, session_id: str, end_reason: str, *, new_session_id: str | None = None
+    ) -> None:
+        """End a session; on one that has ended, the first reason stays."""
+        event = self.ids.new()
+        self.engine.write(
+            lambda tx: end(tx, event, session_id, end_reason, new_session_id=new_session_id)
+        )
+
+    def reopen_session(self, session_id: str) -> None:
+        """Make an ended session writable again; this process owns it now."""
+        event = self.ids.new()
+
+        def again(tx: Tx) -> None:
+            if reopen(tx, event, session_id):
+                self.present(tx)
+                owners.own(tx, session_id, self.identity.process_id)
+
+        self.engine.write(again)
+
+    def release_session(self, session_id: str) -> None:
+        """Leave a session open without an owner: it goes on elsewhere, or later."""
+        self.engine.write(lambda tx: owners.disown(tx, session_id))
+
+    def get_session(self, session_id: str) -> dict[str, Any] | None:
+        """All columns of a session, or None."""
+        return self.engine.read(lambda reader: get(reader, session_id))
+
+    def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
+        """Archive a conversation (every row of it), or bring it back."""
+
+        def archive(tx: Tx) -> bool:
+            done = False
+            for one in lineage.conversation_of(tx, session_id):
+                sql = "UPDATE sessions SET archived = ? WHERE id = ?"
+                done = tx.execute(sql, (int(archived), one)).rowcount > 0 or done
+            return done
+
+        return self.engine.write(archive)
+
+    def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
+        """Pin a conversation (every row of it): pruning spares it."""
+
+        def pin(tx: Tx) -> bool:
+            rows = lineage.conversation_of(tx, session_id)
+            done = [set_fact(tx, one, "pinned", int(pinned)) for one in rows]
+            return any(done)
+
+        return self.engine.write(pin)
+
+    def update_session_model(self, session_id: str, model: str) -> None:
+        """The conversation goes on with another model."""
+        self.engine.write(lambda tx: set_fact(tx, session_id, "model", model))
+
+    def update_session_cwd(self, session_id: str, cwd: str) -> None:
+        """The conversation goes on in another folder."""
+        self.engine.write(lambda tx: set_fact(tx, session_id, "cwd", storable(cwd)))
+
+    def update_system_prompt(self, session_id: str, system_prompt: str) -> None:
+        """Store the prompt the conversation runs with."""
+
+        def change(tx: Tx) -> None:
+            for name, value in prompt_columns(tx, system_prompt).items():
+                set_fact(tx, session_id, name, value)
+
+        self.engine.write(change)
+
+    def mark_session_read(self, session_id: str) -> bool:
+        """The user has seen the session up to now; lists tell what is unread since."""
+        now = self.clock.now()
+        return self.engine.write(lambda tx: set_fact(tx, session_id, "last_read_at", now))
+
+    def update_session_meta(
+        self, session_id: str, model_config: dict[str, Any], model: str | None = None
+    ) -> None:
+        """Store the configuration a conversation runs with; markers already there stay."""
+
+        def change(tx: Tx) -> None:
+            old = decode_json(require(tx, session_id)["model_config"])
+            kept = old if isinstance(old, dict) else {}
+            marks = {name: value for name, value in kept.items() if name.startswith("_")}
+            set_fact(tx, session_id, "model_config", encode_json({**marks, **model_config}))
+            if model is not None:
+                set_fact(tx, session_id, "model", model)
+
+        self.engine.write(change)
+
+    def message_count(self, session_id: str | None = None) -> int:
+        """How many message rows there are, in one session or in all."""
+        if session_id is None:
+            return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES)))
+        return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES_OF, (session_id,))))

@@ -1,0 +1,1 @@
+"""Maintenance: health checks, background indexing, crash recovery, statistics."""

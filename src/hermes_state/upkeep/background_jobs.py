@@ -1,0 +1,91 @@
+"""What is done in the background: indexing a foreign history, newest first; upkeep.
+
+Everything here works in short slices, so that no writer waits for it, and can stop after
+any of them: the next opening goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from hermes_core.errors import StoreError
+from hermes_state.engine.throttle import SLICE_SECONDS
+from hermes_state.sessions import index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.transaction import Tx
+
+log = logging.getLogger(__name__)
+
+SLICE_SESSIONS: Final = 500
+
+
+class Background:
+    """Works through the sessions that have no index row, then keeps house."""
+
+    def __init__(self, engine: Engine, keep_house: Callable[[], object]) -> None:
+        self._engine = engine
+        self._keep_house = keep_house
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def progress(self) -> tuple[int, int] | None:
+        """How many sessions are indexed of how many; None when all are."""
+        total, indexed = self._engine.read(index.counts)
+        return None if indexed >= total else (indexed, total)
+
+    def start(self, *, is_due: bool) -> None:
+        """Work in a thread of its own, if there is something to do."""
+        if self._thread is None and (is_due or self.progress() is not None):
+            self._thread = threading.Thread(target=self._run, name="hermes-upkeep", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current slice; the next opening goes on from there."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the work; whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout=seconds)
+            return not self._thread.is_alive()
+        return True
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set() and self.build_slice():
+                pass
+            if not self._stop.is_set():
+                self._keep_house()
+        except StoreError as error:
+            log.warning("work in the background will be finished another time: %s", error)
+
+    def build_slice(self) -> bool:
+        """Index for a moment; whether anything is left."""
+        missing = self._engine.read(lambda reader: index.missing_sessions(reader, SLICE_SESSIONS))
+        position = 0
+        while position < len(missing) and not self._stop.is_set():
+            start = position
+            position += self._engine.write_upkeep(
+                lambda tx, start=start: _build(tx, missing[start:])  # type: ignore[misc]
+            )
+        return bool(missing)
+
+
+def _build(tx: Tx, session_ids: list[str]) -> int:
+    deadline = time.monotonic() + SLICE_SECONDS
+    done = 0
+    for session_id in session_ids:
+        index.reindex(tx, session_id)
+        done += 1
+        if time.monotonic() >= deadline:
+            break
+    return done

@@ -1,0 +1,54 @@
+"""After a crash: everything a dead process held is finished or given back."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hermes_state.delivery import boundaries, inbox, leases, outbox
+from hermes_state.engine import process_identity
+from hermes_state.messages import drafts
+from hermes_state.sessions import owners, rows
+
+if TYPE_CHECKING:
+    from hermes_core.ids import MessageIds
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.process_identity import ProcessIdentity
+    from hermes_state.engine.transaction import Tx
+
+log = logging.getLogger(__name__)
+
+LAST_ACTIVITY = """
+    SELECT coalesce(i.last_activity, s.started_at) FROM sessions s
+    LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
+"""
+
+
+def sweep(engine: Engine, us: ProcessIdentity, ids: MessageIds) -> list[str]:
+    """End the sessions of dead processes; which ones."""
+    dead = engine.read(lambda reader: process_identity.dead_processes(reader, us, engine.clock))
+    ended: list[str] = []
+    for process_id in dead:
+        ended += engine.write(
+            lambda tx, process_id=process_id: bury(tx, process_id, ids)  # type: ignore[misc]
+        )
+    if ended:
+        log.info("%d sessions of processes that died were ended as crashed", len(ended))
+    return ended
+
+
+def bury(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
+    """Settle one dead process's affairs, in one transaction."""
+    drafts.recover(tx, process_id)
+    ended = []
+    for session_id in owners.owned_by(tx, process_id):
+        last = tx.value(LAST_ACTIVITY, (session_id,))
+        if rows.end(tx, ids.new(), session_id, owners.CRASHED, ended_at=last):
+            ended.append(session_id)
+        owners.disown(tx, session_id)
+    leases.release_process(tx, process_id)
+    inbox.give_back(tx, process_id)
+    outbox.give_back(tx, process_id)
+    boundaries.give_back(tx, process_id)
+    process_identity.forget(tx, process_id)
+    return ended

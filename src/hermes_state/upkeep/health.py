@@ -1,0 +1,268 @@
+"""Whether a store is well: each question asked, and what to do about a bad answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from hermes_core.clock import SystemClock
+from hermes_core.errors import HermesError
+from hermes_state.engine import driver, filesystem
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.engine import ENGINES
+from hermes_state.messages.codec import decode_json
+from hermes_state.sessions import index, lineage, owners
+from hermes_state.store_settings import StoreSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.transaction import Reader
+
+Status = Literal["ok", "warning", "failed", "skipped"]
+
+PARITY: Final = """
+    SELECT i.session_id FROM hermes_session_index i
+    WHERE i.shown < 3 AND (
+        i.last_message_id <> (SELECT coalesce(max(m.id), 0) FROM messages m
+                              WHERE m.session_id = i.session_id)
+        OR i.active_count <> (SELECT count(*) FROM messages m
+                              WHERE m.session_id = i.session_id AND coalesce(m.active, 1) = 1))
+"""
+RELATED: Final = """
+    SELECT i.session_id, i.kind, i.root_id, i.shown FROM hermes_session_index i
+    WHERE i.shown < 2 AND i.session_id IN (
+        SELECT id FROM sessions WHERE parent_session_id IS NOT NULL
+        UNION SELECT parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL)
+"""
+UNDELIVERED: Final = """
+    SELECT sum(state IN ('waiting', 'delivering')), sum(state = 'dead') FROM hermes_boundary
+"""
+
+
+class Finding(NamedTuple):
+    """One question and its answer."""
+
+    name: str
+    status: Status
+    detail: str
+    advice: str = ""
+
+
+def sqlite_copies() -> list[str]:
+    """The SQLite libraries mapped into this process."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return []
+    names = {
+        line.split(maxsplit=5)[5]
+        for line in maps.read_text(encoding="utf-8", errors="replace").splitlines()
+        if "/" in line and line.split(maxsplit=5)[-1].startswith("/")
+    }
+    found = {
+        name
+        for name in names
+        if "sqlite3" in Path(name).name or "/apsw/" in name or "sqlcipher" in name
+    }
+    # The interpreter's own module only binds to the system's library, where there is one.
+    if any("libsqlite3" in name for name in found):
+        found = {name for name in found if "lib-dynload" not in name}
+    return sorted(found)
+
+
+def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
+    """Ask every question about the store at *path*; it changes nothing."""
+    findings = [_version(), _copies(), _file_system(path)]
+    if not path.exists():
+        return [*findings, Finding("store", "skipped", f"there is no history at {path} yet")]
+    try:
+        engine = ENGINES.acquire(
+            path, read_only=True, clock=SystemClock(), settings=StoreSettings()
+        )
+    except HermesError as error:
+        return [*findings, Finding("store", "failed", str(error))]
+    try:
+        questions: list[tuple[str, Callable[[Engine], Finding]]] = [
+            ("store", _opens),
+            ("journal mode", _journal_mode),
+            ("integrity", _integrity if is_thorough else _skipped),
+            ("session index", _parity),
+            ("open sessions", _open_sessions),
+            ("boundary events", _events),
+            ("journal", _spool),
+            ("routes", _routes),
+            ("search index", _search),
+        ]
+        for name, ask in questions:
+            findings.append(_asked(name, ask, engine))
+    finally:
+        ENGINES.release(engine)
+    return findings
+
+
+def _asked(name: str, ask: Callable[[Engine], Finding], engine: Engine) -> Finding:
+    try:
+        return ask(engine)
+    except HermesError as error:
+        return Finding(name, "failed", str(error), "restore a backup, or ask for help with this")
+
+
+def _version() -> Finding:
+    found = sqlite3.sqlite_version
+    if driver.is_trustworthy(sqlite3.sqlite_version_info):
+        return Finding("SQLite", "ok", f"version {found}")
+    return Finding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
+
+
+def _copies() -> Finding:
+    copies = sqlite_copies()
+    if not copies:
+        return Finding("SQLite copies", "skipped", "this system does not tell")
+    if len(copies) == 1:
+        return Finding("SQLite copies", "ok", "one in this process")
+    return Finding(
+        "SQLite copies",
+        "warning",
+        f"{len(copies)} in this process: {', '.join(copies)}",
+        "a plugin brings its own SQLite; it must never open the session store with it",
+    )
+
+
+def _file_system(path: Path) -> Finding:
+    folder = path.parent
+    while not folder.exists():
+        folder = folder.parent
+    kind = filesystem.file_system_of(folder)
+    if kind in filesystem.BREAKS_LOCKS:
+        return Finding("file system", "failed", f"{kind} breaks locks", "move to a local disk")
+    return Finding("file system", "ok", kind)
+
+
+def _skipped(_engine: Engine) -> Finding:
+    return Finding("integrity", "skipped", "not asked for")
+
+
+def _opens(engine: Engine) -> Finding:
+    count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
+    version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
+    return Finding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
+
+
+def _journal_mode(engine: Engine) -> Finding:
+    mode = engine.read(lambda reader: reader.value("PRAGMA journal_mode"))
+    if mode == "wal":
+        return Finding("journal mode", "ok", "write-ahead log")
+    return Finding(
+        "journal mode",
+        "warning",
+        f"{mode} instead of a write-ahead log",
+        "close other programs that have the file open, then start Hermes once",
+    )
+
+
+def _integrity(engine: Engine) -> Finding:
+    rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
+    if rows == [("ok",)]:
+        return Finding("integrity", "ok", "every page is whole")
+    text = "; ".join(str(row[0]) for row in rows)
+    if all("FTS5 table" in str(row[0]) for row in rows):
+        return Finding(
+            "integrity",
+            "warning",
+            f"another program's search index is damaged ({text}); every message is whole",
+            "nothing needs to be done: Hermes does not use that index",
+        )
+    return Finding("integrity", "failed", text, "restore a backup")
+
+
+def _parity(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("session index", "skipped", "this file has not been opened for writing yet")
+    total, indexed = engine.read(index.counts)
+    if total != indexed:
+        return Finding("session index", "warning", f"{indexed} of {total} sessions are indexed",
+                       "it is built while Hermes runs; nothing needs to be done")  # fmt: skip
+    stale = engine.read(reindex_stale)
+    if not stale:
+        return Finding("session index", "ok", f"agrees with the rows of {total} sessions")
+    names = ", ".join(stale[:5])
+    return Finding("session index", "warning", f"is behind for {names}",
+                   "run `hermes doctor --fix`")  # fmt: skip
+
+
+def _open_sessions(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("open sessions", "skipped", "owners are not known for this file")
+    count = len(engine.read(owners.open_without_owner))
+    if not count:
+        return Finding("open sessions", "ok", "each has a running process, or none is open")
+    return Finding(
+        "open sessions",
+        "warning",
+        f"{count} are open without a process that carries them",
+        "another program left them, or they were released to go on later; resuming one is safe",
+    )
+
+
+def _events(engine: Engine) -> Finding:
+    if not engine.columns.has_own_tables:
+        return Finding("boundary events", "skipped", "none are kept in this file")
+    waiting, dead = engine.read(lambda reader: reader.row(UNDELIVERED)) or (0, 0)
+    if dead:
+        return Finding("boundary events", "warning", f"{dead} could not be delivered")
+    return Finding("boundary events", "ok", f"{waiting or 0} waiting")
+
+
+def _spool(engine: Engine) -> Finding:
+    waiting = sorted((engine.path.parent / "spool").glob(f"{engine.path.name}-*.jsonl"))
+    if not waiting:
+        return Finding("journal", "ok", "empty")
+    return Finding("journal", "warning", f"{len(waiting)} files wait to be stored",
+                   "start Hermes once; they are stored at opening")  # fmt: skip
+
+
+def _routes(engine: Engine) -> Finding:
+    wanted: list[str] = []
+    if "gateway_routing" in engine.columns.tables:
+        rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
+        wanted += [str(_entry(text).get("session_id")) for (text,) in rows]
+    if engine.columns.has_own_tables:
+        rows = engine.read(lambda reader: reader.rows("SELECT session_id FROM hermes_route"))
+        wanted += [str(session_id) for (session_id,) in rows]
+    if not wanted:
+        return Finding("routes", "skipped", "this file has none")
+    sql = "SELECT 1 FROM sessions WHERE id = ?"
+    lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
+    if not lost:
+        return Finding("routes", "ok", f"{len(wanted)} lead to a session")
+    return Finding("routes", "warning", f"{len(lost)} lead to no session: {', '.join(lost[:5])}",
+                   "the next message there begins a new conversation")  # fmt: skip
+
+
+def _entry(text: str) -> dict[str, object]:
+    found = decode_json(text)
+    return found if isinstance(found, dict) else {}
+
+
+def _search(engine: Engine) -> Finding:
+    if not engine.search.path.exists():
+        return Finding("search index", "skipped", "nothing was searched for yet")
+    from hermes_state.search import index_builder  # noqa: PLC0415 - loaded where it is looked at
+
+    mark = engine.search.use(index_builder.mark_of)
+    if mark is None:
+        return Finding("search index", "warning", "cannot be used now; searches read everything")
+    newest = engine.read(index_builder.newest)
+    return Finding("search index", "ok", f"covers messages up to {mark} of {newest}")
+
+
+def reindex_stale(reader: Reader) -> list[str]:
+    """The sessions whose index row does not agree with their rows, or with their relatives."""
+    stale = [row[0] for row in reader.rows(PARITY)]
+    for session_id, kind, root_id, shown in reader.rows(RELATED):
+        place = lineage.place_of(reader, session_id)
+        expected = index.LISTED if place.is_listed else index.INNER
+        if (kind, root_id, shown) != (place.kind, place.root_id, expected):
+            stale.append(session_id)
+    return list(dict.fromkeys(stale))

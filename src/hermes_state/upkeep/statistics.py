@@ -1,0 +1,130 @@
+"""The history in numbers, and the upkeep of the file."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state.part import StorePart
+from hermes_state.sessions import index
+from hermes_state.upkeep.health import reindex_stale
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.engine.transaction import Reader, Tx
+
+BY_SOURCE: Final = """
+    SELECT s.source, count(*), coalesce(sum(s.message_count), 0),
+           coalesce(sum(s.tool_call_count), 0), sum(s.ended_at IS NULL), min(s.started_at),
+           coalesce(sum(s.input_tokens), 0), coalesce(sum(s.output_tokens), 0),
+           coalesce(sum(coalesce(s.actual_cost_usd, s.estimated_cost_usd)), 0.0)
+    FROM sessions s GROUP BY s.source ORDER BY 2 DESC
+"""
+COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
+LIFETIME: Final = """
+    SELECT coalesce(sum(lifetime_messages), 0), coalesce(sum(lifetime_tool_calls), 0),
+           max(last_activity), coalesce(sum(shown = 2), 0)
+    FROM hermes_session_index
+"""
+DANGLING: Final = """
+    SELECT h.uid, m.id IS NULL FROM hermes_message h LEFT JOIN messages m ON m.id = h.message_id
+    WHERE h.uid > ? ORDER BY h.uid LIMIT 5000
+"""
+FORGET: Final = """
+    DELETE FROM hermes_message
+    WHERE uid = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id)
+"""
+
+
+def statistics(reader: Reader, path: Path) -> dict[str, Any]:
+    """What `hermes sessions stats` shows."""
+    sources = reader.rows(BY_SOURCE)
+    found: dict[str, Any] = {
+        "sessions": sum(row[1] for row in sources),
+        "messages": sum(row[2] for row in sources),
+        "tool_calls": sum(row[3] for row in sources),
+        "open_sessions": sum(row[4] for row in sources),
+        "first_started_at": min((row[5] for row in sources), default=None),
+        "by_source": {row[0]: {"sessions": row[1], "messages": row[2]} for row in sources},
+        "input_tokens": sum(row[6] for row in sources),
+        "output_tokens": sum(row[7] for row in sources),
+        "estimated_cost_usd": sum((row[8] for row in sources), 0.0),
+        "last_active": None,
+        "trashed": 0,
+        "lifetime_messages": 0,
+        "lifetime_tool_calls": 0,
+        "database_bytes": _size(path),
+        "wal_bytes": _size(path.with_name(path.name + "-wal")),
+    }
+    if reader.columns.has_own_tables:
+        messages, calls, last, trashed = reader.row(LIFETIME) or (0, 0, None, 0)
+        found |= {"last_active": last, "trashed": trashed}
+        found |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
+    return found
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
+class StatisticsPart(StorePart):
+    """Numbers and upkeep."""
+
+    def stats(self) -> dict[str, Any]:
+        """The history in numbers, of all sources."""
+        return self.engine.read(lambda reader: statistics(reader, self.engine.path))
+
+    def session_count_by_source(self) -> dict[str, int]:
+        """How many sessions each source has."""
+        rows = self.engine.read(lambda reader: reader.rows(COUNT_BY_SOURCE))
+        return {row[0]: row[1] for row in rows}
+
+    def clean_up(self) -> int:
+        """Forget identities of messages that were removed for good, in slices; how many."""
+        total, last = 0, b""
+        while True:
+            rows = self.engine.read(lambda reader, last=last: reader.rows(DANGLING, (last,)))  # type: ignore[misc]
+            gone = [(uid,) for uid, is_dangling in rows if is_dangling]
+            if gone:
+                self.engine.write_upkeep(lambda tx, gone=gone: tx.many(FORGET, gone))  # type: ignore[misc]
+            total += len(gone)
+            if not rows:
+                return total
+            last = rows[-1][0]
+
+    def repair_index(self) -> int:
+        """Compute again every index row that does not agree with its rows; how many."""
+        stale = self.engine.read(reindex_stale)
+        for session_id in stale:
+            self.engine.write_upkeep(
+                lambda tx, session_id=session_id: index.reindex(tx, session_id)  # type: ignore[misc]
+            )
+        return len(stale)
+
+    def vacuum(self) -> None:
+        """Give free space back to the disk; writers wait meanwhile, so ask before calling it."""
+
+        def run(tx: Tx) -> None:
+            tx.execute("COMMIT")
+            tx.execute("VACUUM")
+            tx.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            tx.execute("BEGIN IMMEDIATE")
+
+        self.engine.write(run)
+
+    def optimize_fts(self) -> int:
+        """Merge the search index into its smallest form; how many indexes it has."""
+        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
+
+        is_first = True
+        while (
+            self.engine.search.use(
+                lambda c, first=is_first: index_builder.merge(c, is_first=first)  # type: ignore[misc]
+            )
+            is False
+        ):
+            is_first = False
+        return 2

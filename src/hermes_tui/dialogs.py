@@ -1,0 +1,199 @@
+"""Questions over the transcript: may this be done, what did you mean, which keys are there."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, OptionList, Static
+
+from hermes_core.terminal_text import clean
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+KEYS: Final = """\
+Enter        send; while a turn runs, say it to that
+Ctrl+J       a new line; so does a backslash at the end, and
+             Shift+Enter, where the terminal tells it
+Ctrl+G       write in $EDITOR
+Up           in an empty input: what was sent before
+Tab          finish a command or a path; in an empty input: go to
+             the tools, where Enter shows what one answered
+Ctrl+R       another conversation        F3  go back to a prompt
+Ctrl+T       dark or light               F4  tree of branches
+Esc          back to the input
+PgUp, PgDn   look back in the conversation
+Ctrl+C       stop the turn, or clear the input; twice: leave
+Ctrl+D       leave; a turn that runs goes on in the background
+F1           these keys; /help lists the commands"""
+SCROLLING: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+LOOK_SECONDS: Final = 1.0  # a question is seen before it is answered
+PAUSE_SECONDS: Final = 0.5  # whoever types without one writes something else
+MOVING: Final = frozenset({"left", "right", "tab", "shift+tab"})
+ANSWERING: Final = frozenset({"o", "s", "d", "enter"})
+TOO_EARLY: Final = "… a moment: what is typed now is no answer"
+READY: Final = "o, s or d; arrows and Enter; Esc: deny"
+
+
+class Question(ModalScreen[str]):
+    """Something a person is asked; the answer is a text."""
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__()
+        self._payload = payload
+        self.request_id = str(payload["request_id"])
+
+    def answer(self, text: str) -> None:
+        """Answer; not twice, when keys came faster than the screen went."""
+        if self.is_current:
+            self.dismiss(text)
+
+
+class Approval(Question):
+    """May a command run? Esc means no.
+
+    It comes while somebody types: until it was there for a moment, and nothing was typed for
+    a while, keys answer nothing.
+    """
+
+    BINDINGS: ClassVar = [
+        Binding("o", "answer('once')"),
+        Binding("s", "answer('session')"),
+        Binding("d,escape", "answer('deny')"),
+        Binding("left", "app.focus_previous"),
+        Binding("right", "app.focus_next"),
+    ]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__(payload)
+        self._since = self._typed = time.monotonic()
+
+    def compose(self) -> ComposeResult:
+        """The command, why it is asked for, and the answers."""
+        with Vertical(classes="dialog"):
+            yield Static("May this be done?", classes="heading")
+            yield Static(Content(clean(str(self._payload["description"]))))
+            yield Static(Content(clean(str(self._payload["command"]))), classes="command")
+            with Horizontal(classes="buttons"):
+                yield Button("[u]o[/u]nce", id="once", variant="success", compact=True)
+                yield Button("this [u]s[/u]ession", id="session", compact=True)
+                if self._payload.get("allow_permanent"):
+                    yield Button("always", id="always", compact=True)
+                yield Button("[u]d[/u]eny", id="deny", variant="error", compact=True)
+            yield Static(TOO_EARLY, classes="keys")
+
+    def on_mount(self) -> None:
+        """Enter alone allows nothing."""
+        self.query_one("#deny").focus()
+        self.set_interval(0.1, self._draw)
+
+    def on_screen_resume(self) -> None:
+        """Somebody sees it, or sees it again."""
+        self._since = time.monotonic()
+
+    def on_key(self, event: events.Key) -> None:
+        """What was meant for the input is no answer."""
+        if event.key == "escape":
+            return
+        if self._is_early(event.time) or event.key not in ANSWERING | MOVING:
+            self._typed = event.time
+            self._draw()
+            event.stop()
+
+    def _is_early(self, now: float) -> bool:
+        return now - self._since < LOOK_SECONDS or now - self._typed < PAUSE_SECONDS
+
+    def _draw(self) -> None:
+        is_early = self._is_early(time.monotonic())
+        self.query_one(".keys", Static).update(TOO_EARLY if is_early else READY)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """An answer by mouse or Enter."""
+        self.action_answer(str(event.button.id))
+
+    def action_answer(self, choice: str) -> None:
+        """Answer."""
+        self.answer(choice)
+
+
+class Clarify(Question):
+    """A question of the model: one of its choices, or words of one's own."""
+
+    BINDINGS: ClassVar = [Binding("escape", "skip")]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__(payload)
+        self._question = str(payload["question"])
+        self._choices = [str(choice) for choice in payload.get("choices") or []]
+
+    def compose(self) -> ComposeResult:
+        """The question and the ways to answer it."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(clean(self._question)), classes="heading")
+            if self._choices:
+                yield OptionList(*map(Content, self._choices), compact=True)
+            yield Input(placeholder="in your own words; Esc: no answer", compact=True)
+
+    def on_mount(self) -> None:
+        """Begin at the choices, if there are any."""
+        self.query_one(OptionList if self._choices else Input).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """One of the choices."""
+        self.answer(self._choices[event.option_index])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Words of one's own."""
+        if event.value.strip():
+            self.answer(event.value.strip())
+
+    def action_skip(self) -> None:
+        """No answer."""
+        self.answer("")
+
+
+class Secret(Question):
+    """A key or a password; what is typed is not shown."""
+
+    BINDINGS: ClassVar = [Binding("escape", "skip")]
+
+    def compose(self) -> ComposeResult:
+        """What it is for, and where it is typed."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(clean(str(self._payload["prompt"]))), classes="heading")
+            yield Input(placeholder="typed unseen; Esc: none", password=True, compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """There it is."""
+        self.answer(event.value.strip())
+
+    def action_skip(self) -> None:
+        """None."""
+        self.answer("")
+
+
+class Keys(ModalScreen[None]):
+    """What the keys do; any key goes back, but those that scroll."""
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with VerticalScroll(classes="dialog"):
+            yield Static("Keys", classes="heading")
+            yield Static(Content(KEYS))
+
+    def on_key(self, event: events.Key) -> None:
+        """Go back."""
+        if event.key in SCROLLING:
+            return
+        event.stop()
+        self.dismiss(None)
+
+    def on_click(self) -> None:
+        """Go back."""
+        self.dismiss(None)

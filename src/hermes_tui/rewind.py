@@ -1,0 +1,135 @@
+"""Going back: the prompts of a conversation, and the tree of its branches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static, Tree
+from textual.widgets.option_list import Option
+
+from hermes_core import human_format
+from hermes_core.terminal_text import clean, fit, one_line
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.widgets.tree import TreeNode
+
+COLUMNS: Final = 74
+KEYS: Final = "Enter: take it back · b: branch off there · r: bring back · Esc: stay"
+
+
+class Step(NamedTuple):
+    """What to do: `back`, `branch` or `redo`, and at which message."""
+
+    action: str
+    message_id: int = 0
+
+
+class Rewind(ModalScreen[Step | None]):
+    """What was said, to go back to."""
+
+    BINDINGS: ClassVar = [
+        Binding("escape", "stay"),
+        Binding("b", "branch"),
+        Binding("r", "redo"),
+    ]
+
+    def __init__(self, prompts: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._prompts = prompts
+
+    def compose(self) -> ComposeResult:
+        """The prompts, the latest at the bottom."""
+        with Vertical(classes="dialog wide"):
+            yield Static("Back to before which of these?", classes="heading")
+            yield OptionList(
+                *(
+                    Option(Content(fit(one_line(clean(str(one["text"]))), COLUMNS)))
+                    for one in self._prompts
+                ),
+                compact=True,
+            )
+            yield Static(Content(KEYS), classes="keys")
+
+    def on_mount(self) -> None:
+        """Begin at the latest."""
+        found = self.query_one(OptionList)
+        found.highlighted = len(self._prompts) - 1 if self._prompts else None
+        found.focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Back to before this one."""
+        self.dismiss(Step("back", self._prompts[event.option_index]["message_id"]))
+
+    def action_branch(self) -> None:
+        """A second conversation that ends before the marked one."""
+        place = self.query_one(OptionList).highlighted
+        if place is not None:
+            self.dismiss(Step("branch", self._prompts[place]["message_id"]))
+
+    def action_redo(self) -> None:
+        """Undo the last going back."""
+        self.dismiss(Step("redo"))
+
+    def action_stay(self) -> None:
+        """Nothing."""
+        self.dismiss(None)
+
+
+class Family(ModalScreen[str]):
+    """A conversation and its branches as a tree; ends with the id of one, or empty."""
+
+    BINDINGS: ClassVar = [
+        Binding("escape", "stay"),
+        Binding("pageup", "page('up')"),
+        Binding("pagedown", "page('down')"),
+    ]
+
+    def __init__(self, sessions: list[dict[str, Any]], current: str) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self._current = current
+
+    def compose(self) -> ComposeResult:
+        """The tree."""
+        with Vertical(classes="dialog wide"):
+            yield Static("This conversation and its branches", classes="heading")
+            yield self._tree()
+            yield Static(Content("Enter: go on with it · Esc: stay"), classes="keys")
+
+    def _tree(self) -> Tree[str]:
+        tree: Tree[str] = Tree("conversations")
+        tree.show_root = False
+        tree.root.expand()
+        nodes: dict[str, TreeNode[str]] = {}
+        for row in self._sessions:  # the oldest first: a parent stands before its branches
+            parent = nodes.get(str(row["parent_session_id"]), tree.root)
+            nodes[row["id"]] = parent.add(_label(row, self._current), data=row["id"], expand=True)
+        return tree
+
+    def on_mount(self) -> None:
+        """Begin at the tree."""
+        self.query_one(Tree).focus()
+
+    async def action_page(self, way: str) -> None:
+        """A page `up` or `down` in the tree."""
+        await self.query_one(Tree).run_action(f"page_{way}")
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[str]) -> None:
+        """Go on with this one."""
+        self.dismiss(event.node.data or "")
+
+    def action_stay(self) -> None:
+        """Nothing."""
+        self.dismiss("")
+
+
+def _label(row: dict[str, Any], current: str) -> str:
+    name = one_line(clean(str(row["title"] or row["id"])))
+    mark = " ← you are here" if row["id"] == current else ""
+    count = human_format.plural(row["message_count"] or 0, "message")
+    return f"{fit(name, COLUMNS // 2)} ({count}){mark}".replace("[", r"\[")

@@ -1,0 +1,77 @@
+"""Around a conversation: completion, settings, the shell, and the end of it all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_conversation import slash_commands
+from hermes_core.config.file import ConfigFile
+from tui_gateway.frames import INVALID_PARAMS, RpcError
+from tui_gateway.handlers.errors import told
+
+if TYPE_CHECKING:
+    from tui_gateway.dispatcher import Dispatcher
+
+    Params = dict[str, Any]
+
+MOST_PATHS: Final = 50
+SHELL_SECONDS: Final = 60
+
+
+def complete_slash(_peer: Dispatcher, params: Params) -> Any:
+    text = params["text"].removeprefix("/")
+    names = [f"/{one.name}" for one in slash_commands.COMMANDS if one.name.startswith(text)]
+    return {"items": names, "replace_from": 0}
+
+
+def complete_path(_peer: Dispatcher, params: Params) -> Any:
+    word = os.path.expanduser(params["word"])  # noqa: PTH111 - the text matters, not the path
+    base = Path(params.get("cwd") or ".")
+    folder, _, start = word.rpartition("/")
+    place = base / folder if folder or not word.startswith("/") else Path("/")
+    try:
+        found = sorted(one for one in place.iterdir() if one.name.startswith(start))
+    except (OSError, ValueError):
+        return {"items": []}
+    prefix = f"{folder}/" if "/" in word else ""
+    hidden = [one for one in found if start or not one.name.startswith(".")]
+    return {
+        "items": [f"{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in hidden[:MOST_PATHS]]
+    }
+
+
+def config_get(_peer: Dispatcher, params: Params) -> Any:
+    entry = told(lambda: ConfigFile.of_home().entry(params["key"]))
+    return {"key": params["key"], "value": entry.text, "source": entry.source}
+
+
+def config_set(_peer: Dispatcher, params: Params) -> Any:
+    told(lambda: ConfigFile.of_home().set(params["key"], params["value"]))
+    return {"key": params["key"]}
+
+
+def shell(_peer: Dispatcher, params: Params) -> Any:
+    try:
+        done = subprocess.run(
+            ["sh", "-c", params["command"]],
+            cwd=params.get("cwd") or None,
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=SHELL_SECONDS,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return {"stdout": "", "stderr": f"stopped after {SHELL_SECONDS} s", "code": 124}
+    except (OSError, ValueError) as error:
+        raise RpcError(INVALID_PARAMS, str(error)) from error
+    texts = [data.decode(errors="replace") for data in (done.stdout, done.stderr)]
+    return {"stdout": texts[0], "stderr": texts[1], "code": done.returncode}
+
+
+def shutdown(peer: Dispatcher, _params: Params) -> Any:
+    peer.hub.leave()
+    return {"closing": True}

@@ -1,0 +1,301 @@
+"""A live session: a conversation that is open here, and the turn that runs in it.
+
+Whoever looks at it is told what happens; nobody needs to. A turn goes on when the last
+terminal is closed, and is found as it stands by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes_agent import events
+from hermes_conversation.conversation import Desk
+from hermes_conversation.pending_input import Unread
+from hermes_core.isolate import Step, attempt
+from tui_gateway import client_events
+from tui_gateway.frames import BUSY, RpcError
+from tui_gateway.questions import Questions
+from tui_gateway.turn_view import View, as_shown, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_conversation.agent_factory import Wish
+    from hermes_conversation.slash_commands import Outcome
+    from hermes_state import SessionDB
+
+OCCUPIED = "a turn is running; wait for it, interrupt it, or steer it"
+
+
+class Listener(Protocol):
+    """Somebody who looks at a conversation."""
+
+    def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+        """Hear that something happened."""
+
+
+class Live:
+    """One open conversation; its live id is not the id it is stored under."""
+
+    def __init__(self, db: SessionDB, wish: Wish) -> None:
+        self.id = os.urandom(4).hex()
+        self.questions = Questions(self.emit)
+        self.desk = Desk(db, self.questions, wish)
+        self.started_at = time.time()
+        self.closes_when_alone = False
+        self.alone_since: float | None = time.monotonic()
+        self._listeners: list[Listener] = []
+        self._is_running = False
+        self._is_changing = False
+        self._idle = threading.Event()
+        self._idle.set()
+        self._lock = threading.Lock()
+        self._unread = Unread(db)
+        self._returned = self._unread.of(self.desk.session_id)  # words nobody took back yet
+        self._view = View()
+
+    # Who looks
+
+    def attach(self, listener: Listener) -> dict[str, Any]:
+        """Tell *listener* from now on; all that it would have to know is in the answer."""
+        with self._lock:
+            if listener not in self._listeners:
+                self._listeners.append(listener)
+            self.alone_since = None
+            return self._opened()
+
+    def _opened(self) -> dict[str, Any]:
+        messages = self.messages()
+        returned, self._returned = self._returned, ""
+        inflight = self._view.inflight(messages) if self._is_running else None
+        if inflight is not None:
+            inflight |= {"questions": self.questions.open_ones(), "waiting": self._unread.waiting()}
+        return {
+            "session_id": self.id,
+            "stored_session_id": self.desk.session_id,
+            "message_count": len(messages),
+            "messages": messages,
+            "info": self.info(),
+            "running": self._is_running,
+            "started_at": self.started_at,
+            "inflight": inflight,
+            "unread": returned,
+        }
+
+    def detach(self, listener: Listener) -> None:
+        """Tell *listener* no more."""
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+                if not self._listeners:
+                    self.alone_since = time.monotonic()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody looks."""
+        return self.alone_since is not None
+
+    def emit(self, kind: str, payload: dict[str, Any], but: Listener | None = None) -> None:
+        """Tell whoever looks, *but* the one who knows already."""
+        with self._lock:
+            listeners = list(self._listeners)
+        self._send(listeners, kind, payload, but)
+
+    def _send(
+        self,
+        listeners: list[Listener],
+        kind: str,
+        payload: dict[str, Any],
+        but: Listener | None = None,
+    ) -> None:
+        for listener in listeners:
+            if listener is not but:
+                listener.event(kind, self.id, payload)
+
+    # What is known
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn is under way."""
+        return self._is_running
+
+    def status(self) -> str:
+        """In a word: idle, working, or waiting for an answer."""
+        if not self._is_running:
+            return "idle"
+        return "waiting" if self.questions.open_ones() else "working"
+
+    def info(self) -> dict[str, Any]:
+        """What a front end shows beside the conversation."""
+        row = self.desk.row()
+        return {
+            "model": self.desk.agent.model,
+            "window": self.desk.agent.window,
+            "context_tokens": self.desk.agent.context_tokens,
+            "cwd": str(self.desk.agent.cwd),
+            "title": row.get("title"),
+            "running": self.is_running,
+            "stored_session_id": self.desk.session_id,
+            "message_count": row.get("message_count") or 0,
+            "usage": usage(row),
+        }
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far, as it is shown."""
+        if not self.desk.exists:
+            return []
+        return [as_shown(row) for row in self.desk.db.get_messages(self.desk.session_id)]
+
+    # Changes that no turn may meet
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Desk]:
+        """The desk, for a change; nothing is said meanwhile, and what was typed is said after."""
+        with self._lock:
+            if self._is_running or self._is_changing:
+                raise RpcError(BUSY, OCCUPIED)
+            self._is_changing = True
+        self.questions.begin()
+        try:
+            yield self.desk
+        finally:
+            with self._lock:
+                self._is_changing = False
+                following = self._unread.after(is_well=True).following
+            if following:
+                self.say(following)
+
+    # The turn
+
+    def submit(self, text: str) -> None:
+        """Say something; the turn runs on, and its events are sent as they come."""
+        with self._lock:
+            if self._is_running:
+                raise RpcError(BUSY, OCCUPIED)
+        self.say(text)
+
+    def say(self, text: str) -> bool:
+        """Say something now, or after what is under way; whether it is said now."""
+        with self._lock:
+            if self._is_running or self._is_changing:
+                self._unread.add(text)
+                return False
+            self._is_running = True
+            self._idle.clear()
+        threading.Thread(
+            target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
+        ).start()
+        return True
+
+    def steer(self, text: str) -> bool:
+        """Say something to the running turn, or now where none runs; whether it is said now."""
+        with self._lock:
+            if self._is_running:
+                self._unread.steer(text)
+                self.desk.agent.steer(text)
+                return False
+        return self.say(text)
+
+    def _run(self, text: str) -> None:
+        try:
+            while text:
+                text = self._turn(text)
+        finally:
+            self._is_running = False
+            self._idle.set()
+
+    def _turn(self, text: str) -> str:
+        """One turn; what is to be said next of what waited."""
+        self.questions.begin()
+        with self._lock:
+            self._view.begin(text)
+            listeners = list(self._listeners)
+        self._send(listeners, "message.start", {"text": text})
+        ends: list[dict[str, Any]] = []
+        failure = attempt(Step("run a turn", lambda: self._play(text, ends)))
+        end = (
+            ends[0] if ends else client_events.broken(RuntimeError("the turn ended without a word"))
+        )
+        if failure is not None:
+            end = client_events.broken(failure.error)
+        with self._lock:
+            self.desk.agent.take_steering()  # what it has not read is in `unread`, too
+            after = self._unread.after(is_well=end["status"] == "complete")
+            self._is_running = bool(after.following)
+            self._view.end()
+            listeners = list(self._listeners)
+            if after.back and not listeners:
+                self._returned = after.back  # for whoever comes next
+        self._send(listeners, "message.complete", {**end, "unread": after.back})
+        attempt(Step("tell how it stands", lambda: self.emit("session.info", self.info())))
+        return after.following
+
+    def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
+        has_begun = False
+        self.desk.agent.on_review = self._remember
+        for event in self.desk.say(text):
+            if isinstance(event, events.TurnFinished):
+                ends.append(client_events.ended(event))
+            elif isinstance(event, events.MessageStored):
+                self._stored(event, has_begun=has_begun)
+                has_begun = True
+            else:
+                self._tell(event)
+
+    def _remember(self, text: str) -> None:
+        """What a look back on the conversation has put into memory, in one line."""
+        self.emit("status.update", {"kind": "review", "text": text})
+
+    def _stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
+        with self._lock:
+            self._view.stored(event.role)
+        if event.role == "user" and has_begun:
+            self._unread.read()
+            self.emit("steer.read", {})
+
+    def _tell(self, event: events.Event) -> None:
+        found = client_events.told(event)
+        if found is None:
+            return
+        kind, payload = found
+        with self._lock:  # whoever looks from now on knows it from what stands here
+            self._view.add(kind, payload)
+            listeners = list(self._listeners)
+        self._send(listeners, kind, payload)
+
+    def interrupt(self, instead: str = "") -> bool:
+        """Stop the running turn, to say something *instead* if there is; whether one ran."""
+        with self._lock:
+            was_running = self._is_running
+            if was_running:
+                self._unread.hold(instead)
+        self.desk.agent.interrupt()
+        self.questions.give_up()
+        return was_running
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the turn's end; whether it has ended."""
+        return self._idle.wait(timeout=seconds)
+
+    def follow(self, outcome: Outcome) -> bool:
+        """Do what a command asks to be done with the running turn; whether it could be."""
+        if outcome.answer:
+            return self.questions.answer("", outcome.answer)
+        if outcome.steer or outcome.queue:
+            text = outcome.steer or outcome.queue
+            _ = self.steer(text) if outcome.steer else self.say(text)
+            return True
+        return self.interrupt() if outcome.stop else True
+
+    def as_session(self) -> dict[str, Any]:
+        """The session as the finaliser takes it."""
+        return {
+            "agent": self.desk.agent if self.desk.exists else None,
+            "history": self.messages(),
+            "history_lock": threading.Lock(),
+            "session_key": self.desk.session_id if self.desk.exists else None,
+        }
