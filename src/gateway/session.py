@@ -181,7 +181,7 @@ class SessionStore:
             return "suspended"
         if entry.resume_pending or self._is_held(entry):
             return ""
-        return expiry.reason(entry, self._policy(entry), zone=self._zone) or ""
+        return expiry.expiry_reason(entry, self._policy(entry), zone=self._zone) or ""
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         now = local_now()
@@ -318,7 +318,7 @@ class SessionStore:
 
     def _is_session_expired(self, entry: SessionEntry) -> bool:
         """Whether policy says that a conversation is over."""
-        reason = expiry.reason(entry, self._policy(entry), zone=self._zone)
+        reason = expiry.expiry_reason(entry, self._policy(entry), zone=self._zone)
         return reason is not None and not self._is_held(entry)
 
     @cached_property

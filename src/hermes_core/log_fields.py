@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 
-def facts(**found: Any) -> dict[str, Any]:
+def log_fields(**found: Any) -> dict[str, Any]:
     """The `extra` of a log call; facts that are not known are left out."""
     return {"facts": {name: value for name, value in found.items() if value is not None}}

@@ -10,7 +10,7 @@ from gateway.inbound import inbox_codec
 from gateway.inbound.turn_runner import LATER_SECONDS, LaterError, Prompt
 from gateway.outbound.chunks import pieces
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
-from hermes_core.log_fields import facts
+from hermes_core.log_fields import log_fields
 from hermes_state.delivery.outbox import Reply
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Handling:
         self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
         log.info(
             "a message is answered",
-            extra=facts(
+            extra=log_fields(
                 inbox_id=row["inbox_id"],
                 merged=merged,
                 attempts=row["attempts"],

@@ -12,7 +12,7 @@ from gateway.inbound.prompt_format import said
 from gateway.platforms.base import Reacts
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
-from hermes_core.log_fields import facts
+from hermes_core.log_fields import log_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +105,7 @@ class Intake:
         received = self._db.receive(account=account, payload=inbox_codec.written(event), **names)
         log.info(
             "a message came in" if received.is_new else "a message came in again",
-            extra=facts(inbox_id=received.inbox_id, **names),
+            extra=log_fields(inbox_id=received.inbox_id, **names),
         )
         return received
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import store_retry
 from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
 from hermes_core.isolate import Failure, attempt_async
-from hermes_core.log_fields import facts
+from hermes_core.log_fields import log_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ class Sender:
         return self._db.claim_reply(self._platform)
 
     def _facts(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return facts(
+        return log_fields(
             outbox_id=reply["outbox_id"],
             inbox_id=reply["inbox_id"],
             platform=self._platform,

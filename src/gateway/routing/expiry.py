@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gateway.routing.entries import SessionEntry
 
 
-def reason(
+def expiry_reason(
     entry: SessionEntry,
     policy: SessionResetPolicy,
     now: datetime | None = None,

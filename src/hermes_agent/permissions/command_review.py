@@ -120,7 +120,7 @@ class _Work:
         self._found(*file_writes.findings(command, self._ground))
         self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
         if command.program == "git":
-            self._found(*git_risks.findings(command, self._ground))
+            self._found(*git_risks.git_findings(command, self._ground))
         self._found(*self._hidden(command))
         inner = list(inner_commands(command))
         if not (inner and command.program in TRANSPARENT) and not read_only_programs.only_reads(

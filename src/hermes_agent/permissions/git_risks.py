@@ -49,7 +49,7 @@ def reads(command: Command) -> bool:
     return words[0] in READS
 
 
-def findings(command: Command, ground: Ground) -> Iterator[Finding]:
+def git_findings(command: Command, ground: Ground) -> Iterator[Finding]:
     """What is asked for in one Git command."""
     words = subcommand(command)
     if not words:

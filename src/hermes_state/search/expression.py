@@ -24,12 +24,12 @@ def expression(connection: sqlite3.Connection, query: Query) -> str | None:
     """What the index is asked for *query*; None if no indexed word can answer it."""
     groups = []
     for group in query.wanted:
-        alternatives = [text for term in group if (text := _term(connection, term))]
+        alternatives = [text for term in group if (text := _term_expression(connection, term))]
         if not alternatives:
             return None
         groups.append(_joined(" OR ", alternatives))
     wanted = _joined(" AND ", groups)
-    unwanted = [text for term in query.unwanted if (text := _term(connection, term))]
+    unwanted = [text for term in query.unwanted if (text := _term_expression(connection, term))]
     return f"{wanted} NOT {_joined(' OR ', unwanted)}" if unwanted else wanted
 
 
@@ -45,7 +45,7 @@ def _joined(word: str, parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
 
 
-def _term(connection: sqlite3.Connection, term: Term) -> str:
+def _term_expression(connection: sqlite3.Connection, term: Term) -> str:
     if not term.is_inside:
         return _phrase(term.tokens, is_prefix=term.is_prefix)
     first, *rest = term.tokens

@@ -28,12 +28,12 @@ def move(peer: Dispatcher, live: Live, command: str, words: str) -> Opened | Non
         said = human_format.plural(opened["message_count"], "message")
         return {**opened, "output": f"Going on with {name} ({said})"}
     if command == "branch":
-        opened = branch(peer, live, words)
+        opened = open_branch(peer, live, words)
         return {**opened, "output": f"Going on in a branch: {opened['stored_session_id']}"}
     return None
 
 
-def branch(peer: Dispatcher, live: Live, title: str, before_message: int = 0) -> Opened:
+def open_branch(peer: Dispatcher, live: Live, title: str, before_message: int = 0) -> Opened:
     """Go on in a second conversation that begins as this one, or ends before a message."""
     if live.is_running:
         raise RpcError(BUSY, OCCUPIED)

@@ -99,7 +99,7 @@ def retry(peer: Dispatcher, params: Params) -> Any:
 def branch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     parent = live.desk.session_id
-    opened = branches.branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
+    opened = branches.open_branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
     names = ("session_id", "stored_session_id")
     return {**{name: opened[name] for name in names}, "parent": parent}
 

@@ -37,9 +37,9 @@ from gateway.platforms.ordered_queues import MOST_WAITING
 from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.slack import mrkdwn, results
 from gateway.platforms.slack.files import Files
-from gateway.platforms.slack.listener import HOUR, TOKEN, Listener, number_of_now
+from gateway.platforms.slack.listener import HOUR, BOT_TOKEN, Listener, number_of_now
 from gateway.platforms.slack.messages import Reader
-from gateway.platforms.slack.socket_mode import TOKEN as APP_TOKEN
+from gateway.platforms.slack.socket_mode import APP_TOKEN as APP_TOKEN
 from gateway.platforms.slack.socket_mode import TROUBLE, Socket
 
 if TYPE_CHECKING:
@@ -101,13 +101,13 @@ class SlackAdapter(Refusable):
         self._refusals.clear_all()
         secret = self._surroundings.secret
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
-        web = self._made_web(secret(TOKEN), session)
+        web = self._made_web(secret(BOT_TOKEN), session)
         team, me = await self._introduced(web)
         patience = Patience(self._pauses)
         self._socket = socket = Socket(web, session, secret(APP_TOKEN), patience, self._refusals)
         await socket.open()
         self._web = web
-        files = Files(session, secret(TOKEN), self._base_url, self._surroundings.media)
+        files = Files(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = Reader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._made_listener(web, reader, socket, receive)
@@ -136,7 +136,7 @@ class SlackAdapter(Refusable):
             answer = await web.auth_test()
             team, me = str(answer["team_id"]), str(answer["user_id"])
         except (*TROUBLE, KeyError) as error:
-            raise results.trouble(error, TOKEN) from error
+            raise results.trouble(error, BOT_TOKEN) from error
         self.account = f"{team}:{me}"
         return team, me
 
@@ -214,9 +214,9 @@ class SlackAdapter(Refusable):
             answer = await request
         except TROUBLE as error:
             if results.is_of_token(error):
-                self._refusals.note(TOKEN, str(results.trouble(error, TOKEN)))
+                self._refusals.note(BOT_TOKEN, str(results.trouble(error, BOT_TOKEN)))
             return results.failure(error)
-        self._refusals.clear(TOKEN)
+        self._refusals.clear(BOT_TOKEN)
         return _receipt(answer)
 
 

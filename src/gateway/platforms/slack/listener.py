@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+BOT_TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
 AT_ONCE: Final = 2  # channels that are read at the same time
 PAGE: Final = 200
 MOST_PAGES: Final = 25  # of one channel; what is older is left
@@ -145,7 +145,7 @@ class Listener:
         try:
             async with self._few:
                 missed = await self._missed(channel, last)
-            self._refusals.clear(TOKEN)
+            self._refusals.clear(BOT_TOKEN)
         except SlackApiError as error:
             missed = []
             await self._give_up(channel, error)
@@ -161,8 +161,8 @@ class Listener:
     async def _give_up(self, channel: str, error: SlackApiError) -> None:
         """A channel that cannot be read; one that cannot be read now is tried again."""
         if results.is_of_token(error):
-            trouble = results.trouble(error, TOKEN)
-            self._refusals.note(TOKEN, str(trouble))
+            trouble = results.trouble(error, BOT_TOKEN)
+            self._refusals.note(BOT_TOKEN, str(trouble))
             raise trouble from error
         result = results.failure(error)
         if result.error_kind in PASSING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TROUBLE: Final = (SlackClientError, ClientError, OSError, TimeoutError)
-TOKEN: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
+APP_TOKEN: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
 HELLO_SECONDS: Final = 30.0
 HEARTBEAT_SECONDS: Final = 20.0
 LARGEST: Final = 16 * 1024 * 1024
@@ -71,11 +71,11 @@ class Socket:
                 )
         except (*TROUBLE, KeyError) as error:
             # Without its cause, in which the address is written, and the ticket in that.
-            raise results.trouble(error, TOKEN) from None
+            raise results.trouble(error, APP_TOKEN) from None
         await _greet(line)
         old, self._line = self._line, line
         self._patience.opened()
-        self._refusals.clear(TOKEN)
+        self._refusals.clear(APP_TOKEN)
         if old is not None:
             await old.close()
 
@@ -91,7 +91,7 @@ class Socket:
                     hears.begun()
                 has_gap = not await self._is_replaced(hears)
             except PlatformRefusedError as error:
-                self._refusals.note(TOKEN, str(error))
+                self._refusals.note(APP_TOKEN, str(error))
                 await self._pause(error)
             except (*TROUBLE, PlatformError) as error:
                 await self._pause(error)

@@ -40,7 +40,7 @@ def client(timeout: float = TIMEOUT_SECONDS) -> httpx2.AsyncClient:
 
 async def deliver(http: httpx2.AsyncClient, route: WebhookRoute, outgoing: Outgoing) -> SendResult:
     """Post an answer; what became of it."""
-    body = _body(route, outgoing)
+    body = _payload(route, outgoing)
     headers = {
         "Content-Type": "application/json",
         "Idempotency-Key": outgoing.key,
@@ -59,7 +59,7 @@ async def deliver(http: httpx2.AsyncClient, route: WebhookRoute, outgoing: Outgo
         return SendResult(False, error=text, error_kind=kind, may_have_arrived=True)
 
 
-def _body(route: WebhookRoute, outgoing: Outgoing) -> bytes:
+def _payload(route: WebhookRoute, outgoing: Outgoing) -> bytes:
     facts = {
         "route": route.name,
         "chat_id": outgoing.chat_id,
