@@ -13,7 +13,7 @@ from pathlib import Path
 from hermes_achievements.evaluation.values import values_of
 from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 
 def main(database: str, folder: str) -> None:

@@ -26,7 +26,7 @@ from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 from history import PRESETS, make
 
 if TYPE_CHECKING:

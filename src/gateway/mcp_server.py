@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from gateway.outbound import channel_directory, direct_send
+from gateway.outbound import direct_send
 from gateway.process.config_loader import config_of_home
 from hermes_core.errors import HermesError
 from hermes_core.messages import plain_text
@@ -81,7 +81,7 @@ class Tools:
 
     def channels_list(self) -> list[dict[str, Any]]:
         """List the chats the gateway knows, the one used last first."""
-        found = channel_directory.channels(self._db, config_of_home())
+        found = direct_send.channels(self._db, config_of_home())
         return [
             {"channel": one.address, "name": one.name, "kind": one.kind, "used": one.last_active}
             for one in found
@@ -89,7 +89,7 @@ class Tools:
 
     def message_send(self, channel: str, text: str, key: str = "") -> dict[str, Any]:
         """Send a text to a chat: its address or name. What has the same key is sent once."""
-        target = channel_directory.find(self._db, config_of_home(), channel)
+        target = direct_send.find(self._db, config_of_home(), channel)
         numbers = direct_send.send(self._db, target, text, key)
         return {"channel": target.address, "kept_as": numbers}
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.routing import expiry, routes_file
-from gateway.routing.entries import SessionEntry
+from gateway.routing import routes_file
+from gateway.routing.entries import SessionEntry, expiry_reason, user_zone
 from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import KeyFormatError
@@ -181,7 +181,7 @@ class SessionStore:
             return "suspended"
         if entry.resume_pending or self._is_held(entry):
             return ""
-        return expiry.expiry_reason(entry, self._policy(entry), zone=self._zone) or ""
+        return expiry_reason(entry, self._policy(entry), zone=self._zone) or ""
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         now = local_now()
@@ -318,13 +318,13 @@ class SessionStore:
 
     def _is_session_expired(self, entry: SessionEntry) -> bool:
         """Whether policy says that a conversation is over."""
-        reason = expiry.expiry_reason(entry, self._policy(entry), zone=self._zone)
+        reason = expiry_reason(entry, self._policy(entry), zone=self._zone)
         return reason is not None and not self._is_held(entry)
 
     @cached_property
     def _zone(self) -> ZoneInfo:
         """The zone in which the user's days begin."""
-        return expiry.user_zone()
+        return user_zone()
 
     def finalize_expired(self, entry: SessionEntry) -> None:
         """End an expired conversation's row, announced with it; the route stays."""

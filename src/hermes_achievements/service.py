@@ -17,10 +17,8 @@ from hermes_achievements.catalogue.user_catalogue import ChosenCatalogue
 from hermes_achievements.evaluation.recorder import Recording
 from hermes_achievements.evaluation.records import Records
 from hermes_achievements.evaluation.standings import counts, evaluate
-from hermes_achievements.scan.follower import Follower
-from hermes_achievements.scan.process import ScanProcess
-from hermes_achievements.scan.status import ScanStatus
-from hermes_achievements.scan.survey import Order, survey, survey_elsewhere
+from hermes_achievements.scan.status import ScanProcess, ScanStatus
+from hermes_achievements.scan.survey import Follower, Order, survey, survey_elsewhere
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt

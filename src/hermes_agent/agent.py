@@ -5,25 +5,32 @@ It can be left and taken up again by any process: nothing that matters lives in 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.context.compaction import compact, is_due
 from hermes_agent.context.window import SUMMED_UP, Room
 from hermes_agent.conversation_store import Keeping
-from hermes_agent.events import Failed, Notice, TextDelta, TurnEnd, TurnFinished, UsageReport
-from hermes_agent.heartbeat import beating
+from hermes_agent.events import (
+    Failed,
+    Notice,
+    TextDelta,
+    TurnEnd,
+    TurnFinished,
+    UsageReport,
+    outcome,
+)
 from hermes_agent.memory.review import Looking, Reviews
 from hermes_agent.messages import Usage
-from hermes_agent.nobody import NobodyToAsk
-from hermes_agent.outcomes import outcome
-from hermes_agent.steering import Steering, in_words
 from hermes_agent.toolbox import no_guard
+from hermes_agent.tools.base import NobodyToAsk
 from hermes_agent.turn import Means, Turn
+from hermes_agent.turn_control import Cancel, Steering, in_words
 from hermes_agent.turn_hooks import Hearing, Who, nobody
 from hermes_core.ids import new_session_id
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +43,31 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn_hooks import Announces
     from hermes_state import SessionDB
+
+EVERY_SECONDS: Final = 20.0
+
+
+@contextlib.contextmanager
+def beating(
+    renew: Callable[[], object], lost: Callable[[], object], seconds: float = EVERY_SECONDS
+) -> Iterator[None]:
+    """Renew the right to run while the body runs; *lost* is called when it cannot be had."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(seconds):
+            if attempt(Step("renew the turn", renew)) is not None:
+                lost()
+                return
+
+    thread = threading.Thread(target=beat, name="hermes-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=5)
+
 
 CLOSE_SECONDS: Final = 1.0  # how long leaving waits for a review to see that it is unwanted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.budget import estimated, tokens_in
+from hermes_agent.context.window import estimated, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
 from hermes_agent.providers.known_models import is_on_this_machine, known
 

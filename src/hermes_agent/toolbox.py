@@ -6,7 +6,7 @@ import json
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
 from hermes_agent.tools.base import ToolContext, failure
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.messages import ToolCall
     from hermes_agent.tools.base import Asks, Tool
+    from hermes_agent.turn_control import Cancel
 
     # Why a call may not be made; None when it may.
     Guard = Callable[[str, dict[str, Any], ToolContext], str | None]
+    from collections.abc import Mapping
+
+    from hermes_agent.mcp.server_pool import Survey
 
 INTERRUPTED = "Interrupted before it could finish."
 
@@ -163,3 +166,40 @@ def _arguments(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+STANDARD: Final = "standard"
+LINE_CHARACTERS: Final = 100
+
+
+class Item(NamedTuple):
+    """One tool; one with a problem stands for a server that cannot be used."""
+
+    name: str
+    description: str
+    origin: str  # `standard`, `plugin NAME` or `mcp SERVER`
+    problem: str = ""
+
+
+def of_tools(tools: Iterable[Tool], plugins: Mapping[str, str]) -> list[Item]:
+    """The tools that are there; *plugins* says which plugin brings which."""
+    return [Item(tool.name, _line(tool.description), _origin(tool.name, plugins)) for tool in tools]
+
+
+def of_servers(survey: Survey) -> list[Item]:
+    """The tools of MCP servers."""
+    found = [
+        Item(offer.name, _line(offer.description), f"mcp {offer.name.partition('/')[0]}")
+        for offer in survey.offers
+    ]
+    return found + [Item("", "", f"mcp {name}", text) for name, text in survey.problems.items()]
+
+
+def _origin(name: str, plugins: Mapping[str, str]) -> str:
+    return f"plugin {plugins[name]}" if name in plugins else STANDARD
+
+
+def _line(description: str) -> str:
+    """The first sentence, or the beginning of it."""
+    line = description.strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+    return line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_agent.context.budget import estimated
 from hermes_agent.context.repair import lost_result
+from hermes_agent.context.window import estimated
 from hermes_agent.costs import Meter
 from hermes_agent.events import (
     Failed,
@@ -30,22 +30,21 @@ from hermes_agent.events import (
 )
 from hermes_agent.messages import Request, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
-from hermes_agent.steering import identity, in_words
 from hermes_agent.toolbox import Surroundings
+from hermes_agent.turn_control import identity, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.context.window import Room
     from hermes_agent.conversation_store import Keeping
     from hermes_agent.events import Event
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import Patient
-    from hermes_agent.steering import Steered
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks
+    from hermes_agent.turn_control import Cancel, Steered
     from hermes_agent.turn_hooks import Hearing
     from hermes_state.delivery.leases import Lease
     from hermes_state.messages.drafts import Draft

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_core.errors import OutputError
+from hermes_core.errors import OutputError, UsageError
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
 if TYPE_CHECKING:
@@ -266,3 +266,14 @@ def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
+
+
+def confirm(question: str, out: Output, *, is_sure: bool) -> bool:
+    """Whether the user says yes; without a terminal to ask on, --yes has to be given."""
+    if is_sure:
+        return True
+    if not (sys.stdin.isatty() and out.is_terminal):
+        raise UsageError(f"{question} There is nobody to ask here; say --yes if you are sure.")
+    out.flush()
+    answer = input(f"{question} [y/N] ")
+    return answer.strip().lower() in ("y", "yes")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.scan.history import Ledger
-    from hermes_achievements.scan.memory_ledger import MemoryLedger
+    from hermes_achievements.scan.plain_history import MemoryLedger
     from hermes_achievements.service import Service, Source
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def source(path: Path | None = None) -> Source:
     Where nothing can be written, what is read is kept in memory.
     """
     from hermes_achievements.service import Source  # noqa: PLC0415 - loaded when it is needed
-    from hermes_state.ledger.opening import open_history  # noqa: PLC0415 - as above
+    from hermes_state.ledger.history import open_history  # noqa: PLC0415 - as above
 
     database = path or paths.state_db_path()
     name, is_remembered = zone()
@@ -80,7 +80,7 @@ def _ledger(database: Path) -> Callable[[], Ledger]:
 @functools.cache
 def _in_memory(database: Path) -> MemoryLedger:
     """One for each history, as long as this process lives."""
-    from hermes_achievements.scan.memory_ledger import MemoryLedger  # noqa: PLC0415 - rarely needed
+    from hermes_achievements.scan.plain_history import MemoryLedger  # noqa: PLC0415 - rarely needed
 
     log.info("nothing can be written beside %s", database)
     return MemoryLedger()

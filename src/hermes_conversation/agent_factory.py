@@ -8,13 +8,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_agent import inventory
+from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import Outfit, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.permissions.approvals import MODES, Approvals
-from hermes_agent.permissions.guard import Guarding
+from hermes_agent.permissions.approvals import MODES, Approvals, Guarding
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import Patient
 from hermes_agent.toolbox import Toolbox
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.context.profiles import Profile
-    from hermes_agent.inventory import Item
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import Choice
     from hermes_agent.skills import Skill
+    from hermes_agent.toolbox import Item
     from hermes_agent.tools.base import Asks
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
@@ -79,7 +78,7 @@ class Talk(NamedTuple):
         servers = self.equipment.servers
         if servers is None or len(taken) < len(self.items):  # servers come with all the rest only
             return taken
-        return taken + inventory.of_servers(servers.survey())
+        return taken + toolbox.of_servers(servers.survey())
 
     def close(self) -> None:
         """Stop everything that was started for it."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent import inventory, skills
-from hermes_agent.tools.skill_view import skill_tool
+from hermes_agent import skills, toolbox
+from hermes_agent.skills import skill_tool
 from hermes_core.config.probe import is_mentioned
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_agent.inventory import Item
     from hermes_agent.mcp.server_pool import McpServers
     from hermes_agent.permissions.approvals import JudgesCall
     from hermes_agent.skills import Skill
+    from hermes_agent.toolbox import Item
     from hermes_agent.tools.base import Tool
     from hermes_conversation.plugin_tools import Brought
     from hermes_core.config.file import ConfigFile
@@ -74,7 +74,7 @@ class Kit(NamedTuple):
 
     def items(self) -> list[Item]:
         """The tools as a list for people."""
-        return inventory.of_tools(self.tools, self.plugins)
+        return toolbox.of_tools(self.tools, self.plugins)
 
 
 def with_plugins(own: list[Tool]) -> Kit:

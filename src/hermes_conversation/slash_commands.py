@@ -9,15 +9,15 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.inventory import STANDARD
 from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.toolbox import STANDARD
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.inventory import Item
+    from hermes_agent.toolbox import Item
     from hermes_conversation.conversation import Desk
 
 LISTED: Final = 10

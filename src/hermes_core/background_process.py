@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from hermes_core import paths
+from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -31,3 +36,24 @@ def start(log: Path, module: str, *arguments: str) -> int:
         ],
         setsid=True,
     )
+
+
+STOP_SECONDS: Final = 15.0
+PAUSE_SECONDS: Final = 0.05
+
+
+def end(
+    process_id: int,
+    is_over: Callable[[], bool],
+    seconds: float = STOP_SECONDS,
+    waiting: Callable[[], object] = lambda: None,
+) -> None:
+    """Return when it is over; UsageError when it is not after so many seconds."""
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(process_id, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while not is_over():
+        if time.monotonic() > deadline:
+            raise UsageError(f"process {process_id} does not end; see the log")
+        waiting()
+        time.sleep(PAUSE_SECONDS)

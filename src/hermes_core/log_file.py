@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime
+from typing import Any
 
 from hermes_core import paths
 from hermes_core.config.probe import is_mentioned
 from hermes_core.errors import ConfigError
+
+
+def log_fields(**found: Any) -> dict[str, Any]:
+    """The `extra` of a log call; facts that are not known are left out."""
+    return {"facts": {name: value for name, value in found.items() if value is not None}}
+
 
 LARGEST_BYTES = 2_000_000
 KEPT_FILES = 3

@@ -33,7 +33,7 @@ from hermes_dashboard.resources import (
     transcripts,
     uploads,
 )
-from hermes_dashboard.shutdown import Farewell
+from hermes_dashboard.server import Farewell
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -14,10 +15,44 @@ from hermes_core.errors import UsageError
 from hermes_dashboard.resources.chat import LARGEST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hermes_dashboard.app import Dashboard
+
+
+class Farewell:
+    """Said once, from any thread; whoever listens lets go."""
+
+    def __init__(self) -> None:
+        self.is_said = False
+        self._listeners: dict[Callable[[], object], asyncio.AbstractEventLoop] = {}
+
+    def say(self) -> None:
+        """The server is about to end."""
+        self.is_said = True
+        for listener, loop in list(self._listeners.items()):
+            loop.call_soon_threadsafe(listener)
+
+    def hear(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call *listener* then, in the loop of whoever asks; returns how to stop listening."""
+        self._listeners[listener] = asyncio.get_running_loop()
+
+        def forget() -> None:
+            self._listeners.pop(listener, None)
+
+        return forget
+
+    async def wait(self) -> None:
+        """Until it is said."""
+        said = asyncio.Event()
+        forget = self.hear(said.set)
+        try:
+            if not self.is_said:
+                await said.wait()
+        finally:
+            forget()
+
 
 SHUTDOWN_SECONDS: Final = 3
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -20,18 +20,17 @@ from hermes_state.delivery.routes import RoutePart
 from hermes_state.delivery.small_parts import CompressionLockPart, HandoffPart, MetaPart
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.edits import HistoryEditPart
-from hermes_state.messages.exports import ExportPart
+from hermes_state.messages.history import ExportPart
 from hermes_state.messages.pages import TranscriptPart
 from hermes_state.portable.part import PortablePart
 from hermes_state.search.part import SearchPart
 from hermes_state.sessions import index
 from hermes_state.sessions.facets import FacetPart
+from hermes_state.sessions.labels import TagPart, TitlePart
 from hermes_state.sessions.lookup import ResolvePart
 from hermes_state.sessions.pages import PagePart
 from hermes_state.sessions.retention import PrunePart
 from hermes_state.sessions.rows import SessionPart
-from hermes_state.sessions.tags import TagPart
-from hermes_state.sessions.titles import TitlePart
 from hermes_state.sessions.totals import NumbersPart
 from hermes_state.sessions.usage import UsagePart
 from hermes_state.store_settings import StoreSettings

@@ -18,9 +18,8 @@ from hermes_tui.dialogs import Keys
 from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, Hearing
 from hermes_tui.event_view import Showing
 from hermes_tui.external_editor import edited
-from hermes_tui.hints import Hints
 from hermes_tui.messages import Notice
-from hermes_tui.prompt import Prompt
+from hermes_tui.prompt import Hints, Prompt
 from hermes_tui.status import Status
 from hermes_tui.submission import UNREACHABLE, Saying
 from hermes_tui.transcript import Transcript

@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_tui.dialogs import Approval, Clarify, Question, Secret
-from hermes_tui.messages import Said
-from hermes_tui.stored_entries import entries
+from hermes_tui.messages import Said, entries
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.client import GONE
 

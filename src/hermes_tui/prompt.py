@@ -3,19 +3,103 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlparse
 
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
+from hermes_core.terminal_text import clean
 from hermes_tui.input_history import Recall
-from hermes_tui.paste import Pasted, picture_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from textual import events
+
+MOST: Final = 8
+
+
+class Hints(Static):
+    """Some lines that come and go."""
+
+    def __init__(self) -> None:
+        super().__init__(id="hints")
+        self.display = False
+
+    def show_commands(self, commands: Sequence[dict[str, Any]]) -> None:
+        """Commands that begin like what was typed."""
+        width = max((len(_usage(one)) for one in commands), default=0)
+        self._show([f"{_usage(one):{width}}  {one['help']}" for one in commands])
+
+    def show_words(self, words: Sequence[str]) -> None:
+        """Words that begin so."""
+        self._show(list(words))
+
+    def _show(self, lines: list[str]) -> None:
+        more = [f"… {len(lines) - MOST} more"] if len(lines) > MOST else []
+        self.update(Content(clean("\n".join([*lines[:MOST], *more]))))
+        self.display = bool(lines)
+
+
+def _usage(command: dict[str, Any]) -> str:
+    return f"{command['name']} {command['hint']}".rstrip()
+
+
+SHORT_LINES: Final = 8
+SHORT_CHARACTERS: Final = 1500
+PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+WORD: Final = re.compile(r"\[pasted #(\d+): [\d,]+ (?:lines|characters)\]")
+
+
+class Pasted:
+    """Long texts behind the words that stand for them."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def collapse(self, text: str) -> str:
+        """What is put into the input for a pasted text: itself, or a word for it."""
+        lines = text.count("\n") + 1
+        if lines <= SHORT_LINES and len(text) <= SHORT_CHARACTERS:
+            return text
+        self._texts.append(text)
+        size = f"{lines:,} lines" if lines > SHORT_LINES else f"{len(text):,} characters"
+        return f"[pasted #{len(self._texts)}: {size}]"
+
+    def expand(self, text: str) -> str:
+        """What was meant: every word replaced by its text."""
+
+        def whole(found: re.Match[str]) -> str:
+            number = int(found[1])
+            return self._texts[number - 1] if 0 < number <= len(self._texts) else found[0]
+
+        return WORD.sub(whole, text)
+
+
+def picture_in(text: str) -> Path | None:
+    """The picture whose path was pasted or dropped, if that is what it is."""
+    line = text.strip()
+    if not line or "\n" in line:
+        return None
+    if line.startswith("file://"):
+        line = unquote(urlparse(line).path)
+    elif line[0] in "'\"" or "\\ " in line:
+        try:
+            parts = shlex.split(line)
+        except ValueError:
+            return None
+        line = parts[0] if len(parts) == 1 else ""
+    path = Path(line).expanduser()
+    try:
+        is_picture = path.suffix.lower() in PICTURES and path.is_file()
+    except OSError:
+        return None
+    return path if is_picture else None
+
 
 # The last is Shift+Enter of terminals that tell modifiers in xterm's way.
 NEW_LINE: Final = frozenset({"shift+enter", "alt+enter", "ctrl+j", "shift+\r"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -59,3 +60,23 @@ class TerminalDriver(LinuxDriver):
         super().close()
         self._output.close()
         self._input.close()
+
+
+class ScreenDriver(TerminalDriver):
+    """Lets go of a terminal also when its window was closed."""
+
+    def resume_application_mode(self) -> None:
+        """Draw again after a pause; not when there is nothing left to draw on."""
+        try:
+            os.get_terminal_size(self.fileno)
+        except OSError:
+            return
+        super().resume_application_mode()
+
+    def close(self) -> None:
+        """Let go; what was not written yet goes nowhere when nobody is there."""
+        try:
+            super().close()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise

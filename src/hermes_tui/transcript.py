@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from hermes_tui.stored_entries import Entry
+    from hermes_tui.messages import Entry
 
 SHOWN_MESSAGES: Final = 100
 MOST_MESSAGES: Final = 300  # every widget costs a little with every key

@@ -10,23 +10,76 @@ import contextlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes_agent import events
+from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Desk
 from hermes_conversation.pending_input import Unread
 from hermes_core.isolate import Step, attempt
-from tui_gateway import client_events
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.questions import Questions
 from tui_gateway.turn_view import View, as_shown, usage
 
 if TYPE_CHECKING:
+    Told = tuple[str, dict[str, Any]]
     from collections.abc import Iterator
 
     from hermes_conversation.agent_factory import Wish
     from hermes_conversation.slash_commands import Outcome
     from hermes_state import SessionDB
+
+STATUS: Final = {
+    events.TurnEnd.COMPLETE: "complete",
+    events.TurnEnd.TOO_LONG: "complete",
+    events.TurnEnd.INTERRUPTED: "interrupted",
+    events.TurnEnd.FAILED: "error",
+}
+
+
+def told(event: events.Event) -> Told | None:
+    """The name and the payload under which a client hears of *event*; None if it does not."""
+    if isinstance(event, events.TextDelta):
+        return "message.delta", {"text": event.text}
+    if isinstance(event, events.ReasoningDelta):
+        return "reasoning.delta", {"text": event.text}
+    if isinstance(event, events.ToolStarted | events.ToolOutput | events.ToolFinished):
+        return _tool(event)
+    if isinstance(event, events.Retrying):
+        return "status.update", {"kind": "retrying", "text": event.reason}
+    if isinstance(event, events.Notice):
+        return "status.update", {"kind": "status", "text": event.text}
+    return None
+
+
+def _tool(event: events.ToolStarted | events.ToolOutput | events.ToolFinished) -> Told:
+    if isinstance(event, events.ToolOutput):
+        return "tool.output", {"tool_id": event.call_id, "text": event.text}
+    call = event.call
+    about = {"tool_id": call.id, "name": call.name}
+    if isinstance(event, events.ToolStarted):
+        context = agent_factory.summary(call.name, call.arguments)
+        return "tool.start", {**about, "context": context, "args_text": call.arguments}
+    return (
+        "tool.complete",
+        {**about, "result": event.result, "duration_s": round(event.seconds, 3)},
+    )
+
+
+def ended(finished: events.TurnFinished) -> dict[str, Any]:
+    """The payload of `message.complete`."""
+    return {
+        "text": finished.text,
+        "status": STATUS[finished.end],
+        "error": finished.error or None,
+        "usage": finished.usage._asdict(),
+    }
+
+
+def broken(error: BaseException) -> dict[str, Any]:
+    """The payload of `message.complete` when a turn fell over instead of ending."""
+    return {"text": "", "status": "error", "error": str(error), "usage": {}}
+
 
 OCCUPIED = "a turn is running; wait for it, interrupt it, or steer it"
 
@@ -217,11 +270,9 @@ class Live:
         self._send(listeners, "message.start", {"text": text})
         ends: list[dict[str, Any]] = []
         failure = attempt(Step("run a turn", lambda: self._play(text, ends)))
-        end = (
-            ends[0] if ends else client_events.broken(RuntimeError("the turn ended without a word"))
-        )
+        end = ends[0] if ends else broken(RuntimeError("the turn ended without a word"))
         if failure is not None:
-            end = client_events.broken(failure.error)
+            end = broken(failure.error)
         with self._lock:
             self.desk.agent.take_steering()  # what it has not read is in `unread`, too
             after = self._unread.after(is_well=end["status"] == "complete")
@@ -239,7 +290,7 @@ class Live:
         self.desk.agent.on_review = self._remember
         for event in self.desk.say(text):
             if isinstance(event, events.TurnFinished):
-                ends.append(client_events.ended(event))
+                ends.append(ended(event))
             elif isinstance(event, events.MessageStored):
                 self._stored(event, has_begun=has_begun)
                 has_begun = True
@@ -258,7 +309,7 @@ class Live:
             self.emit("steer.read", {})
 
     def _tell(self, event: events.Event) -> None:
-        found = client_events.told(event)
+        found = told(event)
         if found is None:
             return
         kind, payload = found

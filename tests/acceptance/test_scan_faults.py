@@ -16,7 +16,7 @@ from acceptance.campaign import Worker, size, wait_until
 from hermes_achievements.evaluation.values import values_of
 from hermes_achievements.scan.scanner import Scanner
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 # The benchmarks are programs, not a package: their folder is put on the path.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))

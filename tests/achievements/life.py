@@ -11,7 +11,7 @@ from hermes_achievements.scan.survey import Order, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:
     from pathlib import Path

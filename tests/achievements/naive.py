@@ -39,7 +39,7 @@ from achievements.naive_rows import (
     won,
 )
 from achievements.naive_shell import shell_labels
-from hermes_achievements.classification import command_kinds, tool_kinds
+from hermes_achievements.classification import shell_commands, tool_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +89,11 @@ def is_shell(result: Result) -> bool:
 
 
 def test_passed(result: Result) -> bool:
-    return won(result, command_kinds.TESTS)
+    return won(result, shell_commands.TESTS)
 
 
 def test_failed(result: Result) -> bool:
-    return lost(result, command_kinds.TESTS)
+    return lost(result, shell_commands.TESTS)
 
 
 def began_between(talk: Talk, first: int, end: int) -> Events:
@@ -309,18 +309,18 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
     "mcp_calls": lambda t: made(t, tool_kinds.MCP),
     "commits": lambda t: running(t, frozenset({"git commit"})),
     "pushes": lambda t: running(t, frozenset({"git push"})),
-    "merges": lambda t: running(t, command_kinds.MERGES),
-    "git_rescues": lambda t: running(t, command_kinds.RESCUES),
+    "merges": lambda t: running(t, shell_commands.MERGES),
+    "git_rescues": lambda t: running(t, shell_commands.RESCUES),
     "git_tags": lambda t: running(t, frozenset({"git tag"})),
-    "test_runs": lambda t: running(t, command_kinds.TESTS),
-    "installs": lambda t: running(t, command_kinds.INSTALLS),
-    "builds": lambda t: running(t, command_kinds.BUILDS),
-    "checks": lambda t: running(t, command_kinds.CHECKS),
-    "container_commands": lambda t: running_program(t, command_kinds.CONTAINERS),
-    "deploys": lambda t: running_program(t, command_kinds.DEPLOYERS),
-    "database_commands": lambda t: running_program(t, command_kinds.DATABASES),
-    "http_requests": lambda t: running_program(t, command_kinds.REQUESTERS),
-    "remote_commands": lambda t: running_program(t, command_kinds.REMOTES),
+    "test_runs": lambda t: running(t, shell_commands.TESTS),
+    "installs": lambda t: running(t, shell_commands.INSTALLS),
+    "builds": lambda t: running(t, shell_commands.BUILDS),
+    "checks": lambda t: running(t, shell_commands.CHECKS),
+    "container_commands": lambda t: running_program(t, shell_commands.CONTAINERS),
+    "deploys": lambda t: running_program(t, shell_commands.DEPLOYERS),
+    "database_commands": lambda t: running_program(t, shell_commands.DATABASES),
+    "http_requests": lambda t: running_program(t, shell_commands.REQUESTERS),
+    "remote_commands": lambda t: running_program(t, shell_commands.REMOTES),
     "successful_calls": lambda t: answers(t, lambda r: not r.has_failed),
     "failed_calls": lambda t: answers(t, lambda r: r.has_failed),
     "failed_commands": lambda t: answers(t, lambda r: r.has_failed and is_shell(r)),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from achievements.naive_shell import shell_labels
-from hermes_achievements.classification import command_kinds, file_paths, model_names, tool_kinds
+from hermes_achievements.classification import model_names, shell_commands, tool_kinds
 from hermes_achievements.scan.history import MessageRow, SessionRow
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def told(call: Call) -> list[str]:
 def files(call: Call) -> list[tuple[str, str]]:
     """The files a call names, as extension and path."""
     named: list[Any] = []
-    for key in file_paths.KEYS:
+    for key in tool_kinds.KEYS:
         value = call.arguments.get(key)
         named += [value] if isinstance(value, str) else []
         for one in value[:50] if isinstance(value, list) else []:
@@ -200,8 +200,8 @@ def file_of(path: str) -> tuple[str, str] | None:
     name = path.split("/")[-1].lower()
     before, dot, ending = name.rpartition(".")
     is_extension = before and dot and re.fullmatch("[a-z0-9_+-]{1,12}", ending)
-    kind = file_paths.SAME.get(ending, ending) if is_extension else ""
-    return file_paths.NAMED.get(name, kind), path
+    kind = tool_kinds.SAME.get(ending, ending) if is_extension else ""
+    return tool_kinds.NAMED.get(name, kind), path
 
 
 # --- how calls went ----------------------------------------------------------------------
@@ -224,7 +224,7 @@ def results(talk: Talk) -> list[Result]:
 def is_question(call: Call) -> bool:
     """Whether exit code 1 is an answer of the last command."""
     return does(call.tool) == tool_kinds.SHELL and any(
-        label in command_kinds.ANSWERING for label in told(call)[-1:]
+        label in shell_commands.ANSWERING for label in told(call)[-1:]
     )
 
 

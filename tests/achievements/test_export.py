@@ -12,7 +12,8 @@ import pytest
 
 from hermes_achievements import catalogue, export
 from hermes_achievements.evaluation.standings import counts, evaluate
-from hermes_achievements.pictures import raster, text_width
+from hermes_achievements.pictures import svg as raster
+from hermes_achievements.pictures import svg as text_width
 from hermes_core.errors import UsageError
 
 PRIVATE = "Letter to my lawyer"

@@ -17,7 +17,7 @@ from hermes_achievements.scan.scanner import Scanner
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:
     from pathlib import Path

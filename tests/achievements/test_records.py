@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_achievements.evaluation.conversation_names import Names, named
+from hermes_achievements.evaluation.views import Names, named
 from hermes_achievements.service import Service
 from hermes_conversation import achievements
 

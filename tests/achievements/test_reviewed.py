@@ -17,7 +17,7 @@ from hermes_achievements.scan.ledger_entries import book_of
 from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:
     from pathlib import Path

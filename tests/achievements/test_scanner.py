@@ -19,7 +19,7 @@ from hermes_achievements.scan.scanner import Mode, Progress, Scan, Scanner
 from hermes_core.errors import ScanBusyError
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable

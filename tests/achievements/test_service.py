@@ -362,7 +362,7 @@ def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> Non
 SLOW = """
 import multiprocessing, sys, time
 from pathlib import Path
-from hermes_achievements.scan.memory_ledger import MemoryLedger
+from hermes_achievements.scan.plain_history import MemoryLedger
 from hermes_achievements.service import Service, Source
 
 class Nothing:

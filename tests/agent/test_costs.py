@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from agent.conftest import Scene
     from hermes_agent.agent import AIAgent
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Request
+    from hermes_agent.turn_control import Cancel
 
 MILLION = Usage(input=1_000_000, output=1_000_000)
 

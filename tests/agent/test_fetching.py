@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.local import download
+from hermes_agent.local import built_in
 from hermes_agent.local.built_in import LOCK, STAMP, BuiltIn
 from hermes_core import package_installer
 
@@ -42,7 +42,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuiltIn:
 
 
 def fetch(target: BuiltIn, *, is_anew: bool = False) -> bool:
-    return download.fetch(target, lambda _text: None, is_anew=is_anew)
+    return built_in.fetch(target, lambda _text: None, is_anew=is_anew)
 
 
 def leftovers(target: BuiltIn) -> list[str]:
@@ -90,7 +90,7 @@ def test_what_goes_wrong_is_explained_and_leaves_nothing(
     target: BuiltIn, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SAID", said)
-    with pytest.raises(download.FetchError, match=meant.replace("?", r"\?")):
+    with pytest.raises(built_in.FetchError, match=meant.replace("?", r"\?")):
         fetch(target)
     assert not target.is_here
     assert leftovers(target) == []
@@ -100,7 +100,7 @@ def test_what_is_no_model_is_not_put_in_place(
     target: BuiltIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAGIC", "HTML")
-    with pytest.raises(download.FetchError, match="damaged"):
+    with pytest.raises(built_in.FetchError, match="damaged"):
         fetch(target)
     assert not target.folder.exists()
 
@@ -110,7 +110,7 @@ def test_a_failed_renewal_keeps_the_old_one(
 ) -> None:
     fetch(target)
     monkeypatch.setenv("SAID", "dns error")
-    with pytest.raises(download.FetchError):
+    with pytest.raises(built_in.FetchError):
         fetch(target, is_anew=True)
     assert not target.flaw()
 
@@ -123,7 +123,7 @@ def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
 
 def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(download.FetchError, match="make room"):
+    with pytest.raises(built_in.FetchError, match="make room"):
         fetch(target)
 
 
@@ -135,7 +135,7 @@ def test_without_uv_the_pip_behind_the_environment_is_used(
     (command,) = list(package_installer.installers(tmp_path))
     assert command[1:3] == ["-m", "pip"]
     monkeypatch.setattr(package_installer, "_succeeds", lambda _command: False)
-    with pytest.raises(download.FetchError, match="neither uv nor pip"):
+    with pytest.raises(built_in.FetchError, match="neither uv nor pip"):
         list(package_installer.installers(tmp_path))
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
 from hermes_agent.local.built_in import STAMP, BuiltIn
 from hermes_agent.messages import Request
 from hermes_agent.providers.built_in import PROMPT, LocalModel, free_cores, load, spoken
+from hermes_agent.turn_control import Cancel
 from support.built_in_model import built_in_model
 
 if TYPE_CHECKING:

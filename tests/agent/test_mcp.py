@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.mcp.config import Server
-from hermes_agent.mcp.results import in_words
 from hermes_agent.mcp.server_pool import McpServers
+from hermes_agent.mcp.tools import in_words
 from hermes_agent.tools.arguments import ToolError
+from hermes_agent.turn_control import Cancel
 from support.mcp_process import PROGRAM, is_over
 
 if TYPE_CHECKING:

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.conftest import of_kind
-from hermes_agent.cancel import Cancel
-from hermes_agent.context.budget import (
+from hermes_agent.context.compaction import OPENING
+from hermes_agent.context.window import (
+    SHORTENED,
+    SUMMED_UP,
     estimated,
     longest_result,
     newest_that_fit,
     with_short_results,
 )
-from hermes_agent.context.compaction import OPENING
-from hermes_agent.context.window import SHORTENED, SUMMED_UP
 from hermes_agent.events import Failed, FailureKind, Notice, TextDelta, TurnEnd
 from hermes_agent.messages import Request
 from hermes_agent.providers.anthropic import Anthropic
 from hermes_agent.providers.base import http_failure
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.tools.base import Tool
+from hermes_agent.turn_control import Cancel
 
 if TYPE_CHECKING:
     from agent.conftest import Scene

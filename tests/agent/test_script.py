@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.events import Reply, TextDelta
 from hermes_agent.messages import Request
 from hermes_agent.providers.scripted import Script, ScriptedProvider
+from hermes_agent.turn_control import Cancel
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import Wish
 from hermes_core.errors import ConfigError

@@ -12,8 +12,8 @@ import pytest
 
 from agent.conftest import of_kind
 from hermes_agent import events
+from hermes_agent.agent import beating
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
-from hermes_agent.heartbeat import beating
 from hermes_agent.tools.base import Tool, answer, failure
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from achievements.life import Life
-from hermes_cli.commands.achievements.notices import notice_of
+from hermes_cli.commands.achievements.display import notice_of
 from support.command_line import command
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from hermes_cli.commands.dashboard.demo_data import home
-from hermes_cli.commands.dashboard.demo_data.topics import Filling, topics
+from hermes_cli.commands.dashboard.demo_data.generator import Filling, topics
 from hermes_dashboard import instance_record
 from hermes_state import SessionDB
 from support.command_line import command

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway import status
-from gateway.platforms import client_libraries
+from gateway.platforms import registry
 from gateway.platforms.local import socket_path
 from gateway.platforms.registry import BUILT_IN
 from hermes_cli.commands.gateway import setup
@@ -154,9 +154,9 @@ def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
 
 @pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.needs])
 def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
-    text = (client_libraries.LOCKS / f"{name}.lock").read_text()
+    text = (registry.LOCKS / f"{name}.lock").read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
     assert len(pins) > 3
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
-    assert client_libraries.library(next(one for one in BUILT_IN if one.name == name)) is not None
+    assert registry.library(next(one for one in BUILT_IN if one.name == name)) is not None

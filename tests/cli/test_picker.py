@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from hermes_cli.commands.sessions.browser import lines
+from hermes_cli.commands.sessions.browser import row_list
 from hermes_cli.commands.sessions.browser.app import Picker
-from hermes_cli.commands.sessions.browser.catalogue import Catalogue, Entry
-from hermes_cli.commands.sessions.browser.conversations import Conversations, Hit
+from hermes_cli.commands.sessions.browser.catalogue import Catalogue, Conversations, Entry, Hit
 from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
@@ -266,8 +265,8 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
 async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_cli.commands.sessions.browser.conversations.FIRST_ROWS", 3)
-    monkeypatch.setattr("hermes_cli.commands.sessions.browser.conversations.PAGE_ROWS", 4)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.FIRST_ROWS", 3)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
         "hermes_cli.commands.sessions.browser.row_list.lines.line",
@@ -287,10 +286,10 @@ cells = st.integers(20, 200)
 @given(texts, texts, texts, cells)
 def test_every_line_fills_its_cells_exactly(title: str, source: str, found: str, room: int) -> None:
     row = {"id": "x", "title": title, "source": source, "last_active": 1.0, "message_count": 10**7}
-    text = lines.line(Entry(row, found), room, now=2.0)
+    text = row_list.line(Entry(row, found), room, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
-    assert width(lines.heading(room)) == room
+    assert width(row_list.heading(room)) == room
     if "\u200d" not in text and "\ufe0f" not in text:  # joined signs: terminals differ
         assert width(text) == room
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_cli.commands.sessions import transcript
+from hermes_cli.commands.sessions import show
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from hermes_cli.commands.sessions import transcript
     ],
 )
 def test_content(content: object, text: str) -> None:
-    assert transcript.content_text(content) == text
+    assert show.content_text(content) == text
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,21 @@ def test_content(content: object, text: str) -> None:
     ],
 )
 def test_calls(call: object, line: str) -> None:
-    assert transcript.call_line(call) == line
+    assert show.call_line(call) == line
 
 
 def test_long_text_is_folded_and_says_by_how_much() -> None:
-    assert transcript.fold("short\ntext") == "short\ntext"
-    folded = transcript.fold("x" * 5000)
-    assert folded.startswith("x" * transcript.FOLD_CHARACTERS + "\n")
+    assert show.fold("short\ntext") == "short\ntext"
+    folded = show.fold("x" * 5000)
+    assert folded.startswith("x" * show.FOLD_CHARACTERS + "\n")
     assert "3,800 more characters" in folded
-    assert transcript.fold("\n".join("abcdefghij")).startswith("a\nb\nc\nd\ne\nf\ng\nh\n…")
+    assert show.fold("\n".join("abcdefghij")).startswith("a\nb\nc\nd\ne\nf\ng\nh\n…")
 
 
 def test_marks() -> None:
-    assert transcript._marks({"active": 1}) == []
-    assert transcript._marks({"active": 0, "compacted": 1}) == ["compacted"]
-    assert transcript._marks({"active": 0, "finish_reason": "interrupted"}) == [
+    assert show._marks({"active": 1}) == []
+    assert show._marks({"active": 0, "compacted": 1}) == ["compacted"]
+    assert show._marks({"active": 0, "finish_reason": "interrupted"}) == [
         "undone",
         "interrupted",
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core import __version__
 from hermes_core.errors import StoreError
-from hermes_dashboard import watcher
+from hermes_dashboard.resources import live
 from support.dashboards import NoGateway, dashboard, parts_of, wait_until
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_who_leaves_is_noticed(served: Served) -> None:
 def test_too_many_sessions_are_not_named(
     served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "MOST_NAMED", 0)
+    monkeypatch.setattr(live, "MOST_NAMED", 0)
     with listening(served) as heard:
         db.create_session("one", source="cli")
         db.append_message("one", "user", "hello")
@@ -161,24 +161,24 @@ def test_the_end_of_the_server_ends_the_stream(db: SessionDB) -> None:
 
 
 async def test_who_does_not_listen_keeps_nobody_waiting(db: SessionDB) -> None:
-    found = watcher.Watcher(parts_of(db))
+    found = live.Watcher(parts_of(db))
     async with found.listening() as queue:
         for number in range(200):
-            found._tell(watcher.News("change", {"sessions": [str(number)]}))
-        assert queue.qsize() <= watcher.MOST_WAITING
-        assert queue.get_nowait() == watcher.EVERYTHING
+            found._tell(live.News("change", {"sessions": [str(number)]}))
+        assert queue.qsize() <= live.MOST_WAITING
+        assert queue.get_nowait() == live.EVERYTHING
 
 
 def test_a_look_that_fails_half_way_is_made_again(db: SessionDB) -> None:
     db.create_session("one", source="cli")
-    sight = watcher.Sight(parts_of(db))
+    sight = live.Sight(parts_of(db))
     sight.begin()
     db.append_message("one", "user", "hello")
     history = sight._history
     sight._history = Forgetful(history)
     assert sight.news(is_gateway_due=False) == []
     sight._history = history
-    assert sight.news(is_gateway_due=False) == [watcher.News("change", {"sessions": ["one"]})]
+    assert sight.news(is_gateway_due=False) == [live.News("change", {"sessions": ["one"]})]
 
 
 class Forgetful:

@@ -15,8 +15,8 @@ from hermes_core.atomic_files import write_atomically
 from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
 from hermes_dashboard.auth import gate
+from hermes_dashboard.auth.access import MOST, MOST_TOGETHER, WINDOW_SECONDS, Rates
 from hermes_dashboard.auth.passwords import PasswordFile
-from hermes_dashboard.auth.rate_limit import MOST, MOST_TOGETHER, WINDOW_SECONDS, Rates
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import ending
 from support.dashboards import TOKEN, dashboard, parts_of

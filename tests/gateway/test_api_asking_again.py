@@ -10,7 +10,7 @@ import pytest
 
 from gateway import status
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.platforms.api_server.answer_cache import Answers, Given
+from gateway.platforms.api_server.exchanges import Answers, Given
 from gateway.platforms.api_server.requests import token_of
 from gateway.platforms.base import Outgoing
 from gateway.process.adapter_factory import StoredMemory

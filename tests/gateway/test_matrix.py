@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import ErrorKind, MessageType, Outgoing
-from gateway.platforms.matrix.adapter import make
-from gateway.platforms.matrix.content import LARGEST_CONTENT, LONGEST_TEXT, edit_of, message_of
-from gateway.platforms.matrix.events import without_mention
+from gateway.platforms.matrix.adapter import (
+    LARGEST_CONTENT,
+    LONGEST_TEXT,
+    edit_of,
+    make,
+    message_of,
+)
+from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import Inbox, Notes, waited
 from support.matrix_world import World, connected, surroundings_of

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.platforms import incoming_files
 from gateway.platforms.backoff import REFUSED_TIMES, STEADY_SECONDS, Patience
+from gateway.platforms.deduplication import Recent
 from gateway.platforms.ordered_queues import Lines
-from gateway.platforms.recent import Recent
 from support.adapters import QUICK, waited
 
 HOSTS = ("discordapp.com",)

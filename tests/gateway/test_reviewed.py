@@ -12,7 +12,7 @@ import pytest
 from gateway.config import GatewayConfig, Platform, PlatformConfig, SessionResetPolicy
 from gateway.inbound import attachments, inbox_codec
 from gateway.inbound.turn_runner import Prompt
-from gateway.outbound import channel_directory, direct_send
+from gateway.outbound import direct_send
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
 from gateway.platforms.local import LocalAdapter
 from gateway.process.service import Service
@@ -347,7 +347,7 @@ def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: P
     row = ("p", "k", "s", 1.0, '{"nonsense": 1}')
     db.engine.write(lambda tx: tx.run("INSERT INTO hermes_route VALUES (?, ?, ?, ?, ?)", row))
     assert place(db, tmp_path).get_or_create_session(source).session_id == first.session_id
-    assert len(channel_directory.channels(db, GatewayConfig())) == 1
+    assert len(direct_send.channels(db, GatewayConfig())) == 1
 
 
 def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path:
     source = event("x", "0").source
     assert source is not None
     entry = place(db, tmp_path).get_or_create_session(source)
-    channel = channel_directory.find(db, config, "local")
+    channel = direct_send.find(db, config, "local")
     assert channel.session_id == entry.session_id
     direct_send.send(db, channel, "Tea — now", "k")
     (row,) = db.find_incoming("sent:k")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import MessageEvent, MessageType, Outgoing
-from gateway.platforms.slack.files import Files
+from gateway.platforms.slack.messages import Files
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, QUICK, Inbox, waited
 from support.slack_server import (

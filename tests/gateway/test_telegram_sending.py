@@ -8,7 +8,7 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, Outgoing
 from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.platforms.telegram.html import rendered
+from gateway.platforms.telegram.sender import rendered
 from support.adapters import PNG
 from support.telegram_room import GROUP, Room
 from support.telegram_server import Fault, TelegramServer

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from gateway.platforms.base import ErrorKind, Outgoing
 from gateway.platforms.registry import Registry
-from gateway.platforms.webhook import prompt_template, signatures
+from gateway.platforms.webhook import adapter as prompt_template
+from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import make
 from hermes_core.errors import PlatformRefusedError, StoreUnavailableError
 from support.adapters import waited
@@ -131,13 +132,13 @@ async def test_what_a_delivery_says_is_no_command(
 
 def test_signatures_are_those_that_others_compute() -> None:
     # GitHub's documentation gives the first; the second follows from RFC 4231's HMAC-SHA-256.
-    found = signatures.plain("It's a Secret to Everybody", b"Hello, World!")
+    found = routes.plain("It's a Secret to Everybody", b"Hello, World!")
     assert found == "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
     data = b"what do ya want for nothing?"
     digest = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-    assert signatures.plain("Jefe", data) == f"sha256={digest}"
-    stamped = signatures.stamped("Jefe", b"x", 5)
-    assert stamped == "t=5,v1=" + signatures.plain("Jefe", b"5.x").removeprefix("sha256=")
+    assert routes.plain("Jefe", data) == f"sha256={digest}"
+    stamped = routes.stamped("Jefe", b"x", 5)
+    assert stamped == "t=5,v1=" + routes.plain("Jefe", b"5.x").removeprefix("sha256=")
 
 
 @pytest.mark.parametrize(
@@ -146,18 +147,18 @@ def test_signatures_are_those_that_others_compute() -> None:
         {"X_Hub_Signature_256": ""},
         {"X_Hub_Signature_256": "sha256="},
         {"X_Hub_Signature_256": "sha256=00"},
-        {"X_Hub_Signature_256": signatures.plain(OTHER, b"{}")},
-        {"X_Hub_Signature_256": signatures.plain(SECRET, b"{ }")},
+        {"X_Hub_Signature_256": routes.plain(OTHER, b"{}")},
+        {"X_Hub_Signature_256": routes.plain(SECRET, b"{ }")},
         {"X_Hub_Signature": "sha1=00"},
         {"X_Hermes_Signature": ""},
         {"X_Hermes_Signature": "t=,v1="},
         {"X_Hermes_Signature": "t=x,v1=00"},
         {"X_Hermes_Signature": "v1=00"},
-        {"X_Hermes_Signature": signatures.stamped(OTHER, b"{}", int(NOW))},
-        {"X_Hermes_Signature": signatures.stamped(SECRET, b"{ }", int(NOW))},
+        {"X_Hermes_Signature": routes.stamped(OTHER, b"{}", int(NOW))},
+        {"X_Hermes_Signature": routes.stamped(SECRET, b"{ }", int(NOW))},
         {
             "X_Hermes_Signature": "t=1,v1=00",
-            "X_Hub_Signature_256": signatures.plain(SECRET, b"{}"),
+            "X_Hub_Signature_256": routes.plain(SECRET, b"{}"),
         },
     ],
 )
@@ -174,13 +175,13 @@ async def test_what_was_signed_long_ago_cannot_be_sent_again(
     room: Room, age: int, status: int
 ) -> None:
     async with room.connected():
-        signature = signatures.stamped(SECRET, b"{}", int(NOW) - age)
+        signature = routes.stamped(SECRET, b"{}", int(NOW) - age)
         answer = await room.call(b"{}", X_Hermes_Signature=signature)
     assert answer.status_code == status
 
 
 async def test_the_moment_of_a_signature_cannot_be_changed(room: Room) -> None:
-    old = signatures.stamped(SECRET, b"{}", 1)
+    old = routes.stamped(SECRET, b"{}", 1)
     async with room.connected():
         signature = old.replace("t=1,", f"t={int(NOW)},")
         assert (await room.call(b"{}", X_Hermes_Signature=signature)).status_code == 401
@@ -190,7 +191,7 @@ async def test_a_route_can_insist_on_the_moment(room: Room) -> None:
     room.routes["reviews"]["needs_timestamp"] = True
     async with room.connected():
         plain = await room.call(b"{}")
-        signature = signatures.stamped(SECRET, b"{}", int(NOW))
+        signature = routes.stamped(SECRET, b"{}", int(NOW))
         stamped = await room.call(b"{}", X_Hermes_Signature=signature)
     assert [plain.status_code, stamped.status_code] == [401, 202]
 
@@ -199,7 +200,7 @@ async def test_a_route_can_have_a_secret_of_its_own(room: Room) -> None:
     room.routes["ci"] = {"prompt": "Look: {payload}", "secret_env": "CI_SECRET"}
     async with room.connected():
         shared = await room.call(b"{}", "ci")
-        signature = signatures.plain(OTHER, b"{}")
+        signature = routes.plain(OTHER, b"{}")
         own = await room.call(b"{}", "ci", X_Hub_Signature_256=signature)
     assert [shared.status_code, own.status_code] == [401, 202]
 
@@ -332,10 +333,10 @@ async def test_an_answer_is_posted_with_a_signature(
         "key": key,
         "reply_to": "d-1",
     }
-    assert signatures.is_signed(found.headers, found.body, SECRET, time.time())
-    assert not signatures.is_signed(found.headers, found.body, OTHER, time.time())
+    assert routes.is_signed(found.headers, found.body, SECRET, time.time())
+    assert not routes.is_signed(found.headers, found.body, OTHER, time.time())
     plain = {"X-Hub-Signature-256": found.headers["x-hub-signature-256"]}
-    assert signatures.is_signed(plain, found.body, SECRET, 0)
+    assert routes.is_signed(plain, found.body, SECRET, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_state.messages.codec import JSON_MARK, decode_content
-from hermes_state.portable.redaction import Redactor, redact
-from hermes_state.portable.secret_patterns import SECRETS
+from hermes_state.messages.rows import JSON_MARK, decode_content
+from hermes_state.portable.redaction import SECRETS, Redactor, redact
 from state.portable_histories import export
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import httpx2
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gateway.platforms.webhook import signatures
+from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import WebhookAdapter, make
 from gateway.process.adapter_factory import StoredMemory
 from gateway.process.http_server import Front
@@ -93,6 +93,6 @@ class Room(Setting):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         named = {name.replace("_", "-"): one for name, one in headers.items()}
         if not any("Signature" in one for one in named):
-            named["X-Hub-Signature-256"] = signatures.plain(SECRET, data)
+            named["X-Hub-Signature-256"] = routes.plain(SECRET, data)
         async with httpx2.AsyncClient(base_url=self.front.url) as http:
             return await http.post(f"/webhooks/{route}", content=data, headers=named)

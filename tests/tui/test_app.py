@@ -12,10 +12,9 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_tui.dialogs import LOOK_SECONDS, Approval, Clarify, Keys
-from hermes_tui.messages import Folded, ToolRow
+from hermes_tui.messages import Folded, ToolRow, entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import Status
-from hermes_tui.stored_entries import entries
 from support.command_line import command
 from support.screens import (
     SIZE,

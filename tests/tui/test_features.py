@@ -9,11 +9,9 @@ from textual import events
 from textual.widgets import OptionList, Tree
 
 from hermes_core.config.file import ConfigFile
-from hermes_tui.hints import Hints
 from hermes_tui.input_history import Recall
 from hermes_tui.messages import Said, Thought, ToolRow
-from hermes_tui.paste import Pasted, picture_in
-from hermes_tui.prompt import Prompt
+from hermes_tui.prompt import Hints, Pasted, Prompt, picture_in
 from hermes_tui.rewind import Family, Rewind
 from hermes_tui.session_picker import Picker
 from hermes_tui.status import Status

@@ -19,13 +19,11 @@ from fastapi.routing import APIRoute
 from hermes_achievements import export
 from hermes_achievements.catalogue import icons
 from hermes_achievements.evaluation import views
-from hermes_achievements.evaluation.conversation_names import Names, named, steps_named
-from hermes_achievements.pictures import raster
+from hermes_achievements.evaluation.views import Names, named, steps_named
+from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.recap_card import recap_card
 from hermes_achievements.recap import period_report
-from hermes_achievements.scan.memory_ledger import MemoryLedger
-from hermes_achievements.scan.plain_history import PlainHistory
-from hermes_achievements.scan.plain_scan import scan_plain
+from hermes_achievements.scan.plain_history import MemoryLedger, PlainHistory, scan_plain
 from hermes_achievements.scan.shared_runs import SharedRuns
 from hermes_achievements.service import INCOMPLETE, SNAPSHOT_TTL_SECONDS, Source
 from hermes_conversation import achievements
@@ -363,7 +361,7 @@ def _recap_picture(period: Period | None) -> bytes:
     found = _look_back(period, evaluate_all())
     if found is None or found.recap.is_empty:
         return b""
-    return raster.png(recap_card(found.recap, found.period.name, _SERVICE.catalogue))
+    return svg.png(recap_card(found.recap, found.period.name, _SERVICE.catalogue))
 
 
 def _json(value: Any, status: int = 200) -> Response:

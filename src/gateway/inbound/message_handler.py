@@ -10,7 +10,7 @@ from gateway.inbound import inbox_codec
 from gateway.inbound.turn_runner import LATER_SECONDS, LaterError, Prompt
 from gateway.outbound.chunks import pieces
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
-from hermes_core.log_fields import log_fields
+from hermes_core.log_file import log_fields
 from hermes_state.delivery.outbox import Reply
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gateway.inbound.prompt_format import said
 from gateway.platforms.base import Reacts
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
-from hermes_core.log_fields import log_fields
+from hermes_core.log_file import log_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import store_retry
 from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
 from hermes_core.isolate import Failure, attempt_async
-from hermes_core.log_fields import log_fields
+from hermes_core.log_file import log_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

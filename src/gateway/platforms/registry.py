@@ -7,20 +7,47 @@ Nothing of a platform is imported before it is switched on. Plugins add theirs w
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import hermes_plugin_host
-from gateway.platforms import client_libraries
 from gateway.platforms.names import Platform
 from hermes_core.config.probe import is_mentioned
-from hermes_core.errors import PlatformRefusedError
+from hermes_core.errors import PlatformRefusedError, UsageError
+from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from gateway.platforms.base import Adapter, Surroundings
+    from hermes_core.package_installer import Progress
 
     Make = Callable[[Surroundings], Adapter]
+
+LOCKS: Final = Path(__file__).with_name("libraries")
+SIZES: Final = {"telegram": (9, 36), "matrix": (9, 39), "discord": (6, 23), "slack": (5, 19)}  # MB
+
+
+def library(entry: Entry) -> Library | None:
+    """What a platform needs; None when it needs nothing, or a plugin sees to it."""
+    if not entry.needs or entry.name not in SIZES:
+        return None
+    lock = LOCKS / f"{entry.name}.lock"
+    return Library(entry.name, entry.label, entry.needs, lock, *SIZES[entry.name])
+
+
+def is_usable(entry: Entry) -> bool:
+    """Whether a platform's library can be imported."""
+    found = library(entry)
+    return found is None or found.is_usable()
+
+
+def fetch(entry: Entry, progress: Progress) -> bool:
+    """Have a platform's library in place; whether anything had to be fetched."""
+    found = library(entry)
+    if found is None:
+        raise UsageError(f"{entry.label} needs no library")
+    return found.fetch(progress)
 
 
 class Entry(NamedTuple):
@@ -112,7 +139,7 @@ class Registry:
         if missing:
             text = f"{entry.label} needs {' and '.join(missing)}, in the environment or in .env"
             raise PlatformRefusedError(text)
-        if not client_libraries.is_usable(entry):
+        if not is_usable(entry):
             text = f"{entry.label} needs a library: run `hermes gateway add {entry.name}`"
             raise PlatformRefusedError(text)
         if entry.make is not None:

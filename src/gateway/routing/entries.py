@@ -4,12 +4,40 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final, Self
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gateway import config_values
 from gateway.config import Platform, known_platform
 from gateway.routing.sources import SessionSource
+from hermes_core.config.file import ConfigFile
+from hermes_core.policy import Expiry, ResetPolicy
+from hermes_core.time_zones import find_zone
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from gateway.config import SessionResetPolicy
+
+
+def expiry_reason(
+    entry: SessionEntry,
+    policy: SessionResetPolicy,
+    now: datetime | None = None,
+    zone: ZoneInfo | None = None,
+) -> Expiry | None:
+    """Why the conversation is over: `idle` or `daily`; None while it is not."""
+    if policy.mode == "none":
+        return None
+    rule = ResetPolicy(policy.mode, policy.at_hour, policy.idle_minutes)
+    last, present = entry.updated_at.astimezone(UTC), now or datetime.now(UTC)
+    return rule.expired(last, present, zone or user_zone())
+
+
+def user_zone() -> ZoneInfo:
+    """The zone in which the user's days begin."""
+    return find_zone(ConfigFile.of_home().settings().get_str("display.timezone"))
+
 
 NUMBERS: Final = (
     "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "total_tokens",

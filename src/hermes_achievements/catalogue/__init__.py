@@ -14,8 +14,8 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.catalogue.derived import DERIVED
 from hermes_achievements.catalogue.entries import (
+    DERIVED,
     FOLDER,
     KINDS,
     OWN,

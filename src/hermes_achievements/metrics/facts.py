@@ -20,7 +20,6 @@ from zlib import crc32
 
 import orjson
 
-from hermes_achievements.classification.file_paths import files_of
 from hermes_achievements.classification.outcomes import outcome, parsed
 from hermes_achievements.classification.shell_commands import BACKGROUND, labels
 from hermes_achievements.classification.tool_kinds import (
@@ -29,6 +28,7 @@ from hermes_achievements.classification.tool_kinds import (
     FILE_OPERATIONS,
     SHELL,
     does,
+    files_of,
 )
 from hermes_achievements.scan.history import Kind, SessionRow
 from hermes_core.errors import LedgerDamagedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.classification import command_kinds, tool_kinds
+from hermes_achievements.classification import shell_commands, tool_kinds
 from hermes_achievements.classification.outcomes import TRACEBACK
 from hermes_achievements.metrics.facts import AT
 
@@ -65,12 +65,12 @@ def tracebacks(s: Session) -> Events:
 
 def passed_tests(s: Session) -> Events:
     """Test runs that passed; where the exit code is another command's, nobody knows."""
-    return [(r.fact, 1) for r in s.results_of(command_kinds.TESTS) if r.won(command_kinds.TESTS)]
+    return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.won(shell_commands.TESTS)]
 
 
 def failed_tests(s: Session) -> Events:
     """Test runs that failed; where the exit code is another command's, nobody knows."""
-    return [(r.fact, 1) for r in s.results_of(command_kinds.TESTS) if r.lost(command_kinds.TESTS)]
+    return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.lost(shell_commands.TESTS)]
 
 
 def recovered_calls(s: Session) -> Events:
@@ -106,10 +106,10 @@ def test_comebacks(s: Session) -> Events:
     """Passing test runs after five or more failing ones in a row."""
     row = 0
     events: Events = []
-    for r in s.results_of(command_kinds.TESTS):
-        if r.lost(command_kinds.TESTS):
+    for r in s.results_of(shell_commands.TESTS):
+        if r.lost(shell_commands.TESTS):
             row += 1
-        elif r.won(command_kinds.TESTS):
+        elif r.won(shell_commands.TESTS):
             if row >= FAILED_TESTS:
                 events.append((r.fact, 1))
             row = 0
@@ -119,13 +119,13 @@ def test_comebacks(s: Session) -> Events:
 def red_green_commits(s: Session) -> Events:
     """A failing test run, then a passing one, then a commit: in this order."""
     return _chain(
-        s, [("failed", command_kinds.TESTS), ("passed", command_kinds.TESTS), ("passed", COMMIT)]
+        s, [("failed", shell_commands.TESTS), ("passed", shell_commands.TESTS), ("passed", COMMIT)]
     )
 
 
 def shipped(s: Session) -> Events:
     """A passing test run, then a commit, then a push: in this order."""
-    return _chain(s, [("passed", command_kinds.TESTS), ("passed", COMMIT), ("passed", PUSH)])
+    return _chain(s, [("passed", shell_commands.TESTS), ("passed", COMMIT), ("passed", PUSH)])
 
 
 def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
@@ -149,15 +149,15 @@ def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
 
 def quick_fixes(s: Session) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
-    if tool_kinds.SHELL not in s.by or not any(r.lost(command_kinds.TESTS) for r in s.failures):
+    if tool_kinds.SHELL not in s.by or not any(r.lost(shell_commands.TESTS) for r in s.failures):
         return []
     failed_at: float | None = None
     is_edited = False
     events: Events = []
     for r in s.results:
-        if r.lost(command_kinds.TESTS):
+        if r.lost(shell_commands.TESTS):
             failed_at, is_edited = r.fact[AT], False
-        elif r.won(command_kinds.TESTS):
+        elif r.won(shell_commands.TESTS):
             if failed_at is not None and is_edited and r.fact[AT] - failed_at <= QUICK_SECONDS:
                 events.append((r.fact, 1))
             failed_at = None

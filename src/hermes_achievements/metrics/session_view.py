@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.classification.command_kinds import ANSWERING
 from hermes_achievements.classification.outcomes import FINE, is_failure
-from hermes_achievements.classification.shell_commands import UNKNOWN, plain
+from hermes_achievements.classification.shell_commands import ANSWERING, UNKNOWN, plain
 from hermes_achievements.classification.tool_kinds import SHELL, does
 from hermes_achievements.metrics.facts import (
     ASSISTANT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements.classification import command_kinds
+from hermes_achievements.classification import shell_commands
 
 if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import Events, Session
@@ -22,12 +22,12 @@ def pushes(s: Session) -> Events:
 
 def merges(s: Session) -> Events:
     """Shell calls that merged, rebased or cherry-picked."""
-    return s.ran(command_kinds.MERGES)
+    return s.ran(shell_commands.MERGES)
 
 
 def git_rescues(s: Session) -> Events:
     """Shell calls that went back: git revert, reset, restore, stash or bisect."""
-    return s.ran(command_kinds.RESCUES)
+    return s.ran(shell_commands.RESCUES)
 
 
 def git_tags(s: Session) -> Events:
@@ -37,44 +37,44 @@ def git_tags(s: Session) -> Events:
 
 def test_runs(s: Session) -> Events:
     """Shell calls that ran tests."""
-    return s.ran(command_kinds.TESTS)
+    return s.ran(shell_commands.TESTS)
 
 
 def installs(s: Session) -> Events:
     """Shell calls that installed packages."""
-    return s.ran(command_kinds.INSTALLS)
+    return s.ran(shell_commands.INSTALLS)
 
 
 def builds(s: Session) -> Events:
     """Shell calls that built something."""
-    return s.ran(command_kinds.BUILDS)
+    return s.ran(shell_commands.BUILDS)
 
 
 def checks(s: Session) -> Events:
     """Shell calls that ran a linter, a formatter or a type checker."""
-    return s.ran(command_kinds.CHECKS)
+    return s.ran(shell_commands.CHECKS)
 
 
 def container_commands(s: Session) -> Events:
     """Shell calls that used Docker or Podman."""
-    return s.ran_program(command_kinds.CONTAINERS)
+    return s.ran_program(shell_commands.CONTAINERS)
 
 
 def deploys(s: Session) -> Events:
     """Shell calls that used a tool for servers and clouds."""
-    return s.ran_program(command_kinds.DEPLOYERS)
+    return s.ran_program(shell_commands.DEPLOYERS)
 
 
 def database_commands(s: Session) -> Events:
     """Shell calls that opened a database's own shell."""
-    return s.ran_program(command_kinds.DATABASES)
+    return s.ran_program(shell_commands.DATABASES)
 
 
 def http_requests(s: Session) -> Events:
     """Shell calls that made a web request."""
-    return s.ran_program(command_kinds.REQUESTERS)
+    return s.ran_program(shell_commands.REQUESTERS)
 
 
 def remote_commands(s: Session) -> Events:
     """Shell calls that reached another machine."""
-    return s.ran_program(command_kinds.REMOTES)
+    return s.ran_program(shell_commands.REMOTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.pictures import text_width
+from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.medal import definitions, medal
 from hermes_achievements.pictures.svg import (
     EDGE,
@@ -94,7 +94,7 @@ def dated(one: Shown) -> str:
 def _header(snapshot: Mapping[str, Any], catalogue: Catalogue, held: dict[str, int]) -> list[str]:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     number = f"{unlocked:,}"
-    beside = MARGIN + text_width.width(number, 64, is_bold=True) + 16
+    beside = MARGIN + svg.width(number, 64, is_bold=True) + 16
     made = [
         text(MARGIN, 92, number, 64, weight=700),
         text(beside, 92, f"of {total:,} achievements", 26, SOFT),
@@ -129,13 +129,13 @@ def _legend(catalogue: Catalogue, held: dict[str, int]) -> list[str]:
         words = f"{held.get(tier.id, 0):,} {tier.name}"
         made.append(f'<circle cx="{x + 6:g}" cy="155" r="6" fill="{tier.glow}"/>')
         made.append(text(x + 20, 161, words, 17, SOFT))
-        x += 20 + text_width.width(words, 17) + 30
+        x += 20 + svg.width(words, 17) + 30
     return made
 
 
 def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> list[str]:
     colour = tier.glow if tier else SOFT
-    after = MARGIN + text_width.width(title, 24, is_bold=True) + 14
+    after = MARGIN + svg.width(title, 24, is_bold=True) + 14
     made = [
         text(MARGIN, y + 38, title, 24, colour, weight=700),
         text(after, y + 38, f"{len(shown):,}", 20, FAINT),
@@ -149,7 +149,7 @@ def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> lis
 
 def _tile(one: Shown, tier: Tier | None, x: float, y: float) -> str:
     middle = x + TILE / 2
-    name = text_width.folded(one["name"], NAME, TILE - 14, 2, is_bold=True)
+    name = svg.folded(one["name"], NAME, TILE - 14, 2, is_bold=True)
     top = y + 92 if len(name) == 2 else y + 100
     below = dated(one) if tier else _ahead(one)
     pieces = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.pictures import text_width
+from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.badges import dated
 from hermes_achievements.pictures.medal import definitions, medal
 from hermes_achievements.pictures.svg import EDGE, FAINT, GROUND, INK, SOFT, box, document, text
@@ -28,7 +28,7 @@ def card(shown: Mapping[str, Any], catalogue: Catalogue) -> str:
     if tier is None:
         raise UsageError(f"{shown['name']} is not unlocked yet; there is no card to share.")
     size, name = _name(shown["name"])
-    words = text_width.folded(shown["description"], 28, ROOM, 3)
+    words = svg.folded(shown["description"], 28, ROOM, 3)
     top = 318 - (len(name) * size * 1.12 + len(words) * 38 + 100) / 2
     body = [
         definitions(catalogue),
@@ -47,10 +47,10 @@ def card(shown: Mapping[str, Any], catalogue: Catalogue) -> str:
 def _name(name: str) -> tuple[float, list[str]]:
     """The name as large as it can be."""
     for size in SIZES:
-        lines = text_width.folded(name, size, ROOM, 2, is_bold=True)
-        if text_width.ELLIPSIS not in lines[-1]:
+        lines = svg.folded(name, size, ROOM, 2, is_bold=True)
+        if svg.ELLIPSIS not in lines[-1]:
             return size, lines
-    return SIZES[-1], text_width.folded(name, SIZES[-1], ROOM, 2, is_bold=True)
+    return SIZES[-1], svg.folded(name, SIZES[-1], ROOM, 2, is_bold=True)
 
 
 def _glow(tier: Tier) -> str:
@@ -64,7 +64,7 @@ def _glow(tier: Tier) -> str:
 
 def _words(tier: Tier, size: float, name: list[str], words: list[str], top: float) -> list[str]:
     label = f"{tier.name} unlocked".upper()
-    pill = text_width.width(label, 20, is_bold=True) + 2 * len(label) + 40
+    pill = svg.width(label, 20, is_bold=True) + 2 * len(label) + 40
     made = [
         box(LEFT, top, pill, 42, tier.glow, radius=21),
         text(LEFT + 21, top + 28, label, 20, GROUND, weight=700, more=' letter-spacing="2"'),
@@ -101,6 +101,6 @@ def _foot(shown: Mapping[str, Any]) -> list[str]:
     said = " · ".join(one for one in (took, dated(shown)) if one)
     return [
         box(LEFT, 538, ROOM, 1.5, EDGE),
-        text(LEFT, 580, text_width.cut(said, 24, ROOM - 130), 24, SOFT),
+        text(LEFT, 580, svg.cut(said, 24, ROOM - 130), 24, SOFT),
         text(WIDTH - 70, 580, "Hermes", 24, INK, weight=700, anchor="end"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_achievements.pictures import heat_map, text_width
+from hermes_achievements.pictures import heat_map, svg
 from hermes_achievements.pictures.medal import definitions, medal
 from hermes_achievements.pictures.svg import (
     EDGE,
@@ -62,9 +62,7 @@ class _Canvas:
 
     def header(self, name: str, line: str) -> None:
         self.drawn += [
-            text(
-                MARGIN - 2, 110, text_width.cut(name, 68, ROOM - 160, is_bold=True), 68, weight=700
-            ),
+            text(MARGIN - 2, 110, svg.cut(name, 68, ROOM - 160, is_bold=True), 68, weight=700),
             text(MARGIN, 156, line, 24, SOFT),
             text(WIDTH - MARGIN, 100, "Hermes", 28, INK, weight=700, anchor="end"),
         ]
@@ -78,7 +76,7 @@ class _Canvas:
             x, y = MARGIN + column * (width + GAP), self.y + row * (104 + GAP)
             self.drawn += [
                 box(x, y, width, 104, PANEL, radius=16),
-                text(x + 22, y + 52, text_width.cut(said, 36, width - 40), 36, INK, weight=700),
+                text(x + 22, y + 52, svg.cut(said, 36, width - 40), 36, INK, weight=700),
                 text(x + 22, y + 82, label, 18, SOFT),
             ]
         self.y += -(-len(shown) // columns) * (104 + GAP)
@@ -172,9 +170,9 @@ class _Canvas:
         room = width - 44
         for number, one in enumerate(counted):
             line, said = y + number * 42 + 16, amount(one.times)
-            free = room - text_width.width(said, 17) - 14
+            free = room - svg.width(said, 17) - 14
             self.drawn += [
-                text(x + 22, line, text_width.cut(one.name, 17, free), 17, INK),
+                text(x + 22, line, svg.cut(one.name, 17, free), 17, INK),
                 text(x + 22 + room, line, said, 17, SOFT, anchor="end"),
                 box(x + 22, line + 8, room, 5, EDGE, radius=2.5),
                 box(
@@ -198,7 +196,7 @@ class _Canvas:
             middle = MARGIN + 22 + step * (number + 0.5)
             tier = catalogue.tiers[ranks[one["tier"]]]
             self.drawn.append(medal(one["icon"], tier, middle, top + 42, 36))
-            name = text_width.folded(one["name"], 15, step - 12, 2)
+            name = svg.folded(one["name"], 15, step - 12, 2)
             self.drawn += [
                 text(middle, top + 108 + 19 * place, line, 15, INK, anchor="middle")
                 for place, line in enumerate(name)
@@ -208,7 +206,7 @@ class _Canvas:
     def sentences(self, found: list[str]) -> None:
         if not found:
             return
-        lines = [line for one in found for line in text_width.folded(one, 21, ROOM - 44, 2)]
+        lines = [line for one in found for line in svg.folded(one, 21, ROOM - 44, 2)]
         height = 58 + len(lines) * 34 + 12.0
         top = self.panel(MARGIN, ROOM, height, "Worth remembering")
         self.drawn += [

@@ -6,14 +6,95 @@ know how to use.
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from hermes_achievements.calendar import Calendar
+from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.metrics.tally import Tally, contribute
 from hermes_achievements.scan.history import Changed, Kind, Mark, MessageRow, SessionRow
+from hermes_achievements.scan.ledger_entries import book_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from hermes_achievements.metrics.facts import Book
+    from hermes_achievements.metrics.tally import Contribution
+    from hermes_achievements.scan.history import History, LedgerEntry
+
+    Callback = Callable[[dict[str, Any], int, int], object]
+
+
+class MemoryLedger:
+    """As the ledger on disk, without the disk."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, bytes] = {}
+        self._entries: dict[str, tuple[int, LedgerEntry]] = {}
+        self._lock = threading.Lock()
+
+    def notes(self) -> dict[str, bytes]:
+        return dict(self._notes)
+
+    def save(
+        self, entries: Iterable[LedgerEntry], notes: Mapping[str, bytes | None], generation: int
+    ) -> None:
+        for entry in entries:
+            self._entries[entry.session_id] = (generation, entry)
+        for name, value in notes.items():
+            if value is None:
+                self._notes.pop(name, None)
+            else:
+                self._notes[name] = value
+
+    def known(self, generation: int | None = None) -> list[str]:
+        return [
+            one
+            for one, (written, _) in self._entries.items()
+            if generation is None or written == generation
+        ]
+
+    def count(self) -> int:
+        return len(self._entries)
+
+    def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
+        return {one: self._entries[one][1].book for one in session_ids if one in self._entries}
+
+    def contributions(
+        self, session_ids: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, float, bytes]]:
+        for one in list(self._entries) if session_ids is None else session_ids:
+            if one in self._entries:
+                entry = self._entries[one][1]
+                yield one, entry.first_at, entry.contribution
+
+    def sessions_on(self, day: str) -> list[str]:
+        return [one for one, (_, entry) in self._entries.items() if day in entry.days]
+
+    def forget(self) -> None:
+        self._notes.clear()
+        self._entries.clear()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[bool]:
+        is_alone = self._lock.acquire(blocking=False)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._lock.release()
+
+    def size(self) -> int:
+        return sum(len(entry.book) for _, entry in self._entries.values())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
 
 SIZE = 50
 SCHEDULED_SOURCES = frozenset({"cron", "cronjob", "schedule"})
@@ -144,3 +225,48 @@ def _bytes(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode(errors="replace")
     return orjson.dumps(value, default=str)
+
+
+def scan_plain(
+    history: History, on_progress: Callback | None, every: int, zone: tzinfo = UTC
+) -> dict[str, Any]:
+    """Read every session of *history* and add it all up."""
+    calendar = Calendar(zone)
+    everything = history.everything()
+    tally = Tally()
+    sessions: list[dict[str, Any]] = []
+    for number, (session_id, _) in enumerate(everything, 1):
+        book = book_of(history, session_id)
+        if book is not None:
+            contribution = contribute(book, calendar)
+            tally.add(session_id, contribution)
+            sessions.append(_numbers(book, contribution))
+        if on_progress is not None and number % max(1, every) == 0 and number < len(everything):
+            on_progress(_scan(sessions, tally, len(everything)), number, len(everything))
+    return _scan(sessions, tally, len(everything))
+
+
+def _scan(sessions: list[dict[str, Any]], tally: Tally, total: int) -> dict[str, Any]:
+    return {
+        "sessions": sessions,
+        "aggregate": values_of(tally),
+        "scan_meta": {
+            "mode": "full",
+            "sessions_total": total,
+            "sessions_rescanned": len(sessions),
+            "sessions_reused": 0,
+        },
+    }
+
+
+def _numbers(book: Book, contribution: Contribution) -> dict[str, Any]:
+    totals = contribution.totals()
+    return {
+        "session_id": book.session.id,
+        "source": book.session.source,
+        "model": book.session.model,
+        "started_at": book.session.started_at,
+        "tool_call_count": totals.get("tool_calls", 0),
+        "tool_names": sorted(contribution.seen.get("tool_kinds", {})),
+        "totals": totals,
+    }

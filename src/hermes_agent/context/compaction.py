@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.context.budget import newest_that_fit, reserve, tokens_in, with_short_results
 from hermes_agent.context.profiles import profile_for
 from hermes_agent.context.repair import acceptable
+from hermes_agent.context.window import newest_that_fit, reserve, tokens_in, with_short_results
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import Request, Usage
 from hermes_agent.providers.completion import asked
 
 if TYPE_CHECKING:
-    from hermes_agent.cancel import Cancel
     from hermes_agent.conversation_store import Keeping
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import Patient
+    from hermes_agent.turn_control import Cancel
 
 KEPT: Final = 0.2  # of the window: how much stays word for word
 CHARACTERS: Final = 4  # to a token, roughly

@@ -6,9 +6,9 @@ shortened further for the request. The history keeps everything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.budget import estimated, longest_result, reserve, with_short_results
 from hermes_agent.events import Failed
 
 if TYPE_CHECKING:
@@ -17,6 +17,77 @@ if TYPE_CHECKING:
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.messages import Message, Request
     from hermes_agent.providers.retry import Patient
+
+BYTES: Final = 4  # to a token, roughly: of English text and JSON; other scripts take more of both
+PICTURE_TOKENS: Final = 1_500
+MESSAGE_TOKENS: Final = 4  # around each message
+RESULT_SHARE: Final = 0.2  # of the window: the most that one tool's result may take
+LEAST_RESULT: Final = 400  # characters
+RESERVE_SHARE: Final = 0.125  # of the window: kept free for the answer
+MOST_RESERVE: Final = 8_192  # tokens
+
+
+def tokens_in(text: str) -> int:
+    """How many tokens a text is, roughly."""
+    return len(text.encode("utf-8", "replace")) // BYTES
+
+
+def estimated(request: Request) -> int:
+    """How many tokens a request is, roughly."""
+    tools = tokens_in(json.dumps(request.tools, ensure_ascii=False)) if request.tools else 0
+    return tools + sum(_message(message) for message in request.messages)
+
+
+def _message(message: Message) -> int:
+    calls = message.get("tool_calls")
+    called = tokens_in(json.dumps(calls, ensure_ascii=False)) if calls else 0
+    return MESSAGE_TOKENS + called + _content(message.get("content"))
+
+
+def _content(content: Any) -> int:
+    if not isinstance(content, list):
+        return tokens_in(str(content or ""))
+    texts = [part.get("text") if isinstance(part, dict) else str(part) for part in content]
+    return sum(PICTURE_TOKENS if text is None else tokens_in(str(text)) for text in texts)
+
+
+def reserve(window: int) -> int:
+    """How many tokens of a window are kept for the answer."""
+    return min(MOST_RESERVE, int(window * RESERVE_SHARE))
+
+
+def longest_result(window: int) -> int:
+    """How many characters of a tool's result a model with this window is shown."""
+    return max(LEAST_RESULT, int(window * RESULT_SHARE) * BYTES)
+
+
+def with_short_results(messages: list[Message], characters: int) -> list[Message]:
+    """The same messages, with the middle of long results left out; the store keeps them whole."""
+    return [_short(message, characters) for message in messages]
+
+
+def _short(message: Message, characters: int) -> Message:
+    text = message.get("content")
+    if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
+        return message
+    half = characters // 2
+    left_out = f"\n… ({len(text) - 2 * half:,} characters left out here: too long to read) …\n"
+    return {**message, "content": text[:half] + left_out + text[-half:]}
+
+
+def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
+    """The first message and as many of the last ones as *tokens* allow."""
+    if sum(map(_message, messages)) <= tokens or not messages:
+        return messages
+    left = tokens - _message(messages[0])
+    kept: list[Message] = []
+    for message in reversed(messages[1:]):
+        left -= _message(message)
+        if left < 0:
+            break
+        kept.append(message)
+    return [messages[0], *reversed(kept)]
+
 
 SUMMED_UP: Final = "Older messages were summed up to make room; the history keeps them all."
 SHORTENED: Final = "Long results were shortened to make room; the history keeps them whole."

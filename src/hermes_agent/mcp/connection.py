@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
-from hermes_core.optional_libraries import Library
+from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from mcp.types import CallToolResult, Tool
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.mcp.config import Server
+    from hermes_agent.turn_control import Cancel
 
 Result = TypeVar("Result")
 START_SECONDS: Final = 10.0

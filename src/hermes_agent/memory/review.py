@@ -11,12 +11,12 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.context.compaction import OPENING
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import Request, answer_message, result_message
 from hermes_agent.providers.completion import asked
 from hermes_agent.toolbox import Surroundings
+from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all
 
 if TYPE_CHECKING:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import Judge, Judgement
-from hermes_agent.permissions.grants import Grants
 from hermes_agent.permissions.path_zones import Ground
 from hermes_agent.permissions.verdicts import EXACT_KEYS, Allow, Ask, Finding, Level, Refuse
 from hermes_agent.tools.base import ApprovalRequest
+from hermes_core.atomic_files import folder_locked
+from hermes_core.clock import SystemClock
+from hermes_core.json_files import read_json, write_json
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
@@ -19,9 +22,132 @@ if TYPE_CHECKING:
 
     from hermes_agent.permissions.verdicts import Verdict
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.turn_hooks import Announces
+    from hermes_core.clock import Clock
 
     # How a call of some other tool is shown and what is found in it, or why it is refused.
     JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, Judgement] | Refuse]
+
+ANSWERS = ("once", "session", "always", "deny")
+
+
+class Grants:
+    """What has been answered. An answer never covers more than it was given for.
+
+    once     this session, this turn, this very command, one time
+    session  this session: the pattern keys, or this very command where keys say too little
+    always   the pattern keys; where keys say too little it counts as for the session
+    deny     this session, this turn, this very command
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self._path = path
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._once: list[tuple[str, str, str]] = []
+        self._denied: list[tuple[str, str, str]] = []
+        self._commands: set[tuple[str, str]] = set()
+        self._keys: dict[str, set[str]] = {}
+
+    def settle(self, request: ApprovalRequest, answer: str) -> None:
+        """Take an answer in; one that is none of the four means no."""
+        asked = (request.session_id, request.turn_id, request.command)
+        with self._lock:
+            self._forget_other_turns(request)
+            if answer == "once":
+                self._once.append(asked)
+            elif answer not in {"session", "always"}:
+                self._denied.append(asked)
+            elif not request.may_always:
+                self._commands.add((request.session_id, request.command))
+            else:
+                self._keys.setdefault(request.session_id, set()).update(request.pattern_keys)
+        if answer == "always" and request.may_always:
+            self._keep(request.pattern_keys)
+
+    def covers(self, request: ApprovalRequest) -> bool:
+        """Whether an answer covers what is asked now; `once` is used up by it."""
+        asked = (request.session_id, request.turn_id, request.command)
+        with self._lock:
+            if asked in self._once:
+                self._once.remove(asked)
+                return True
+            if (request.session_id, request.command) in self._commands:
+                return True
+            granted = set(self._keys.get(request.session_id, ()))
+        if not request.may_always:
+            return False
+        wanted = set(request.pattern_keys)
+        return wanted <= granted or wanted <= granted | set(self.always())
+
+    def denies(self, request: ApprovalRequest) -> bool:
+        """Whether this very thing was refused in this turn."""
+        with self._lock:
+            return (request.session_id, request.turn_id, request.command) in self._denied
+
+    def forget_session(self, session_id: str) -> None:
+        """The session is over, and so is what was granted to it."""
+        with self._lock:
+            self._keys.pop(session_id, None)
+            self._commands = {one for one in self._commands if one[0] != session_id}
+            self._once = [one for one in self._once if one[0] != session_id]
+            self._denied = [one for one in self._denied if one[0] != session_id]
+
+    def always(self) -> list[str]:
+        """The pattern keys that are granted for good."""
+        found = read_json(self._path, {}, self._clock).value
+        keys = found.get("always") if isinstance(found, dict) else None
+        return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+    def revoke(self, key: str) -> None:
+        """Ask again for what was granted for good."""
+        with folder_locked(self._path.parent):
+            write_json(self._path, {"always": [one for one in self.always() if one != key]})
+
+    def _keep(self, keys: tuple[str, ...]) -> None:
+        with folder_locked(self._path.parent):
+            write_json(self._path, {"always": sorted({*self.always(), *keys})})
+
+    def _forget_other_turns(self, request: ApprovalRequest) -> None:
+        session, turn = request.session_id, request.turn_id
+        self._once = [one for one in self._once if one[0] != session or one[1] == turn]
+        self._denied = [one for one in self._denied if one[0] != session or one[1] == turn]
+
+
+class Guarding:
+    """Lets a call pass, asks about it, or refuses it."""
+
+    def __init__(self, approvals: Approvals, announce: Announces, surface: str) -> None:
+        self._approvals = approvals
+        self._announce = announce
+        self._surface = surface
+        self._asking = threading.Lock()  # a person answers one question at a time
+
+    def __call__(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
+        """Why *tool* may not be called like this; None when it may."""
+        with self._asking:  # an answer for once is for the call that asked
+            verdict = self._approvals.decide(tool, arguments, context)
+            if isinstance(verdict, Ask):
+                self._approvals.settle(verdict.request, self._ask(verdict.request, context))
+                verdict = self._approvals.decide(tool, arguments, context)
+        if isinstance(verdict, Refuse):
+            return verdict.reason
+        return "It was not approved." if isinstance(verdict, Ask) else None
+
+    def _ask(self, request: ApprovalRequest, context: ToolContext) -> str:
+        facts = {
+            "command": request.command,
+            "description": request.description,
+            "pattern_key": request.pattern_keys[0] if request.pattern_keys else "",
+            "pattern_keys": list(request.pattern_keys),
+            "session_key": request.session_id,
+            "surface": self._surface,
+        }
+        self._announce("pre_approval_request", **facts)
+        choice = "deny" if context.cancel.is_requested else context.asks.approve(request)
+        self._announce("post_approval_response", **facts, choice=choice)
+        return choice
+
 
 Mode = Literal["read_only", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("read_only", "workspace", "full")

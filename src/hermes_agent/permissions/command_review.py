@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.permissions import file_writes, forbidden, git_risks, read_only_programs, risks
+from hermes_agent.permissions import file_writes, forbidden, risks
 from hermes_agent.permissions.nested_commands import (
     INTERPRETERS,
     SHELLS,
@@ -18,6 +19,72 @@ from hermes_agent.permissions.verdicts import Finding, Level
 if TYPE_CHECKING:
     from hermes_agent.permissions.path_zones import Ground
     from hermes_agent.permissions.shell_script import Command, Script
+
+READERS = word_set(
+    "ls cat head tail less more wc grep egrep fgrep rg ag fd file stat du df pwd cd echo printf "
+    "true false test [ : which type whereis basename dirname realpath readlink date uname whoami "
+    "id groups hostname uptime ps pgrep top free lsof printenv diff cmp comm cut tr uniq column nl "
+    "tac rev fold expand od xxd hexdump strings md5sum sha1sum sha256sum cksum jq yq tree find "
+    "sort seq sleep man help locale getconf nproc lscpu arch exit return set shift export declare "
+    "local readonly typeset read unset break continue wait jobs git sed tldr cal paste join look "
+    "pstree vmstat dmesg journalctl zcat zgrep bat column numfmt factor dig "
+    "nslookup host ping"
+)
+# Variables by which a program that reads would load or run something else.
+LOADERS = re.compile(
+    r"(PATH|LD_\w+|BASH_ENV|ENV|IFS|PAGER|\w+_PAGER|EDITOR|GIT_\w+|\w*OPT(ION)?S|PROMPT_COMMAND)"
+)
+# Options by which a program that reads would write or run another.
+EXCEPT = {
+    "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint|fprintf|fprint0|fls)"),
+    "fd": re.compile(r"-\w*[xX].*|--exec.*"),
+    "ag": re.compile(r"--pager.*"),
+    "printf": re.compile(r"-v.*"),
+    "read": LOADERS,
+    "sort": re.compile(r"-\w*[oT].*|--(output|compress|temp).*"),
+    "rg": re.compile(r"--pre.*|--hostname-bin.*"),
+    "tree": re.compile(r"-\w*[oR].*"),
+    "less": re.compile(r"-\w*[oO].*|\+.*|--log-file.*"),
+    "more": re.compile(r"\+.*"),
+    "man": re.compile(r"-[PHC].*|--pager.*|--html.*"),
+    "date": re.compile(r"-\w*s.*|--set.*"),
+    "hostname": re.compile(r"[^-].*|-[bF].*"),
+    "dmesg": re.compile(r"-[cCDEn].*|--(clear|read-clear|console).*"),
+    "journalctl": re.compile(r"--(vacuum|rotate|flush|sync).*"),
+    "yq": re.compile(r"-i|--inplace"),
+    "bat": re.compile(r"--pager.*"),
+    "file": re.compile(r"-C|--compile"),
+}
+PLAIN_SED = re.compile(r"(\d+|\$|/[^/;{}]*/)?(,(\d+|\$|/[^/;{}]*/))?[pdq=](;|$)")
+
+
+def only_reads(command: Command) -> bool:
+    """Whether this command is known to change nothing."""
+    program, words = command.program, command.words[1:]
+    if program not in READERS or "/" in command.words[0].removeprefix("/usr/bin/").removeprefix(
+        "/bin/"
+    ):
+        return False
+    if program == "git" and not any(word.startswith(UNKNOWN) for word in words):
+        return risks.reads(command)
+    if program in {"sed", "git"}:
+        return program == "sed" and _sed_reads(words)
+    if program in {"uniq", "xxd"}:  # the second file is written
+        return len([word for word in words if not word.startswith("-")]) < 2 and "-r" not in words
+    exception = EXCEPT.get(program)
+    if exception is not None and any(word.startswith(UNKNOWN) for word in words):
+        return False  # it may be an option
+    return exception is None or not any(exception.fullmatch(word) for word in words)
+
+
+def _sed_reads(words: tuple[str, ...]) -> bool:
+    """`sed -n 1,20p` and the like; other scripts may write files or run programs."""
+    options = [word for word in words if word.startswith("-")]
+    rest = [word for word in words if not word.startswith("-")]
+    if any(option not in {"-n", "-E", "-r", "--quiet"} for option in options) or not rest:
+        return False
+    return all(PLAIN_SED.fullmatch(f"{part};") for part in rest[0].split(";") if part.strip())
+
 
 DEEPEST = 6
 DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx"})
@@ -94,7 +161,7 @@ class _Work:
             self._found(finding)
         for target in script.writes:
             self._found(*file_writes.judged(target, self._ground))
-        if any(read_only_programs.LOADERS.fullmatch(name) for name in script.assigned):
+        if any(LOADERS.fullmatch(name) for name in script.assigned):
             self.only_reads = False
         if way.depth <= DEEPEST:
             for command in script.commands:
@@ -120,12 +187,10 @@ class _Work:
         self._found(*file_writes.findings(command, self._ground))
         self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
         if command.program == "git":
-            self._found(*git_risks.git_findings(command, self._ground))
+            self._found(*risks.git_findings(command, self._ground))
         self._found(*self._hidden(command))
         inner = list(inner_commands(command))
-        if not (inner and command.program in TRANSPARENT) and not read_only_programs.only_reads(
-            command
-        ):
+        if not (inner and command.program in TRANSPARENT) and not only_reads(command):
             self.only_reads = False
         if way.depth <= DEEPEST:
             self._runs(command, inner, way)
@@ -145,7 +210,7 @@ class _Work:
 
     def _hidden(self, command: Command) -> list[Finding]:
         """A destroying command among the words of a program that may well run it."""
-        if command.program in SHELLS or read_only_programs.only_reads(command):
+        if command.program in SHELLS or only_reads(command):
             return []
         words = command.words[:LOOKED_AT_WORDS]
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]

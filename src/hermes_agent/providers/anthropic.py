@@ -16,9 +16,9 @@ from hermes_agent.providers.known_models import known
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, Request
+    from hermes_agent.turn_control import Cancel
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"

@@ -9,9 +9,9 @@ from hermes_agent.events import Failed, FailureKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Request
+    from hermes_agent.turn_control import Cancel
 
 
 class Provider(Protocol):

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.local.built_in import BuiltIn
     from hermes_agent.messages import Message, Request
+    from hermes_agent.turn_control import Cancel
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192

@@ -8,10 +8,10 @@ from hermes_agent.costs import Meter
 from hermes_agent.events import Failed, FailureKind, Reply
 
 if TYPE_CHECKING:
-    from hermes_agent.cancel import Cancel
     from hermes_agent.conversation_store import Keeping
     from hermes_agent.messages import Request
     from hermes_agent.providers.retry import Patient
+    from hermes_agent.turn_control import Cancel
 
 
 def asked(patient: Patient, request: Request, cancel: Cancel, keeping: Keeping) -> Reply | Failed:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.providers.base import Provider
+    from hermes_agent.turn_control import Cancel
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 300.0

@@ -16,10 +16,10 @@ from hermes_core.media_store import embedded
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Request
     from hermes_agent.providers.base import Provider
+    from hermes_agent.turn_control import Cancel
 
 TRIES: Final = 4
 FIRST_PAUSE: Final = 0.5

@@ -35,9 +35,9 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, Request
+    from hermes_agent.turn_control import Cancel
 
 
 class Step(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_agent.cancel import Cancel
+    from hermes_agent.turn_control import Cancel
 
 
 class Asks(Protocol):
@@ -77,3 +77,17 @@ def answer(**facts: Any) -> str:
 def failure(message: str, **facts: Any) -> str:
     """A tool's failure as JSON."""
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
+
+
+class NobodyToAsk:
+    """Nobody is there: nothing risky is allowed, no question is answered."""
+
+    def approve(self, request: ApprovalRequest) -> str:
+        """No."""
+        del request
+        return "deny"
+
+    def clarify(self, question: str, choices: list[str]) -> str:
+        """No answer."""
+        del question, choices
+        return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.tools import text_files
+from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
     ToolError,
     answering,
@@ -49,7 +49,7 @@ def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
         raise ToolError("`old_string` is empty; use write_file for a new file.")
     if old == new:
         raise ToolError("`old_string` and `new_string` are the same.")
-    file = text_files.load(path)
+    file = files.load(path)
     old, new = _with_line_ends(file.text, old, new)
     count = file.text.count(old)
     if count == 0:
@@ -60,7 +60,7 @@ def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
             lines=_line_numbers(file.text, old),
         )
     changed = file.text.replace(old, new)
-    text_files.write_whole(path, file.encoded(changed))
+    files.write_whole(path, file.encoded(changed))
     return answer(diff=_diff(file.text, changed, path.name), replaced=count)
 
 
@@ -95,7 +95,7 @@ def _hints(content: str, old: str) -> dict[str, Any]:
     by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
     found = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
     closest = [f"{by_text[one]}|{lines[by_text[one] - 1]}"[:300] for one in found]
-    facts: dict[str, Any] = {"closest": [text_files.presentable(line) for line in closest]}
+    facts: dict[str, Any] = {"closest": [files.presentable(line) for line in closest]}
     if " ".join(old.split()) in " ".join(content.split()):
         facts["hint"] = "Only white space differs: copy it exactly from read_file."
     return facts
@@ -105,7 +105,7 @@ def _diff(before: str, after: str, name: str) -> str:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )
-    diff = text_files.presentable("\n".join(lines))
+    diff = files.presentable("\n".join(lines))
     if len(diff) > DIFF_CHARACTERS:
         return f"{diff[:DIFF_CHARACTERS]}\n[… {len(diff) - DIFF_CHARACTERS:,} characters cut …]"
     return diff

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hermes_agent.tools import text_files
+from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
     ToolError,
     answering,
@@ -29,8 +29,8 @@ from hermes_agent.tools.base import Tool, answer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.cancel import Cancel
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.turn_control import Cancel
 
 SECONDS = 60.0
 LINE_CHARACTERS = 300
@@ -97,7 +97,7 @@ def _search(arguments: dict[str, Any], context: ToolContext) -> str:
 
 
 def _short(line: str, cwd: Path) -> str:
-    line = text_files.presentable(line).removeprefix(f"{cwd}/")
+    line = files.presentable(line).removeprefix(f"{cwd}/")
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
@@ -177,7 +177,7 @@ def _matches(file: Path, pattern: re.Pattern[str], wish: Wish) -> Iterator[str]:
         data = file.read_bytes()
     except OSError:
         return  # gone or not ours to read: as ripgrep does
-    if b"\0" in data[: text_files.SNIFFED_BYTES]:
+    if b"\0" in data[: files.SNIFFED_BYTES]:
         return
     for line_number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         if wish.is_over:

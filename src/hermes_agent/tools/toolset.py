@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hermes_agent.tools.clarify import clarify_tool
+from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
+from hermes_agent.tools.base import Tool, answer, failure
 from hermes_agent.tools.files import file_tools
 from hermes_agent.tools.memory import memory_tool, session_search_tool
 from hermes_agent.tools.patch import patch_tool
@@ -13,9 +14,39 @@ from hermes_agent.tools.terminal import terminal_tools
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
-    from hermes_agent.tools.base import Tool
+    from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.memory import SearchesHistory
+
+MOST_CHOICES = 10
+
+
+def clarify_tool() -> Tool:
+    """The tool."""
+    return Tool(
+        "clarify",
+        "Ask the user a question when you cannot go on without the answer.",
+        schema(
+            "question",
+            question=takes("string"),
+            choices=takes("array", items={"type": "string"}),
+        ),
+        answering(_clarify),
+        is_parallel=False,
+    )
+
+
+def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
+    question = text(arguments, "question").strip()
+    choices = arguments.get("choices") or []
+    if not question:
+        raise ToolError("`question` is empty.")
+    if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+        raise ToolError("`choices` must be a list of texts.")
+    reply = context.asks.clarify(question, choices[:MOST_CHOICES])
+    if not reply.strip():
+        return failure("Nobody answered. Decide yourself and say what you assumed.")
+    return answer(answer=reply)
 
 
 def standard_tools(

@@ -17,10 +17,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.activity_reader import read_elsewhere, read_here
+from hermes_achievements.activity import read_elsewhere, read_here
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.recap import periods
-from hermes_achievements.scan.process import ScanProcess
+from hermes_achievements.scan.status import ScanProcess
 from hermes_achievements.scan.survey import Order, survey, survey_elsewhere
 from hermes_conversation import achievements
 from hermes_core.errors import HermesError, ScanBusyError, ScanError

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.metrics import Meters
-    from hermes_dashboard.shutdown import Farewell
+    from hermes_dashboard.server import Farewell
 
 log = logging.getLogger(__name__)
 

@@ -2,16 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 
-from hermes_dashboard.models.message_shapes import message_of
+from hermes_achievements.classification.outcomes import is_failure, outcome
+from hermes_achievements.classification.tool_kinds import does
+from hermes_core import media_store
+from hermes_core.messages import plain_text
 from hermes_dashboard.models.sessions import MessagePage
 from hermes_dashboard.models.text import MessageId, Named, problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import Parts
+
+PICTURES: Final = ("image_url", "input_image", "image")
+MEDIA_ADDRESS: Final = "/api/media/"
+
+
+def message_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the store as a `Message`."""
+    content = row["content"]
+    text, images = text_of(content), images_of(content)
+    return {
+        "id": row["id"],
+        "session_id": row["session_id"],
+        "role": row["role"] or "unknown",
+        "text": text,
+        "reasoning": row.get("reasoning") or row.get("reasoning_content"),
+        "tool_calls": calls_of(row.get("tool_calls")),
+        "tool_call_id": row.get("tool_call_id"),
+        "tool_name": row.get("tool_name"),
+        "is_failure": _has_failed(row, text) if row["role"] == "tool" else None,
+        "timestamp": row["timestamp"] or 0.0,
+        "finish_reason": row.get("finish_reason"),
+        "token_count": row.get("token_count"),
+        "state": state_of(row),
+        "images": images,
+    }
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """Whether the model still reads it, and if not, why."""
+    if row.get("compacted"):
+        return "compacted"
+    return "active" if row.get("active") in (None, 1) else "undone"
+
+
+def text_of(content: Any) -> str:
+    """The words of a message, without its pictures."""
+    if isinstance(content, list):
+        content = [part for part in content if not _is_picture(part)]
+    return plain_text(content)
+
+
+def _is_picture(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in PICTURES and bool(_address(part))
+
+
+def images_of(content: Any) -> list[str]:
+    """Where the pictures of a message are: in it, or kept beside the history."""
+    parts = content if isinstance(content, list) else [content]
+    found = [_address(part) for part in parts if isinstance(part, dict)]
+    return [address for address in found if address]
+
+
+def _address(part: dict[str, Any]) -> str:
+    """What the page may load; nothing that lies on other machines."""
+    image = part.get("image_url")
+    url = image if isinstance(image, str) else media_store.url_of(part)
+    if url.startswith(media_store.SCHEME):
+        return MEDIA_ADDRESS + url.removeprefix(media_store.SCHEME).rpartition("/")[2]
+    return url if url.startswith("data:image/") else ""
+
+
+def calls_of(stored: Any) -> list[dict[str, str]]:
+    """The tool calls of a message, in whatever shape a program wrote them."""
+    calls = stored if isinstance(stored, list) else []
+    return [_call(one) for one in calls if isinstance(one, dict)]
+
+
+def _call(one: dict[str, Any]) -> dict[str, str]:
+    function = one.get("function")
+    if not isinstance(function, dict):
+        function = one
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    return {
+        "id": str(one.get("id") or one.get("call_id") or ""),
+        "name": str(function.get("name") or "unnamed tool"),
+        "arguments": arguments,
+    }
+
+
+def _has_failed(row: dict[str, Any], text: str) -> bool:
+    name = row.get("tool_name")
+    operation = does(name) if isinstance(name, str) else ""
+    return is_failure(outcome(text.encode(errors="replace"), operation))
+
 
 Inactive = Annotated[bool, Query(description="Also what was taken back (undone).")]
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import chats
-from hermes_state.messages.codec import decode_json
+from hermes_state.engine import process_identity
+from hermes_state.messages.rows import decode_json
 from hermes_state.part import StorePart
-from hermes_state.sessions import lifecycle, owners
+from hermes_state.sessions import lifecycle
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class RoutePart(StorePart):
         if not sessions.create(tx, route.session_id, {"source": source, **facts}):
             sessions.reopen(tx, event, route.session_id)
         # Nobody owns it: a gateway that dies leaves its conversations open, to go on.
-        owners.disown(tx, route.session_id)
+        process_identity.disown(tx, route.session_id)
         tx.execute(PUT, route.row())
 
     def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:

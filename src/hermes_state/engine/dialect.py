@@ -9,6 +9,21 @@ from __future__ import annotations
 from typing import Protocol
 
 
+def literally(text: str) -> str:
+    """A pattern that matches *text* itself, whatever characters it has."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def beginning_with(text: str) -> str:
+    """A pattern that matches whatever begins with *text*."""
+    return literally(text) + "%"
+
+
+def containing(text: str) -> str:
+    """A pattern that matches whatever contains *text*."""
+    return "%" + literally(text) + "%"
+
+
 class Dialect(Protocol):
     """The words in which an engine says what it says differently."""
 

@@ -24,13 +24,13 @@ from hermes_state.engine.errors import explain
 from hermes_state.engine.file_guard import GUARD
 from hermes_state.engine.process_identity import ProcessIdentity
 from hermes_state.engine.reader_pool import ReaderPool, read_only_uri
-from hermes_state.engine.throttle import Pace
+from hermes_state.engine.threads import Pace
 from hermes_state.engine.transaction import Reader, Tx
 from hermes_state.engine.writer import Writer
 from hermes_state.messages.journal import Journal
 from hermes_state.schema import own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
-from hermes_state.search.index_file import SearchFile
+from hermes_state.search.index_builder import SearchFile
 from hermes_state.sessions.index import before_commit, catch_up
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from hermes_core.errors import StoreError
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import is_passing
-from hermes_state.engine.off_main_thread import is_main_thread, run_apart
-from hermes_state.engine.timer_thread import Attendant
-from hermes_state.schema.foreign_triggers import drop_if_guilty
+from hermes_state.engine.threads import Attendant, is_main_thread, run_apart
+from hermes_state.schema.base import drop_if_guilty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from hermes_core.clock import SystemClock
 from hermes_core.history_rows import Changed, Kind, Mark, MessageRow, SessionRow
 from hermes_state.engine.driver import sqlite3
-from hermes_state.messages.codec import decode_json
+from hermes_state.engine.engine import ENGINES
+from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import lineage
+from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -344,3 +348,19 @@ def _origin(model_config: Any) -> str | None:
     marks = decode_json(model_config)
     found = marks.get(BRANCH_MARK) if isinstance(marks, dict) else None
     return found if isinstance(found, str) else None
+
+
+class OpenedHistory(StoreHistory):
+    """A history that was opened to be read, and is closed with this object."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ENGINES.release(self._engine)
+
+
+def open_history(path: str) -> OpenedHistory:
+    """The history at *path*, to be read."""
+    engine = ENGINES.acquire(
+        Path(path), read_only=True, clock=SystemClock(), settings=StoreSettings.of_home()
+    )
+    return OpenedHistory(engine)

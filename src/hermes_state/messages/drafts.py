@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import StoreError
 from hermes_core.ids import uid_bytes
 from hermes_state.engine import process_identity
-from hermes_state.engine.off_main_thread import run_apart
+from hermes_state.engine.threads import run_apart
 from hermes_state.messages import append
-from hermes_state.messages.codec import storable
-from hermes_state.messages.rows import NewMessage
+from hermes_state.messages.rows import NewMessage, storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

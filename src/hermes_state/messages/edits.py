@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
+from hermes_state.engine import process_identity
 from hermes_state.messages import append
-from hermes_state.messages.codec import decode_json
-from hermes_state.messages.rows import NewMessage, as_message, select_list
+from hermes_state.messages.rows import NewMessage, as_message, decode_json, select_list
 from hermes_state.part import StorePart
-from hermes_state.sessions import index, owners, titles
+from hermes_state.sessions import index, labels
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -310,9 +310,9 @@ class HistoryEditPart(StorePart):
         def change(tx: Tx) -> None:
             branch(tx, session_id, new_id, through_message_id)
             if title is not None:
-                titles.set_title(tx, new_id, title, titles.USER)
+                labels.set_title(tx, new_id, title, labels.USER)
             self.present(tx)
-            owners.own(tx, new_id, self.identity.process_id)
+            process_identity.own(tx, new_id, self.identity.process_id)
             sessions.announce(
                 tx,
                 events[0],

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
-from hermes_state.engine.off_main_thread import run_apart
+from hermes_state.engine.threads import run_apart
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage
 

@@ -3,16 +3,80 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core.messages import preview
-from hermes_state.messages import codec
+from hermes_core.messages import has_lone_surrogate, preview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes_core.ids import MessageIds
     from hermes_state.engine.columns import Columns
+
+JSON_MARK: Final = "\x00json:"
+
+# Columns that hold JSON as text and are given out as text in message rows.
+JSON_TEXT_COLUMNS: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
+
+
+def encode_content(content: Any) -> str | None:
+    """Message content as the column holds it."""
+    if content is None:
+        return None
+    if (
+        isinstance(content, str)
+        and not has_lone_surrogate(content)
+        and not content.startswith(JSON_MARK)
+    ):
+        return content
+    if isinstance(content, (bytes, bytearray)):
+        content = bytes(content).decode("utf-8", "backslashreplace")
+    return JSON_MARK + json.dumps(content, default=str)
+
+
+def decode_content(stored: Any) -> Any:
+    """Message content as it was given; damaged JSON comes back as the text it is."""
+    if isinstance(stored, str) and stored.startswith(JSON_MARK):
+        try:
+            return json.loads(stored[len(JSON_MARK) :])
+        except ValueError:
+            return stored
+    return stored
+
+
+def encode_json(value: Any) -> str | None:
+    """A JSON column; text is taken to be JSON already."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return storable(value)
+    return json.dumps(value, default=str)
+
+
+def decode_json(stored: Any) -> Any:
+    """A JSON column read back; damaged JSON comes back as text."""
+    if not isinstance(stored, str):
+        return stored
+    try:
+        return json.loads(stored)
+    except ValueError:
+        return stored
+
+
+def storable(text: str | None) -> str | None:
+    """Text for a plain column; what UTF-8 cannot carry is spelled out."""
+    if text is None or not has_lone_surrogate(text):
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def tool_call_count(tool_calls: Any) -> int:
+    """How many calls a message makes."""
+    if isinstance(tool_calls, str):
+        tool_calls = decode_json(tool_calls)
+    return len(tool_calls) if isinstance(tool_calls, list) else 0
+
 
 UID_KEY: Final = "hermes_uid"
 
@@ -72,8 +136,8 @@ class NewMessage:
         return cls(
             values=values,
             uid=uid,
-            tool_calls=codec.tool_call_count(calls) if calls else 0,
-            words=codec.storable(preview(content)) or "" if fields.get("role") == "user" else "",
+            tool_calls=tool_call_count(calls) if calls else 0,
+            words=storable(preview(content)) or "" if fields.get("role") == "user" else "",
         )
 
     @classmethod
@@ -90,15 +154,15 @@ class NewMessage:
 
 def _encode(name: str, value: Any) -> Any:
     if name == "content":
-        return codec.encode_content(value)
+        return encode_content(value)
     if name in _CODED:
-        return codec.encode_json(value)
+        return encode_json(value)
     if name == "observed":
         return int(bool(value))
     if isinstance(value, str):
-        return codec.storable(value)
+        return storable(value)
     if isinstance(value, (dict, list)):
-        return codec.encode_json(value)
+        return encode_json(value)
     return value
 
 
@@ -125,9 +189,9 @@ def select_list(columns: Columns, prefix: str = "") -> str:
 
 def as_message(row: dict[str, Any]) -> dict[str, Any]:
     """A row as plugins know it: content and tool calls decoded, other JSON left as text."""
-    row["content"] = codec.decode_content(row["content"])
+    row["content"] = decode_content(row["content"])
     if row["tool_calls"] is not None:
-        row["tool_calls"] = codec.decode_json(row["tool_calls"])
+        row["tool_calls"] = decode_json(row["tool_calls"])
     return row
 
 
@@ -138,7 +202,7 @@ def as_turn(row: dict[str, Any]) -> dict[str, Any]:
     """A row as models know it, with the identity that makes saving it again harmless."""
     turn: dict[str, Any] = {
         "role": row["role"],
-        "content": codec.decode_content(row["content"]),
+        "content": decode_content(row["content"]),
         "timestamp": row["timestamp"],
         UID_KEY: f"row-{row['id']}",
     }
@@ -146,14 +210,12 @@ def as_turn(row: dict[str, Any]) -> dict[str, Any]:
         if row[name]:
             turn[name] = row[name]
     if row["tool_calls"]:
-        turn["tool_calls"] = codec.decode_json(row["tool_calls"])
+        turn["tool_calls"] = decode_json(row["tool_calls"])
     if row["platform_message_id"]:
         turn["message_id"] = row["platform_message_id"]
     if row["observed"]:
         turn["observed"] = True
     if row["role"] == "assistant":
         turn.update({name: row[name] for name in _ASSISTANT_TEXT if row[name]})
-        turn.update(
-            {name: codec.decode_json(row[name]) for name in codec.JSON_TEXT_COLUMNS if row[name]}
-        )
+        turn.update({name: decode_json(row[name]) for name in JSON_TEXT_COLUMNS if row[name]})
     return turn

@@ -4,14 +4,137 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.errors import PortableFileError
+from hermes_core.errors import IdFormatError, PortableFileError
+from hermes_core.ids import uid_bytes
+from hermes_state.portable.export_schema import UNKNOWN, columns_of, stored
 from hermes_state.portable.export_writer import FORMAT, VERSION
-from hermes_state.portable.validation import check_record
+from hermes_state.portable.record import ORIGIN, UID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+PARTS: Final = frozenset({"extra", "index", "messages", "session", "trash", "undo", "usage"})
+INDEX: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_calls"})
+TRASH: Final = frozenset({"reason", "title", "trashed_at", "was_archived", "was_open"})
+UNDO: Final = frozenset({"at", "is_open", "last", "rows"})
+MOST: Final = 2**63
+
+
+def check_record(record: Any) -> None:
+    """Refuse what could not have been exported: ValueError says why."""
+    _require(isinstance(record, dict), "it is no object")
+    _require({"index", "messages", "session"} <= record.keys() <= PARTS, "its parts are not known")
+    session, messages = record["session"], record["messages"]
+    _values(session, "session", "sessions")
+    _text(session, "id", "session")
+    _text(session, "source", "session")
+    _number(session, "started_at", "session")
+    parent = session.get("parent_session_id")
+    _require(parent is None or isinstance(parent, str), "the parent is no id")
+    _require(isinstance(messages, list), "'messages' is no list")
+    for number, message in enumerate(messages):
+        _message(message, f"message {number}")
+    _index(record["index"])
+    _trash(record.get("trash"))
+    _undo(record.get("undo", []), len(messages))
+    _require(isinstance(record.get("usage", []), list), "'usage' is no list")
+    for row in record.get("usage", []):
+        _values(row, "usage", "session_model_usage")
+        _text(row, "model", "usage")
+    _values(record.get("extra", {}), "extra")
+    _require(not any("." in name for name in record.get("extra", {})), "'extra' has other names")
+
+
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise ValueError(otherwise)
+
+
+def _values(row: Any, where: str, table: str = "") -> None:
+    _require(isinstance(row, dict), f"'{where}' is no object")
+    known = columns_of(table) if table else {}
+    for name, value in row.items():
+        if name in {UID, ORIGIN}:
+            continue
+        is_hole = value is None and known.get(name, UNKNOWN).is_required
+        _require(not is_hole, f"{where}: {name} is missing")
+        try:
+            _value(stored(value))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {name} has no value a column can hold") from error
+
+
+def _value(value: Any) -> None:
+    _require(isinstance(value, (str, int, float, bytes)) or value is None, "no scalar")
+    if isinstance(value, str):
+        value.encode()  # half a surrogate pair is a ValueError
+    _require(value == value, "no number at all")  # noqa: PLR0124 - NaN is not equal to itself
+    if isinstance(value, int):
+        _require(-MOST <= value < MOST and not isinstance(value, bool), "no 64-bit number")
+
+
+def _text(row: dict[str, Any], name: str, where: str) -> None:
+    _require(isinstance(row.get(name), str) and row[name] != "", f"{where}: no {name}")
+
+
+def _number(row: dict[str, Any], name: str, where: str) -> None:
+    value = stored(row.get(name))
+    _require(isinstance(value, (int, float)), f"{where}: {name} is no number")
+    _value(value)
+
+
+def _count(value: Any, below: float, what: str) -> None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below
+    _require(is_count, f"{what} is out of range")
+
+
+def _message(message: Any, where: str) -> None:
+    _values(message, where, "messages")
+    _require(isinstance(message.get("role"), str), f"{where}: no role")
+    _number(message, "timestamp", where)
+    uid = message.get(UID)
+    if uid is not None:
+        try:
+            uid_bytes(uid)
+        except (IdFormatError, TypeError) as error:
+            raise ValueError(f"{where}: {UID} is no identity") from error
+    origin = message.get(ORIGIN)
+    if origin is not None:
+        _require(isinstance(origin, dict) and origin.keys() == {"row", "session"}, f"{where}: "
+                 f"{ORIGIN} is no origin")  # fmt: skip
+        _require(isinstance(origin["session"], str), f"{where}: {ORIGIN} is no origin")
+        _count(origin["row"], MOST, f"{where}: {ORIGIN}")
+
+
+def _index(part: Any) -> None:
+    _require(isinstance(part, dict) and part.keys() == INDEX, "'index' is not whole")
+    for name, value in part.items():
+        _count(value, MOST, f"index: {name}")
+
+
+def _trash(part: Any) -> None:
+    if part is None:
+        return
+    _values(part, "trash")
+    _require(part.keys() == TRASH, "'trash' is not whole")
+    _number(part, "trashed_at", "trash")
+    _text(part, "reason", "trash")
+    for name in ("was_archived", "was_open"):
+        _count(part[name], MOST, f"trash: {name}")
+
+
+def _undo(part: Any, messages: int) -> None:
+    _require(isinstance(part, list), "'undo' is no list")
+    for entry in part:
+        _require(isinstance(entry, dict) and entry.keys() == UNDO, "'undo' is not whole")
+        _number(entry, "at", "undo")
+        _count(entry["is_open"], 2, "undo: is_open")
+        _count(entry["last"], messages, "undo: last")
+        _require(isinstance(entry["rows"], list), "undo: rows is no list")
+        for row in entry["rows"]:
+            _count(row, messages, "undo: a row")
 
 
 class Line(NamedTuple):

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.portable.export_schema import plain, stored
-from hermes_state.sessions import tags
+from hermes_state.sessions import labels
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
@@ -48,8 +48,8 @@ class Extras:
         self.usage: list[dict[str, Any]] = []
         for name, value in rows:
             self._take(name, value)
-        if found := tags.tags_of(reader, [session_id]).get(session_id):
-            self.facts[tags.FACT] = json.dumps(found)
+        if found := labels.tags_of(reader, [session_id]).get(session_id):
+            self.facts[labels.FACT] = json.dumps(found)
 
     def _take(self, name: str, value: str) -> None:
         if not name.startswith(PREFIX):

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from hermes_state.portable import selection
+from hermes_state.portable import export_writer
 from hermes_state.sessions.lists import ListPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from hermes_state.portable.archive import Manifest
-    from hermes_state.portable.import_run import ImportReport, OnConflict
+    from hermes_state.portable.backup import Manifest
+    from hermes_state.portable.importer import ImportReport, OnConflict
 
 
 class PortablePart(ListPart):
@@ -33,7 +33,7 @@ class PortablePart(ListPart):
         chosen = {name: value for name, value in filters.items() if value}
         if not chosen:
             return self.engine.read(
-                lambda reader: selection.everything(
+                lambda reader: export_writer.everything(
                     reader, archived=include_archived, trashed=include_trashed
                 )
             )
@@ -45,12 +45,12 @@ class PortablePart(ListPart):
             for row in self.list_sessions_rich(**chosen, **one, limit=-1, include_children=True)
         ]
         return self.engine.read(
-            lambda reader: selection.conversations(reader, fitting, trashed=include_trashed)
+            lambda reader: export_writer.conversations(reader, fitting, trashed=include_trashed)
         )
 
     def relatives_of(self, session_id: str) -> list[str]:
         """A session, all it came from and the rows in which it was continued, oldest first."""
-        return self.engine.read(lambda reader: selection.relatives(reader, session_id))
+        return self.engine.read(lambda reader: export_writer.relatives(reader, session_id))
 
     def iter_export_file(
         self, session_ids: Sequence[str], *, is_redacted: bool = False
@@ -76,7 +76,7 @@ class PortablePart(ListPart):
         A file that is not whole is refused with PortableFileError before anything is
         changed. Imported sessions belong to no process.
         """
-        from hermes_state.portable.import_run import Import  # noqa: PLC0415 - as said above
+        from hermes_state.portable.importer import Import  # noqa: PLC0415 - as said above
 
         return Import(self.engine, on_conflict, is_dry_run=is_dry_run).run(file, name, progress)
 

@@ -9,11 +9,144 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hermes_core.messages import has_lone_surrogate
-from hermes_state.messages.codec import JSON_MARK
-from hermes_state.portable.secret_patterns import SECRET_NAME, SECRETS
+from hermes_state.messages.rows import JSON_MARK
+
+# What stands where a secret would, and is none: variables, masks, things already redacted.
+_NONE = r"(?![$<{*\[%(]|(?i:x{3}|\.{3}|your|redacted|none\b|null\b|true\b|false\b))"
+_NAMES = (
+    r"(?:api[_-]?key|apikey|x-api-key|secret[_-]?key|client[_-]?secret|access[_-]?key"
+    r"|access[_-]?token|refresh[_-]?token|auth[_-]?token|id[_-]?token|bot[_-]?token|token|secret"
+    r"|password|passwd|passphrase|private[_-]?key)"
+)
+SECRET_NAME: Final = re.compile(
+    rf"(?i)(?:.*[_.-])?(?:{_NAMES}|authorization|cookie|credentials?)", re.DOTALL
+)
+
+
+class Secret(NamedTuple):
+    """One kind of secret."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    example: str
+    counter_example: str
+
+
+def _value(bare: str) -> str:
+    """A value in quotes, or a bare one that looks like *bare*."""
+    return (
+        rf"(?:\"{_NONE}(?P<a>[^\"\n]{{4,4096}})\"|'{_NONE}(?P<b>[^'\n]{{4,4096}})'"
+        rf"|{_NONE}(?P<c>{bare}))"
+    )
+
+
+def _secret(kind: str, hints: str, pattern: str, example: str, counter_example: str) -> Secret:
+    return Secret(kind, tuple(hints.split("|")), re.compile(pattern), example, counter_example)
+
+
+def _prefixed(kind: str, hints: str, pattern: str, example: str, counter_example: str) -> Secret:
+    """A token that its beginning gives away."""
+    return _secret(kind, hints, rf"(?<![A-Za-z0-9_]){pattern}", example, counter_example)
+
+
+_HEX32 = "0123456789abcdef" * 2
+_LONG = "a1B2c3D4e5F6g7H8i9J0" * 3
+
+SECRETS: Final = (
+    _secret(
+        "private-key", "PRIVATE KEY",
+        r"(?s)-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----.*?"
+        r"(?:-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIBIj\n-----END PUBLIC KEY-----",
+    ),
+    _prefixed("age-key", "AGE-SECRET-KEY", r"AGE-SECRET-KEY-1[0-9A-Z]{50,70}",
+              "AGE-SECRET-KEY-1" + "Q2W3E4R5T6" * 6, "AGE-SECRET-KEY is the prefix"),
+    _prefixed("api-key", "sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,300}",
+              "sk-ant-api03-" + _LONG, "sk-learn-is-a-library-for-python"),
+    _prefixed("stripe-key", "k_live_|k_test_|whsec_",
+              r"(?:[sr]k_(?:live|test)_|whsec_)[0-9A-Za-z]{16,200}",
+              "sk_live_" + _LONG[:24], "task_live_update"),
+    _prefixed("aws-key", "AKIA|ASIA|ABIA|ACCA",
+              r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])",
+              "AKIAIOSFODNN7EXAMPLE", "ASIA is a continent"),
+    _prefixed("github-token", "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
+              r"(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})",
+              "ghp_" + _LONG[:36], "ghp_short"),
+    _prefixed("gitlab-token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,300}",
+              "glpat-" + _LONG[:20], "glpat-docs"),
+    _prefixed("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,300}",
+              "xoxb-1234567890-abcdefghij", "xoxo, your friend"),
+    _secret("slack-webhook", "hooks.slack.com",
+            r"hooks\.slack\.com/(?:services|workflows)/(?P<secret>[A-Za-z0-9+/_-]{20,300})",
+            "https://hooks.slack.com/services/T00000000/B00000000/abcdefghijkl",
+            "see hooks.slack.com/services for help"),
+    _prefixed("google-key", "AIza|ya29.|GOCSPX-",
+              r"(?:AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,1000}"
+              r"|GOCSPX-[0-9A-Za-z_-]{20,100})",
+              "AIza" + _LONG[:35], "AIzawa is a name"),
+    _prefixed("service-token", "hf_|npm_|pypi-|gsk_|xai-|pplx-|r8_|_v1_|hvs.|hvb.|lin_api_|ntn_",
+              r"(?:hf_[A-Za-z0-9]{30,100}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,500}"
+              r"|gsk_[A-Za-z0-9]{40,100}|xai-[A-Za-z0-9]{40,200}|pplx-[A-Za-z0-9]{40,100}"
+              r"|r8_[A-Za-z0-9]{30,100}|do[opr]_v1_[0-9a-f]{64}|hv[bs]\.[A-Za-z0-9_-]{20,300}"
+              r"|lin_api_[A-Za-z0-9]{30,100}|ntn_[A-Za-z0-9]{30,100})",
+              "hf_" + _LONG[:34], "hf_hub_download and npm_config_cache"),
+    _prefixed("databricks-token", "dapi", r"dapi[0-9a-f]{32}(?![0-9a-z])",
+              "dapi" + _HEX32, "dapi is an interface"),
+    _prefixed("sendgrid-key", "SG.", r"SG\.[A-Za-z0-9_-]{16,80}\.[A-Za-z0-9_-]{16,80}",
+              f"SG.{_LONG[:22]}.{_LONG[:43]}", "SG.Common.Interfaces"),
+    _prefixed("telegram-token", ":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",
+              "123456789:AA" + _LONG[:33], "12345678:AAA is a score"),
+    _prefixed("discord-token", ".",
+              r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])",
+              f"M{_LONG[:23]}.AbCdEf.{_LONG[:30]}", "My.domain.example is not one"),
+    _prefixed("jwt", "eyJ",
+              r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{0,4096}",
+              "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "eyJhbGciOiJIUzI1NiJ9 alone"),
+    _secret("authorization", "uthorization|UTHORIZATION",
+            r"(?i)authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+            r"(?:(?:bearer|basic|token|digest|key)\s{1,4})?"
+            rf"(?P<secret>{_NONE}[^\s\"'\\,;]{{6,4096}})",
+            "Authorization: Basic dXNlcjpwYXNz", "Authorization: ${HEADER}"),
+    _secret("bearer", "earer |EARER ",
+            r"(?i)(?<![a-z])bearer\s{1,4}(?P<secret>(?=[A-Z._~+/-]{0,400}\d)[A-Z0-9._~+/-]{16,4096}=*)",
+            "curl -H 'X-Auth: Bearer " + _LONG + "'", "the bearer of identification-papers"),
+    _secret("cookie", "ookie", r"(?i)(?<![a-z])cookie[\"']?:\s{0,4}[\"']?"
+            r"(?P<secret>[^\s=;\"':]{1,100}=[^\n\"']{8,4096})",
+            "Set-Cookie: session=abcdef123456; Path=/", "cookie: chocolate chip"),
+    _secret("url-password", "://",
+            r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://[^\s/?#:@\"'<>]{0,256}:"
+            r"(?P<secret>[^\s/?#@\"'<>]{1,256})@",
+            "postgres://app:hunter2@db.example/app", "http://localhost:8080/@me"),
+    _secret("url-secret", "=",
+            r"(?i)[?&](?:access_token|api_?key|auth|client_secret|key|password|secret|sig|signature"
+            r"|token|x-amz-signature|x-amz-security-token)="
+            rf"(?P<secret>{_NONE}[^\s&#\"'<>\\]{{6,4096}})",
+            "https://api.example/v1?api_key=abcdef123456&x=1", "https://shop.example/?keys=piano88"),
+    _secret("environment", "=",
+            r"(?<![A-Za-z0-9_])[A-Z0-9_]{0,64}(?:SECRET|TOKEN(?!S|IZ|_?(?:COUNT|LIMIT|BUDGET))|PASSWORD"
+            r"|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)[A-Z0-9_]{0,64}"
+            r"[ \t]{0,4}=[ \t]{0,4}"
+            + _value(r"[^\s\"'`;,)\\]{4,4096}"),
+            "export MY_API_KEY=abcd-1234", "MAX_TOKENS=4096 TOKEN_LIMIT=100000 API_KEY=$OTHER"),
+    _secret("named-value", "oken|ecret|assw|assphrase|ey",
+            rf"(?i)(?<![a-z0-9-]){_NAMES}[\"']?\s{{0,4}}(?::|=(?!=))\s{{0,4}}"
+            + _value(r"(?=[^\s\"'`;,(){}\[\]\\]{0,400}?\d)[^\s\"'`;,(){}\[\]\\]{6,4096}"),
+            "password: 'correct horse'", "password: required, token: str, key: value1234"),
+    _secret("flag", "--",
+            r"--(?:api-key|password|passphrase|secret|token|access-token|auth-token)"
+            r"(?:=|[ \t]{1,4})"
+            + _value(r"(?!-)[^\s\"'`;,)\\]{4,4096}"),
+            "login --password hunter22", "--token-limit 5000 --password -p --token $TOKEN"),
+    _secret("curl-user", "curl",
+            r"curl\s[^\n|]{0,500}?(?<=\s)(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'$]{1,100}:"
+            r"(?P<secret>(?!\$)[^\s\"']{3,200})",
+            "curl -s -u me:hunter2 https://example.org", "curl -u $USER:$PASS https://example.org"),
+)  # fmt: skip
 
 DEEPEST: Final = 16
 SHORTEST: Final = 4

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_state.part import StorePart
 from hermes_state.sessions import lineage
+from hermes_state.sessions.labels import COUNTS as TAG_COUNTS
+from hermes_state.sessions.labels import TABLE
 from hermes_state.sessions.pages import IS_TIP
 from hermes_state.sessions.rows import EXISTS
-from hermes_state.sessions.tags import COUNTS as TAG_COUNTS
-from hermes_state.sessions.tags import TABLE
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
-from hermes_state.messages.codec import decode_content, storable
+from hermes_state.messages.rows import decode_content, storable
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.messages.codec import decode_json
+from hermes_state.messages.rows import decode_json
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader

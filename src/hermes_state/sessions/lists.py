@@ -6,11 +6,10 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.engine.like_patterns import beginning_with, containing
+from hermes_state.engine.dialect import beginning_with, containing
 from hermes_state.part import StorePart
 from hermes_state.sessions import index, lineage
-from hermes_state.sessions.extra_columns import with_extras
-from hermes_state.sessions.rows import listed_columns
+from hermes_state.sessions.rows import listed_columns, with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

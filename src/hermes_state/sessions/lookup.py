@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
-from hermes_state.engine.like_patterns import beginning_with
+from hermes_state.engine.dialect import beginning_with
 from hermes_state.part import StorePart
 from hermes_state.sessions import lineage
 

@@ -13,12 +13,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.delivery import leases
-from hermes_state.engine.like_patterns import beginning_with, containing
+from hermes_state.engine.dialect import beginning_with, containing
 from hermes_state.sessions import index, lists, trash
-from hermes_state.sessions.extra_columns import with_extras
+from hermes_state.sessions.labels import TABLE, tags_of
 from hermes_state.sessions.lists import ListPart, Wish
-from hermes_state.sessions.rows import listed_columns
-from hermes_state.sessions.tags import TABLE, tags_of
+from hermes_state.sessions.rows import listed_columns, with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

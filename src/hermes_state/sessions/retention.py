@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.delivery.small_parts import MetaPart
-from hermes_state.sessions.extra_columns import with_extras
-from hermes_state.sessions.rows import end
+from hermes_state.sessions.rows import end, with_extras
 from hermes_state.sessions.trash import DAY_SECONDS, TrashPart
 
 if TYPE_CHECKING:

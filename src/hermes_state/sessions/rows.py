@@ -7,16 +7,93 @@ from typing import TYPE_CHECKING, Any
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import boundaries
-from hermes_state.ledger import changes
-from hermes_state.messages.codec import decode_json, encode_json, storable
+from hermes_state.engine import process_identity
+from hermes_state.ledger import part
+from hermes_state.messages.rows import decode_json, encode_json, storable
 from hermes_state.part import StorePart
-from hermes_state.sessions import index, lifecycle, lineage, owners
-from hermes_state.sessions.extra_columns import EXTRA_DEFAULTS, set_fact, with_extras
+from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.lifecycle import Announced, Change, State
 
 if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader, Tx
+
+# Columns of newer files that older ones lack, with the value a session starts with.
+EXTRA_DEFAULTS: dict[str, Any] = {
+    "pinned": 0,
+    "hidden": 0,
+    "title_source": None,
+    "last_read_at": None,
+    "session_key": None,
+    "chat_id": None,
+    "chat_type": None,
+    "thread_id": None,
+    "display_name": None,
+    "origin_json": None,
+    "profile_name": None,
+    "git_branch": None,
+    "git_repo_root": None,
+    "expiry_finalized": 0,
+}
+_NUMBERS = frozenset({"pinned", "hidden", "expiry_finalized"})
+
+PUT = """
+    INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
+    ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
+"""
+# Names with a dot are what an import kept for the next export: no facts about a session.
+ALL = """
+    SELECT name, value FROM hermes_session_extra WHERE session_id = ? AND instr(name, '.') = 0
+"""
+EVERY = "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
+
+
+def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
+    """Set one fact; False if there is no such session."""
+    if name in part.TELLING:
+        part.mark(tx, session_id)
+    if tx.columns.session_has(name):
+        sql = f"UPDATE sessions SET {name} = ? WHERE id = ?"  # noqa: S608 - a known column
+        return tx.execute(sql, (value, session_id)).rowcount > 0
+    if not tx.value("SELECT 1 FROM sessions WHERE id = ?", (session_id,)):
+        return False
+    tx.execute(PUT, (session_id, name, value))
+    return True
+
+
+def with_extras(reader: Reader, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to each session row the facts for which the file has no column."""
+    lacking = {
+        name: value
+        for name, value in EXTRA_DEFAULTS.items()
+        if not reader.columns.session_has(name)
+    }
+    if not lacking:
+        return rows
+    known = _extras(reader, rows)
+    for row in rows:
+        row.update(lacking)
+        row.update(known.get(row["id"], {}))
+    return rows
+
+
+def _extras(reader: Reader, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    if not reader.columns.has_own_tables:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    if len(rows) > 100:
+        triples = reader.rows(EVERY)
+    else:
+        triples = [
+            (row["id"], name, value)
+            for row in rows
+            for name, value in reader.rows(ALL, (row["id"],))
+        ]
+    for session_id, name, value in triples:
+        number = name in _NUMBERS and value is not None
+        found.setdefault(session_id, {})[name] = int(value) if number else value
+    return found
+
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
 END = "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL"
@@ -91,8 +168,8 @@ def end(
         return False
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
-    owners.disown(tx, session_id)
-    changes.mark(tx, session_id)
+    process_identity.disown(tx, session_id)
+    part.mark(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -116,7 +193,7 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
     tx.execute(REOPEN, (session_id,))
     if planned.begins_epoch:
         tx.execute(NEXT_EPOCH, (session_id,))
-    changes.mark(tx, session_id)
+    part.mark(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -204,7 +281,7 @@ class SessionPart(StorePart):
             is_new = create(tx, session_id, given)
             if is_owned and is_new:
                 self.present(tx)
-                owners.own(tx, session_id, self.identity.process_id)
+                process_identity.own(tx, session_id, self.identity.process_id)
 
         self.engine.write(begin)
         return session_id
@@ -229,13 +306,13 @@ class SessionPart(StorePart):
         def again(tx: Tx) -> None:
             if reopen(tx, event, session_id):
                 self.present(tx)
-                owners.own(tx, session_id, self.identity.process_id)
+                process_identity.own(tx, session_id, self.identity.process_id)
 
         self.engine.write(again)
 
     def release_session(self, session_id: str) -> None:
         """Leave a session open without an owner: it goes on elsewhere, or later."""
-        self.engine.write(lambda tx: owners.disown(tx, session_id))
+        self.engine.write(lambda tx: process_identity.disown(tx, session_id))
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""

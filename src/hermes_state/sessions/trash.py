@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
-from hermes_state.engine.throttle import SLICE_SECONDS
-from hermes_state.ledger import changes
+from hermes_state.engine.threads import SLICE_SECONDS
+from hermes_state.ledger import part
 from hermes_state.ledger.part import LedgerPart
-from hermes_state.messages.codec import decode_json, encode_json
+from hermes_state.messages.rows import decode_json, encode_json
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions import rows as sessions
-from hermes_state.sessions.extra_columns import set_fact
+from hermes_state.sessions.rows import set_fact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ def purge_some(tx: Tx, session_id: str) -> bool:
             return False
     for sql in FORGET_SESSION:
         tx.execute(sql, (session_id,))
-    changes.mark(tx, session_id)
+    part.mark(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     _mark_branches(tx, session_id)
     tx.execute(ORPHAN, (session_id,))
@@ -228,7 +228,7 @@ class TrashPart(LedgerPart):
         """Keep what a session adds to lifetime statistics, before its rows are gone."""
         facts = None if self.keeper is None else self.keeper(self.history(), session_id)
         if facts is not None:
-            self.engine.write(lambda tx: changes.keep(tx, session_id, facts))
+            self.engine.write(lambda tx: part.keep(tx, session_id, facts))
 
     def _forget_words(self, session_id: str) -> None:
         """Take a session out of the search index, before its rows are gone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.ledger import changes as ledger_changes
+from hermes_state.ledger import part as ledger_changes
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_state.delivery import boundaries, inbox, leases, outbox
 from hermes_state.engine import process_identity
 from hermes_state.messages import drafts
-from hermes_state.sessions import owners, rows
+from hermes_state.sessions import rows
 
 if TYPE_CHECKING:
     from hermes_core.ids import MessageIds
@@ -41,11 +41,11 @@ def bury(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
     """Settle one dead process's affairs, in one transaction."""
     drafts.recover(tx, process_id)
     ended = []
-    for session_id in owners.owned_by(tx, process_id):
+    for session_id in process_identity.owned_by(tx, process_id):
         last = tx.value(LAST_ACTIVITY, (session_id,))
-        if rows.end(tx, ids.new(), session_id, owners.CRASHED, ended_at=last):
+        if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)
-        owners.disown(tx, session_id)
+        process_identity.disown(tx, session_id)
     leases.release_process(tx, process_id)
     inbox.give_back(tx, process_id)
     outbox.give_back(tx, process_id)

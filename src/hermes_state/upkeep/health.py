@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
-from hermes_state.engine import driver, filesystem
+from hermes_state.engine import driver, filesystem, process_identity
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.engine import ENGINES
-from hermes_state.messages.codec import decode_json
-from hermes_state.sessions import index, lineage, owners
+from hermes_state.messages.rows import decode_json
+from hermes_state.sessions import index, lineage
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _parity(engine: Engine) -> Finding:
 def _open_sessions(engine: Engine) -> Finding:
     if not engine.columns.has_own_tables:
         return Finding("open sessions", "skipped", "owners are not known for this file")
-    count = len(engine.read(owners.open_without_owner))
+    count = len(engine.read(process_identity.open_without_owner))
     if not count:
         return Finding("open sessions", "ok", "each has a running process, or none is open")
     return Finding(

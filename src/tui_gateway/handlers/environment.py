@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
-from tui_gateway.frames import INVALID_PARAMS, RpcError
-from tui_gateway.handlers.errors import told
+from hermes_core.errors import UsageError
+from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
 
 if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
 
     Params = dict[str, Any]
+    from collections.abc import Callable
 
 MOST_PATHS: Final = 50
 SHELL_SECONDS: Final = 60
@@ -75,3 +76,14 @@ def shell(_peer: Dispatcher, params: Params) -> Any:
 def shutdown(peer: Dispatcher, _params: Params) -> Any:
     peer.hub.leave()
     return {"closing": True}
+
+
+T = TypeVar("T")
+
+
+def told(work: Callable[[], T]) -> T:
+    """Do *work*; what a person did wrong is told in the words of the error."""
+    try:
+        return work()
+    except UsageError as error:
+        raise RpcError(NOTHING_TO_DO, str(error)) from error

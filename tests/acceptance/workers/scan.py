@@ -14,7 +14,7 @@ from reporting import Report
 from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_core.errors import HermesError
 from hermes_state.ledger.file import LedgerFile
-from hermes_state.ledger.opening import open_history
+from hermes_state.ledger.history import open_history
 
 
 def main() -> None:

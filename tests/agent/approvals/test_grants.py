@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.cancel import Cancel
-from hermes_agent.permissions.approvals import Approvals
-from hermes_agent.permissions.grants import Grants
-from hermes_agent.permissions.guard import Guarding
+from hermes_agent.permissions.approvals import Approvals, Grants, Guarding
 from hermes_agent.permissions.verdicts import Allow, Ask, Refuse
 from hermes_agent.tools.base import ToolContext
+from hermes_agent.turn_control import Cancel
 from hermes_agent.turn_hooks import nobody
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -131,7 +129,8 @@ def test_a_damaged_file_grants_nothing_and_is_kept(approvals, caller, hermes_hom
 
 def test_two_processes_keep_both_answers(hermes_home):
     code = (
-        "import sys\nfrom hermes_agent.permissions.grants import Grants\nfrom pathlib import Path\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from hermes_agent.permissions.approvals import Grants\n"
         "from hermes_agent.tools.base import ApprovalRequest\n"
         "grants = Grants(Path(sys.argv[1]))\n"
         "for n in range(10):\n"

@@ -5,11 +5,11 @@ from contextlib import closing
 
 import pytest
 
-from hermes_agent.cancel import Cancel
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
+from hermes_agent.turn_control import Cancel
 
 
 class Person:

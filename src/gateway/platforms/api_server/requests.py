@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LONGEST_NAME: Final = 200
-NAME: Final = "hermes"
+MODEL_NAME: Final = "hermes"
 INSTRUCTIONS: Final = frozenset({"system", "developer"})
 TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 BEFORE: Final = "The program that asks gives what was said before, and by whom:"
@@ -118,7 +118,7 @@ def _ask(
         session,
         named or f"request-{uuid.uuid4().hex}",
         user,
-        _optional(body, "model") or NAME,
+        _optional(body, "model") or MODEL_NAME,
         body.get("stream") is True,
         previous,
         metadata,

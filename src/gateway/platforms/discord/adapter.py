@@ -30,12 +30,18 @@ from gateway import config_values
 from gateway.platforms.backoff import PAUSES, Patience
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.cursors import Cursors
+from gateway.platforms.deduplication import key_of
 from gateway.platforms.discord import results
-from gateway.platforms.discord.client import IDENTIFY_SECONDS, TROUBLE, Client, Session
-from gateway.platforms.discord.files import Files
-from gateway.platforms.discord.listener import HOUR, Listener, id_of_now
-from gateway.platforms.discord.messages import Reader
-from gateway.platforms.keys import key_of
+from gateway.platforms.discord.listener import (
+    HOUR,
+    IDENTIFY_SECONDS,
+    TROUBLE,
+    Client,
+    Listener,
+    Session,
+    id_of_now,
+)
+from gateway.platforms.discord.messages import Files, Reader
 from gateway.platforms.ordered_queues import MOST_WAITING
 from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError

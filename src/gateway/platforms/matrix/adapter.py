@@ -20,6 +20,7 @@ same access token (Synapse: a day).
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlparse
@@ -27,19 +28,80 @@ from urllib.parse import urlparse
 from aiohttp import ClientError, InvalidURL
 from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] # it has no types
 
+from gateway.platforms import markdown
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
-from gateway.platforms.keys import key_of
-from gateway.platforms.matrix import content as matrix_content
-from gateway.platforms.matrix import media, results
-from gateway.platforms.matrix.content import LONGEST_TEXT
-from gateway.platforms.matrix.listener import Listener
+from gateway.platforms.deduplication import key_of
+from gateway.platforms.matrix import messages, results
+from gateway.platforms.matrix.listener import Listener, Rooms
 from gateway.platforms.matrix.messages import Reader
-from gateway.platforms.matrix.rooms import Rooms
 from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Receive, Surroundings
+
+LONGEST_TEXT: Final = 12_000  # characters of four bytes each leave room for what is around them
+LARGEST_CONTENT: Final = 60_000  # bytes
+SHOWN_OF_EDIT: Final = 200  # characters, for clients that know no edits
+
+
+def html_of(text: str) -> str:
+    """Markdown as HTML; HTML in it stays what it looks like."""
+    return str(markdown.reader(has_breaks=True).render(text)).strip()
+
+
+def message_of(outgoing: Outgoing, *, is_plain: bool = False) -> dict[str, Any]:
+    """A text as the content of an event."""
+    content = {**_text(outgoing.text, is_plain=is_plain), "m.mentions": {}}
+    relation = relation_of(outgoing)
+    return content | ({"m.relates_to": relation} if relation else {})
+
+
+def edit_of(outgoing: Outgoing, message_id: str) -> dict[str, Any]:
+    """A text in the place of another."""
+    return {
+        "msgtype": "m.text",
+        "body": f"* {outgoing.text[:SHOWN_OF_EDIT]}",
+        "m.mentions": {},
+        "m.new_content": {**_text(outgoing.text), "m.mentions": {}},
+        "m.relates_to": {"rel_type": "m.replace", "event_id": message_id},
+    }
+
+
+def file_of(outgoing: Outgoing, name: str, mime: str, size: int, url: str) -> dict[str, Any]:
+    """A file that was uploaded; the text is its caption."""
+    kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
+    content: dict[str, Any] = {
+        "msgtype": kind.get(mime.partition("/")[0], "m.file"),
+        "body": outgoing.text or name,
+        "filename": name,
+        "url": url,
+        "info": {"mimetype": mime, "size": size},
+        "m.mentions": {},
+    }
+    relation = relation_of(outgoing)
+    return content | ({"m.relates_to": relation} if relation else {})
+
+
+def relation_of(outgoing: Outgoing) -> dict[str, Any]:
+    """What it belongs to: a thread, a message it answers, or nothing."""
+    answered = outgoing.reply_to or outgoing.thread_id
+    reply = {"m.in_reply_to": {"event_id": answered}} if answered else {}
+    if not outgoing.thread_id:
+        return reply
+    thread = {"rel_type": "m.thread", "event_id": outgoing.thread_id}
+    return {**thread, "is_falling_back": not outgoing.reply_to, **reply}
+
+
+def _text(text: str, *, is_plain: bool = False) -> dict[str, Any]:
+    plain = {"msgtype": "m.text", "body": text}
+    rendered = "" if is_plain else html_of(text)
+    if not rendered or rendered == f"<p>{text}</p>":
+        return plain
+    rich = {**plain, "format": "org.matrix.custom.html", "formatted_body": rendered}
+    size = len(json.dumps(rich, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return rich if size <= LARGEST_CONTENT else plain
+
 
 log = logging.getLogger(__name__)
 
@@ -119,10 +181,10 @@ class MatrixAdapter(Refusable):
             if outgoing.file is not None:
                 return await self._send_file(outgoing)
             key = key_of(outgoing.key)
-            content = matrix_content.message_of(outgoing)
+            content = message_of(outgoing)
             result = await self._put(outgoing.chat_id, content, key)
             if result.error_kind is ErrorKind.BAD_FORMAT and "formatted_body" in content:
-                plain = matrix_content.message_of(outgoing, is_plain=True)
+                plain = message_of(outgoing, is_plain=True)
                 return await self._put(outgoing.chat_id, plain, key)
         except (ClientError, TimeoutError) as error:
             return results.lost(error)
@@ -133,7 +195,7 @@ class MatrixAdapter(Refusable):
         if self._client is None or path is None:
             return NOT_CONNECTED
         try:
-            answer, mime, size = await media.uploaded(self._client, path)
+            answer, mime, size = await messages.uploaded(self._client, path)
         except (ClientError, TimeoutError) as error:
             return results.lost(error)._replace(may_have_arrived=False)
         except OSError as error:
@@ -141,13 +203,13 @@ class MatrixAdapter(Refusable):
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
         if results.is_error(answer):
             return results.refusal(answer)._replace(may_have_arrived=False)
-        content = matrix_content.file_of(outgoing, path.name, mime, size, answer.content_uri)
+        content = file_of(outgoing, path.name, mime, size, answer.content_uri)
         return await self._put(outgoing.chat_id, content, key_of(outgoing.key))
 
     async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
         key = key_of("edit", outgoing.key, message_id, outgoing.text)
-        content = matrix_content.edit_of(outgoing, message_id)
+        content = edit_of(outgoing, message_id)
         try:
             return await self._put(outgoing.chat_id, content, key)
         except (ClientError, TimeoutError) as error:

@@ -2,25 +2,207 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+import mimetypes
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlparse
+
+from aiohttp import ClientError
+from nio import Api  # type: ignore[import-untyped] # it has no types
 
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.keys import key_of
-from gateway.platforms.matrix import events, media, results
+from gateway.platforms.deduplication import key_of
+from gateway.platforms.matrix import results
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
+from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
+    from pathlib import Path
+
+    from nio import AsyncClient
 
     from gateway.platforms.base import Surroundings
-    from gateway.platforms.matrix.events import Said
-    from gateway.platforms.matrix.rooms import Room, Rooms
+    from gateway.platforms.matrix.listener import Room, Rooms
+    from hermes_core.media_store import Kept, MediaStore
 
 log = logging.getLogger(__name__)
+
+FETCH_SECONDS: Final = 120.0
+UNKNOWN: Final = "application/octet-stream"
+
+
+async def kept(client: AsyncClient, store: MediaStore, file: File) -> Kept | None:
+    """Fetch a file and keep it; None where that cannot be."""
+    try:
+        data = await _fetched(client, file, store.largest)
+        return await asyncio.to_thread(store.keep, data, file.name, file.mime)
+    except (ClientError, TimeoutError, UsageError) as error:
+        log.warning("a file was not fetched: %s", results.in_words(error))
+        return None
+
+
+async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
+    """The bytes of a file, read no further than is allowed."""
+    if not file.url.startswith("mxc://"):
+        raise UsageError("it is encrypted, or has no address")
+    incoming_files.check(file.size, largest)
+    place = urlparse(file.url)
+    method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
+    headers = {"Authorization": f"Bearer {client.access_token}"}
+    path = path.partition("?")[0]
+    response: Any = await client.send(method, path, None, headers, None, FETCH_SECONDS)
+    async with response:
+        if response.status != 200:
+            raise UsageError(f"the homeserver answered with HTTP {response.status}")
+        return await incoming_files.read(response.content, largest)
+
+
+async def uploaded(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
+    """Upload a file: the server's answer, its kind, its size."""
+    data = await asyncio.to_thread(path.read_bytes)
+    mime = mimetypes.guess_type(path.name)[0] or UNKNOWN
+
+    def give(_limits: int, _timeouts: int) -> bytes:
+        return data
+
+    async with asyncio.timeout(FETCH_SECONDS):
+        answer, _keys = await client.upload(give, mime, path.name, filesize=len(data))
+    return answer, mime, len(data)
+
+
+MEDIA: Final = {
+    "m.image": MessageType.PHOTO,
+    "m.video": MessageType.VIDEO,
+    "m.audio": MessageType.AUDIO,
+    "m.file": MessageType.DOCUMENT,
+    "m.location": MessageType.LOCATION,
+}
+FILES: Final = frozenset(MEDIA.values()) - {MessageType.LOCATION} | {MessageType.VOICE}
+VOICE: Final = ("org.matrix.msc3245.voice", "m.voice")
+TEXTS: Final = ("m.text", "m.emote")
+QUOTED: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
+
+
+class File(NamedTuple):
+    """A file that a message names."""
+
+    url: str  # empty where it is encrypted
+    name: str
+    mime: str
+    size: int
+
+
+class Said(NamedTuple):
+    """What an event says."""
+
+    text: str
+    kind: MessageType
+    message_id: str
+    thread_id: str | None
+    reply_to: str | None
+    is_edit: bool
+    file: File | None
+    mentioned: frozenset[str]
+
+
+def read(event: dict[str, Any]) -> Said | None:
+    """What a message says; None where it is no message for a bot."""
+    content = config_values.mapping(event.get("content"))
+    relation = config_values.mapping(content.get("m.relates_to"))
+    is_edit = relation.get("rel_type") == "m.replace"
+    if is_edit:
+        new = config_values.mapping(content.get("m.new_content"))
+        content = {**new, "m.mentions": content.get("m.mentions") or new.get("m.mentions")}
+    kind = _kind(content)
+    if event.get("type") != "m.room.message" or kind is None:
+        return None
+    found = file_in(content) if kind in FILES else None
+    reply = _answered(relation)
+    text = _caption(content) if found else _body(content)
+    return Said(
+        QUOTED.sub("", text) if reply else text,
+        kind,
+        config_values.text(relation.get("event_id") if is_edit else event.get("event_id")),
+        config_values.text(relation.get("event_id")) or None if _is_thread(relation) else None,
+        reply,
+        is_edit,
+        found,
+        _mentioned(content),
+    )
+
+
+def _body(content: dict[str, Any]) -> str:
+    """The text of a message; a place on earth is said with its coordinates."""
+    parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
+    return "\n".join(one for one in parts if one)
+
+
+def _kind(content: dict[str, Any]) -> MessageType | None:
+    name = config_values.text(content.get("msgtype"))
+    if name == "m.audio" and any(one in content for one in VOICE):
+        return MessageType.VOICE
+    return MessageType.TEXT if name in TEXTS else MEDIA.get(name)
+
+
+def _is_thread(relation: dict[str, Any]) -> bool:
+    return relation.get("rel_type") == "m.thread"
+
+
+def _answered(relation: dict[str, Any]) -> str | None:
+    """The message that is answered; in a thread the last one is named for old clients only."""
+    if _is_thread(relation) and relation.get("is_falling_back"):
+        return None
+    answered = config_values.mapping(relation.get("m.in_reply_to"))
+    return config_values.text(answered.get("event_id")) or None
+
+
+def _mentioned(content: dict[str, Any]) -> frozenset[str]:
+    users = config_values.mapping(content.get("m.mentions")).get("user_ids")
+    return frozenset(map(str, users)) if isinstance(users, list) else frozenset()
+
+
+def file_in(content: dict[str, Any]) -> File:
+    """The file of a message."""
+    info = config_values.mapping(content.get("info"))
+    name = config_values.text(content.get("filename")) or config_values.text(content.get("body"))
+    return File(
+        config_values.text(content.get("url")),
+        name or "file",
+        config_values.text(info.get("mimetype")),
+        config_values.number(info.get("size"), 0),
+    )
+
+
+def _caption(content: dict[str, Any]) -> str:
+    """The text beside a file; a body that only names the file is none."""
+    name, body = (
+        config_values.text(content.get("filename")),
+        config_values.text(content.get("body")),
+    )
+    return body if name and body != name else ""
+
+
+def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
+    """A text without the bot in it, and whether it was named.
+
+    Its id goes wherever it stands. Its name goes at both ends only: in the middle of a
+    sentence it is a word that is needed.
+    """
+    found = re.sub(rf"@?{re.escape(me)}(?![\w.-])[:,]?\s*", "", text)
+    is_named = found != text
+    names = {one for one in (name, me.partition(":")[0]) if one}
+    for one in sorted(names, key=len, reverse=True):
+        word = rf"(?<!\w)@?{re.escape(one)}(?![\w:])"
+        is_named = is_named or bool(re.search(rf"(?i){word}|(?<!\w){re.escape(one)}:(?!\w)", found))
+        found = re.sub(rf"(?i)\A\s*@?{re.escape(one)}(?!\w)[:,]?\s*", "", found)
+        found = re.sub(rf"(?i)[\s,]*{word}([.!?]?)\s*\Z", r"\1", found)
+    return (found.strip() if is_named else text), is_named
+
 
 NO_KEYS: Final = (
     "I cannot read encrypted messages. Please write to me in a room without encryption."
@@ -48,7 +230,7 @@ class Reader:
         if event.get("type") == "m.room.encrypted":
             await self._say_so(room_id)
             return None
-        said = events.read(event)
+        said = read(event)
         is_empty = said is not None and not said.text.strip() and said.file is None
         if said is None or is_empty or not said.message_id:
             return None
@@ -65,7 +247,7 @@ class Reader:
     def _made(self, room_id: str, room: Room, sender: str, said: Said) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
         name = room.members.get(self._me, self._name)  # it may have another one in a room
-        text, is_named = events.without_mention(said.text, self._me, name)
+        text, is_named = without_mention(said.text, self._me, name)
         is_command = said.kind is MessageType.TEXT and text.startswith("/")
         return MessageEvent(
             text,
@@ -101,7 +283,7 @@ class Reader:
     async def _fetch(self, made: MessageEvent, said: Said) -> None:
         if said.file is None:
             return
-        found = await media.kept(self._client, self._media, said.file)
+        found = await kept(self._client, self._media, said.file)
         if found is None:
             incoming_files.leave_note(made, said.file.name)
         else:

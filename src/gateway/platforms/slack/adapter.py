@@ -36,11 +36,16 @@ from gateway.platforms.cursors import Cursors
 from gateway.platforms.ordered_queues import MOST_WAITING
 from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.slack import mrkdwn, results
-from gateway.platforms.slack.files import Files
-from gateway.platforms.slack.listener import HOUR, BOT_TOKEN, Listener, number_of_now
-from gateway.platforms.slack.messages import Reader
-from gateway.platforms.slack.socket_mode import APP_TOKEN as APP_TOKEN
-from gateway.platforms.slack.socket_mode import TROUBLE, Socket
+from gateway.platforms.slack.listener import (
+    APP_TOKEN,
+    BOT_TOKEN,
+    HOUR,
+    TROUBLE,
+    Listener,
+    Socket,
+    number_of_now,
+)
+from gateway.platforms.slack.messages import Files, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

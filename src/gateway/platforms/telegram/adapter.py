@@ -40,12 +40,10 @@ from pydantic import ValidationError
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.refusals import Refusable, Refusals
-from gateway.platforms.telegram.events import WANTED, event_of
-from gateway.platforms.telegram.files import Fetching
-from gateway.platforms.telegram.poller import PAUSES, Polling
+from gateway.platforms.telegram.messages import WANTED, Fetching, event_of
 from gateway.platforms.telegram.results import Cleaner
 from gateway.platforms.telegram.sender import LONGEST_PIECE, Sending
-from gateway.platforms.telegram.webhook import VARIABLE, Webhook
+from gateway.platforms.telegram.updates import PAUSES, VARIABLE, Polling, Webhook
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:

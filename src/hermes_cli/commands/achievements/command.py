@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from hermes_achievements.evaluation import views
 from hermes_achievements.evaluation.standings import STATES
 from hermes_cli import history
+from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements import export as achievement_export
-from hermes_cli.commands.achievements import notices, report
 from hermes_cli.commands.achievements.details import found, show
-from hermes_cli.commands.achievements.drawing import Tiers, amount, cell, line, name_cells
+from hermes_cli.commands.achievements.display import Tiers, amount, cell, line, name_cells
 from hermes_cli.commands.achievements.overview import overview, step_as_dict
 from hermes_cli.commands.achievements.watch import watch
 from hermes_cli.filters import MOMENTS, moment, positive
@@ -221,7 +221,7 @@ def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Outp
     if not look.news["count"]:
         out.text("Nothing new.")
     elif report.wants_notices():
-        out.text(notices.notice_of(look.news), "yellow")
+        out.text(display.notice_of(look.news), "yellow")
 
 
 def _what_was_read(look: Look) -> Shown:
@@ -265,7 +265,7 @@ def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
             out.text()
         out.text(month, "bold")
         for step in group:
-            sign = notices.STAR if step["is_first"] else " "
+            sign = display.STAR if step["is_first"] else " "
             line(
                 out,
                 (f"  {human_format.local(step['at'])[:16]}  ", "dim"),

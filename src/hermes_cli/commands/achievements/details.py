@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_achievements.evaluation.standings import SECRET
 from hermes_cli.commands.achievements import report
-from hermes_cli.commands.achievements.drawing import Tiers, amount, bar, bar_cells, line
+from hermes_cli.commands.achievements.display import Tiers, amount, bar, bar_cells, line
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import one_line

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.evaluation import views
 from hermes_cli import history
-from hermes_cli.commands.achievements import notices, report
-from hermes_cli.commands.achievements.drawing import (
+from hermes_cli.commands.achievements import display, report
+from hermes_cli.commands.achievements.display import (
     FULL,
     Tiers,
     amount,
@@ -99,7 +99,7 @@ def _as_dict(look: Look) -> Shown:
 def _print(look: Look, out: Output) -> None:
     tiers = Tiers(look.catalogue)
     if look.news["count"] and report.wants_notices():
-        line(out, (notices.notice_of(look.news), "yellow"))
+        line(out, (display.notice_of(look.news), "yellow"))
         out.text()
     _print_head(look, tiers, out)
     _print_chapters(_chapters(look), out)

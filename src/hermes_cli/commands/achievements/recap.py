@@ -3,20 +3,193 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_achievements.pictures import heat_map
+from hermes_achievements.recap import periods
+from hermes_achievements.recap.periods import WEEKDAYS, spoken
+from hermes_achievements.recap.sentences import figures, highlights, plural, summary
+from hermes_cli.output import Column
 from hermes_cli.parser import add_json
 from hermes_core import human_format
+from hermes_core.terminal_text import fit, one_line, pad, width
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.periods import Period
-    from hermes_achievements.recap.recap import Recap
+    from hermes_achievements.recap.recap import Counted, Recap
     from hermes_cli.output import Output
+
+SHADES: Final = ("·", "░", "▒", "▓", "█")
+STYLES: Final = ("dim", "green", "green", "green", "bold green")
+EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+TALL: Final = 4  # lines of the bars for hours
+PAGE: Final = 80  # columns where lines have no end
+BAR: Final = 24
+FIGURE: Final = 26  # columns that a figure takes
+MOST_RANKED: Final = 5
+MOST_TIERS: Final = 10
+
+
+def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
+    """Print the recap."""
+    columns = out.columns or PAGE
+    out.text(textwrap.fill(heading, columns), "bold")
+    out.text(textwrap.fill(summary(recap), columns), "dim")
+    out.text()
+    _figures(recap, columns, out)
+    _days(recap, columns, out)
+    _hours(recap, columns, out)
+    _ranked("Weekdays", _weekdays(recap), columns, out)
+    _ranked("Tools", recap.tools[:MOST_RANKED], columns, out)
+    _ranked("Programs", recap.programs[:MOST_RANKED], columns, out)
+    _ranked("Models, by messages", recap.models[:MOST_RANKED], columns, out)
+    _sentences(highlights(recap), columns, out)
+    _tier_ups(recap.tier_ups, catalogue, out)
+
+
+def _title(words: str, out: Output) -> None:
+    out.text()
+    out.text(words, "bold")
+
+
+def _figures(recap: Recap, columns: int, out: Output) -> None:
+    shown = figures(recap)
+    beside = min(3, max(1, columns // FIGURE))
+    for start in range(0, len(shown), beside):
+        pieces = []
+        for label, said in shown[start : start + beside]:
+            pieces += [(pad(said, 11, right=True), "bold"), (" " + pad(label, FIGURE - 12), "")]
+        label, style = pieces[-1]
+        out.styled(*pieces[:-1], (label.rstrip(), style))
+
+
+def _days(recap: Recap, columns: int, out: Output) -> None:
+    _title("Messages by day", out)
+    found = heat_map.cells(recap.days)
+    if heat_map.is_strip(recap.days):
+        _strip(found, columns, out)
+    elif columns >= 7 * 7:
+        _calendar(found, out)
+    else:
+        _strip(found, columns, out)
+    legend = [(shade, style) for shade, style in zip(SHADES, STYLES, strict=True)]
+    out.styled(("     fewer ", "dim"), *legend, (" more", "dim"))
+
+
+def _calendar(found: list[Cell], out: Output) -> None:
+    """A week on each line, with the days' numbers."""
+    out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAYS).rstrip(), "dim")
+    for week in range(found[-1].week + 1):
+        days = [cell for cell in found if cell.week == week]
+        pieces = [(" " * (5 + 7 * days[0].weekday), "")]
+        for cell in days:
+            pieces += [(f"{int(cell.day[8:]):>2} ", "dim"), _shade(cell, 2), ("  ", "")]
+        out.styled(*pieces[:-1])
+
+
+def _strip(found: list[Cell], columns: int, out: Output) -> None:
+    """A weekday on each line and a column for each week; as many weeks as there is room."""
+    at_once = max(1, columns - 6)
+    for first in range(0, found[-1].week + 1, at_once):
+        part = [cell for cell in found if first <= cell.week < first + at_once]
+        out.text("     " + _months(part, first), "dim")
+        for number, name in enumerate(WEEKDAYS):
+            row = {cell.week: cell for cell in part if cell.weekday == number}
+            pieces = [
+                _shade(row[week], 1) if week in row else (" ", "")
+                for week in range(first, part[-1].week + 1)
+            ]
+            beside = name[:3] if number % 2 == 0 else ""
+            out.styled((pad(beside, 5), "dim"), *pieces)
+
+
+def _months(part: Sequence[Cell], first: int) -> str:
+    """The names of the months above the weeks in which they begin."""
+    line = ""
+    for week, name in heat_map.month_labels(part):
+        if week - first >= len(line) + (1 if line else 0):
+            line = pad(line, week - first) + name
+    return line
+
+
+def _shade(cell: Cell, cells: int) -> tuple[str, str]:
+    return SHADES[cell.level] * cells, STYLES[cell.level]
+
+
+def _hours(recap: Recap, columns: int, out: Output) -> None:
+    """Upright bars, an hour each."""
+    most = max(recap.hours)
+    if not most:
+        return
+    _title("Messages by hour", out)
+    step = next((one for one in (3, 2) if columns >= 5 + 24 * one), 1)
+    wide = max(1, step - 1)
+    heights = [-(-count * TALL * 8 // most) for count in recap.hours]
+    for line in reversed(range(TALL)):
+        bars = "".join(
+            pad(EIGHTHS[min(8, max(0, tall - line * 8))] * wide, step) for tall in heights
+        )
+        out.styled(("     ", ""), (bars.rstrip(), "green"))
+    labels = "".join(pad(f"{hour}", step * 6) for hour in (0, 6, 12, 18))
+    out.text("     " + labels.rstrip(), "dim")
+
+
+def _weekdays(recap: Recap) -> list[tuple[str, int]]:
+    return list(zip(WEEKDAYS, recap.weekdays, strict=True)) if any(recap.weekdays) else []
+
+
+def _ranked(
+    title: str, counted: Sequence[Counted | tuple[str, int]], columns: int, out: Output
+) -> None:
+    """Names with level bars."""
+    if not counted:
+        return
+    _title(title, out)
+    most = max(times for _, times in counted)
+    names = [one_line(name) for name, _ in counted]
+    digits = max(len(f"{times:,}") for _, times in counted)
+    room = min(max(map(width, names)), max(8, columns - 9 - digits - 8))
+    bar = max(4, min(BAR, columns - 9 - digits - room))
+    for name, (_, times) in zip(names, counted, strict=True):
+        full = round(bar * times / most) or (1 if times else 0)
+        out.styled(
+            ("     " + pad(fit(name, room), room) + "  ", ""),
+            ("█" * full + " " * (bar - full), "green"),
+            ("  " + f"{times:,}".rjust(digits), "dim"),
+        )
+
+
+def _sentences(found: list[str], columns: int, out: Output) -> None:
+    if not found:
+        return
+    _title("Worth remembering", out)
+    for one in found:
+        lines = textwrap.wrap(one, max(20, min(columns, 100) - 7), break_long_words=False)
+        out.text(textwrap.indent("\n".join(lines), "     "))
+
+
+def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Output) -> None:
+    """The newest tiers first."""
+    if not found:
+        return
+    _title(f"{plural(len(found), 'tier')} reached", out)
+    names = {tier.id: tier.name for tier in catalogue.tiers}
+    newest = list(reversed(found))[:MOST_TIERS]
+    out.table(
+        (Column("tier"), Column("achievement", flexible=True), Column("reached", optional=True)),
+        [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
+    )
+    if len(found) > len(newest):
+        out.text(f"… and {len(found) - len(newest):,} more", "dim")
+
 
 EXAMPLES = """\
 examples:
@@ -74,15 +247,12 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         for path, size in _write_files(shown, arguments):
             out.text(f"{path}  {human_format.size(size)}  {shown.period.name}")
     else:
-        from hermes_cli.commands.achievements import recap_text  # noqa: PLC0415 - as above
-
-        recap_text.show(shown.recap, _heading(shown), shown.catalogue, out)
+        show(shown.recap, _heading(shown), shown.catalogue, out)
     return 0
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[str, Period | None]:
     """The kind of period, and the period itself if it was named."""
-    from hermes_achievements.recap import periods  # noqa: PLC0415 - as above
 
     for kind in (periods.YEAR, periods.MONTH, periods.WEEK):
         text = getattr(arguments, kind)
@@ -95,7 +265,6 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     """Scan the history and look back; None when it is empty."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
     from hermes_achievements.evaluation import views  # noqa: PLC0415 - as above
-    from hermes_achievements.recap import periods  # noqa: PLC0415 - as above
     from hermes_achievements.recap.period_report import days_with_something  # noqa: PLC0415 - as above
     from hermes_achievements.recap.recap import recap  # noqa: PLC0415 - as above
     from hermes_cli.commands.achievements import scan_progress  # noqa: PLC0415 - as above
@@ -140,7 +309,6 @@ def _heading(shown: Shown) -> str:
 
 
 def _nothing(shown: Shown) -> str:
-    from hermes_achievements.recap.periods import spoken  # noqa: PLC0415 - as above
 
     first, last = map(spoken, shown.span)
     return f"{shown.period.name}: nothing happened. Your history goes from {first} to {last}."
@@ -178,7 +346,7 @@ def _page(shown: Shown) -> bytes:
 
 
 def _picture(shown: Shown) -> bytes:
-    from hermes_achievements.pictures import raster  # noqa: PLC0415 - as above
+    from hermes_achievements.pictures import svg  # noqa: PLC0415 - as above
     from hermes_achievements.pictures.recap_card import recap_card  # noqa: PLC0415 - as above
 
-    return raster.png(recap_card(shown.recap, shown.period.name, shown.catalogue))
+    return svg.png(recap_card(shown.recap, shown.period.name, shown.catalogue))

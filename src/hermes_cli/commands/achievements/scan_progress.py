@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_achievements.evaluation.conversation_names import Names, named
+from hermes_achievements.evaluation.views import Names, named
 from hermes_conversation import achievements
 from hermes_core import human_format
 from hermes_core.errors import ScanBusyError, ScanError

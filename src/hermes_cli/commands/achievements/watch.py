@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hermes_achievements.evaluation.conversation_names import Names, named
+from hermes_achievements.evaluation.views import Names, named
 from hermes_cli import history
-from hermes_cli.commands.achievements import notices, report
+from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements.report import held_in, looking, news
 from hermes_conversation import achievements
 from hermes_core import human_format
@@ -84,13 +84,13 @@ def _print(found: dict[str, Any], arguments: argparse.Namespace, out: Output) ->
             out.json_line(report.unlock_as_dict(unlock))
         return
     if found["is_first_scan"] and found["count"]:
-        out.text(notices.notice_of(found), "yellow")
+        out.text(display.notice_of(found), "yellow")
         return
     for unlock in unlocks:
         one = {**found, "unlocks": [unlock], "count": 1}
         where = report.conversation(unlock)
         out.styled(
             (f"{human_format.local(unlock['at'])}  ", "dim"),
-            (notices.notice_of(one), "yellow"),
+            (display.notice_of(one), "yellow"),
             (f"  {where}" if where else "", ""),
         )

@@ -10,9 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import history
-from hermes_cli.commands.chat.keyboard import Keyboard
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED
-from hermes_cli.commands.chat.typed_input import Meanwhile
+from hermes_cli.commands.chat.typed_input import Keyboard, Meanwhile
 from hermes_conversation import slash_commands
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
@@ -131,7 +130,7 @@ def tell_news(out: Output) -> None:
     """A line about what was earned, on a terminal, where that takes no time."""
     if not out.is_watched:
         return
-    from hermes_cli.commands.achievements import notices  # noqa: PLC0415 - only on a terminal
+    from hermes_cli.commands.achievements import display  # noqa: PLC0415 - only on a terminal
     from hermes_cli.commands.achievements.report import looking  # noqa: PLC0415 - as above
     from hermes_conversation import achievements  # noqa: PLC0415 - only on a terminal
 
@@ -145,7 +144,7 @@ def tell_news(out: Output) -> None:
                 return  # a first scan that would keep somebody waiting
     with looking(out) as look:
         if look.news["count"]:
-            out.note(notices.notice_of({**look.news, "is_first_scan": False}))
+            out.note(display.notice_of({**look.news, "is_first_scan": False}))
 
 
 class Ending:

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from hermes_cli.parser import add_json
-from hermes_cli.process_stop import end
+from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from tui_gateway import daemon, daemon_record
 

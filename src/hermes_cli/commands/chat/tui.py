@@ -88,7 +88,7 @@ def _connecting(wishes: argparse.Namespace, out: Output) -> Callable[..., client
 def _app(conversation: Conversation) -> HermesApp:
     from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
     from hermes_tui.input_history import Recall  # noqa: PLC0415 - as above
-    from hermes_tui.screen_driver import ScreenDriver  # noqa: PLC0415 - as above
+    from hermes_tui.terminal_driver import ScreenDriver  # noqa: PLC0415 - as above
 
     settings = ConfigFile.of_home().settings()
     return HermesApp(

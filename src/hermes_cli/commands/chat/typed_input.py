@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import selectors
+import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -11,9 +15,105 @@ from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
 
     from hermes_cli.output import Output
     from hermes_conversation.conversation import Desk
+
+PIECE: Final = 4096
+
+
+class Keyboard:
+    """Reads lines in a thread of its own as long as it is entered.
+
+    A line answers the question that waits for one, unless it begins with a slash; any other
+    goes to *take*. Whatever is typed and not ended with Enter stays in the terminal, for
+    whoever reads next.
+    """
+
+    def __init__(self, take: Callable[[str], object], on_end: Callable[[], object]) -> None:
+        self._take = take
+        self._on_end = on_end
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._waiting = 0
+        self._is_over = False  # nobody will answer any more
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._wake = (-1, -1)
+
+    def __enter__(self) -> Self:
+        self._is_over = False
+        self._wake = os.pipe()
+        self._thread = threading.Thread(target=self._read, name="hermes-keyboard", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        os.write(self._wake[1], b".")
+        if self._thread is not None:
+            self._thread.join()
+        for handle in self._wake:
+            os.close(handle)
+        self._thread = None
+
+    def ask(self) -> str:
+        """The next line with its end; empty when nobody will type one."""
+        with self._lock:
+            if self._is_over:
+                return ""
+            self._waiting += 1
+        return self._answers.get()
+
+    def answer(self, text: str) -> bool:
+        """Answer the question that waits, as if it had been typed; whether there was one."""
+        with self._lock:
+            if not self._waiting:
+                return False
+            self._waiting -= 1
+        self._answers.put(f"{text}\n")
+        return True
+
+    def _read(self) -> None:
+        rest = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+            selector.register(self._wake[0], selectors.EVENT_READ)
+            while True:
+                ready = {key.fd for key, _ in selector.select()}
+                if self._wake[0] in ready:
+                    return
+                data = os.read(sys.stdin.fileno(), PIECE)
+                if not data:
+                    self._end()
+                    return
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._give(line.decode(errors="replace").rstrip())
+
+    def _give(self, line: str) -> None:
+        is_command = line.startswith("/")
+        if (is_command or not self.answer(line)) and line:
+            self._take(line)
+
+    def _end(self) -> None:
+        """Ctrl-D: nothing more will be typed."""
+        self.give_up()
+        self._on_end()
+
+    def give_up(self) -> None:
+        """Whoever waits for an answer gets none, and so does whoever asks from now on."""
+        with self._lock:
+            self._is_over = True
+            given_up, self._waiting = self._waiting, 0
+        for _ in range(given_up):
+            self._answers.put("")
+
 
 BUSY: Final = "A turn is running; wait for it, or /stop it."
 

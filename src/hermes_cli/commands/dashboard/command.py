@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hermes_cli.parser import add, add_json
-from hermes_cli.process_stop import end
 from hermes_core import paths
+from hermes_core.background_process import end
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_dashboard import instance_record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_cli.commands.dashboard.demo_data import home
 from hermes_cli.parser import add_json
-from hermes_cli.process_stop import end
+from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from hermes_dashboard import instance_record
 from tui_gateway import daemon_record

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.outbound import channel_directory
+from gateway.outbound import direct_send
 from gateway.process.config_loader import config_of_home
 from hermes_cli import history
 from hermes_core import human_format, log_file, paths
@@ -176,7 +176,7 @@ def channels(wishes: argparse.Namespace, out: Output) -> int:
     found = []
     if history.exists():
         with history.reading() as db:
-            found = channel_directory.channels(db, config_of_home())
+            found = direct_send.channels(db, config_of_home())
     if wishes.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0

@@ -11,8 +11,8 @@ from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
 from hermes_cli import history
-from hermes_cli.process_stop import end
 from hermes_core import background_process, human_format, log_file, paths
+from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:

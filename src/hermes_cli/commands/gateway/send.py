@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: Output) -> int:
     """Send it."""
     from gateway import status  # noqa: PLC0415 - slow to load
-    from gateway.outbound import channel_directory, direct_send  # noqa: PLC0415 - slow to load
+    from gateway.outbound import direct_send  # noqa: PLC0415 - slow to load
     from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
 
     file = arguments.file
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"{file} is no file")
     text = _text(arguments.text, has_file=file is not None)
     with history.writing() as db:
-        channel = channel_directory.find(db, config_of_home(), arguments.target)
+        channel = direct_send.find(db, config_of_home(), arguments.target)
         numbers = direct_send.send(db, channel, text, arguments.key, file)
         is_waiting = not arguments.no_wait and status.running_pid() is not None
         states = _states(db, numbers, WAIT_SECONDS if is_waiting else 0.0, out)

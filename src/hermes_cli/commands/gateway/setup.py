@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms import client_libraries
-from gateway.platforms.registry import Registry
+from gateway.platforms.registry import Registry, fetch, library
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
@@ -86,8 +85,8 @@ def add(wishes: argparse.Namespace, out: Output) -> int:
     if entry is None:
         known = ", ".join(one.name for one in registry)
         raise UsageError(f"there is no platform {wishes.platform}; there are {known}")
-    if client_libraries.library(entry) is not None:
-        is_new = client_libraries.fetch(entry, out.progress)
+    if library(entry) is not None:
+        is_new = fetch(entry, out.progress)
         out.text(f"The library for {entry.label} is {'here now' if is_new else 'here already'}.")
     for line in STEPS.get(entry.name, ()):
         out.text(line)

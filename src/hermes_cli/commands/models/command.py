@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
-from hermes_cli.commands.models import default_model
+from hermes_agent.providers.selection import key_name
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
 from hermes_conversation import agent_factory
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
+from hermes_core.config.values import find_setting
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from hermes_agent.providers.selection import Choice
     from hermes_cli.output import Output
+
+WRITTEN: Final = ("llm.api", "llm.base_url", "llm.model")
+
+
+def keep(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
+    """Let *choice* answer from now on; remarks for the user.
+
+    A key and a window that were set for the model of another address go: the key must not
+    be shown there, and the window is not true there.
+    """
+    settings = config.settings()
+    before = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
+    has_moved = before != (choice.api, choice.base_url)
+    is_other = has_moved or settings.get_str("llm.model") != choice.model
+    remarks = []
+    if has_moved and config.unset("llm.key"):
+        remarks.append("The key of the former model (llm.key) was removed.")
+    if is_other and config.unset("llm.window"):
+        remarks.append("llm.window was set for the former model and is the default again.")
+    name = key_name(choice.api, choice.base_url)
+    if name and key and key != settings.get_secret(name):
+        config.set(name, key)
+    for setting, value in zip(WRITTEN, (choice.api, choice.base_url, choice.model), strict=True):
+        if value:
+            config.set(setting, value)
+        else:
+            config.unset(setting)
+    return [*remarks, *_overruled(config)]
+
+
+def _overruled(config: ConfigFile) -> Iterator[str]:
+    for name in WRITTEN:
+        if config.entry(name).source == "environment":
+            variable = find_setting(SETTINGS, name).variable
+            yield f"The environment variable {variable} overrides what was written."
+
 
 EXAMPLES = """\
 examples:
@@ -136,12 +175,10 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
 
 def fetch(out: Output, *, is_anew: bool = False) -> None:
     """Have the built-in model here, with a line that says how it goes."""
-    from hermes_agent.local import download  # noqa: PLC0415 - seldom
-
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
         out.note(f"fetching {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)")
-    was_fetched = download.fetch(home, out.progress, is_anew=is_anew)
+    was_fetched = built_in.fetch(home, out.progress, is_anew=is_anew)
     state = "is here now" if was_fetched else "was here already"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
     out.text(built_in.TOY)
@@ -155,7 +192,7 @@ def use(arguments: argparse.Namespace, out: Output) -> int:
     if current is None and _is_plain(arguments.name):
         current = selection.found_here()
     choice = selection.named(settings, arguments.name, current)
-    for remark in default_model.keep(config, choice):
+    for remark in keep(config, choice):
         out.note(remark)
     out.text(f"{choice.model} ({where(choice)}) answers from now on.")
     kept = selection.chosen(ConfigFile.of_home().settings()) or choice
@@ -172,7 +209,7 @@ def _is_plain(name: str) -> bool:
 
 def test(arguments: argparse.Namespace, out: Output) -> int:
     """Ask once; 1 when there is no answer."""
-    from hermes_agent.providers.connection_test import try_out  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
     choice = agent_factory.chain(ConfigFile.of_home().settings(), arguments.name)[0]
     out.progress(f"asking {choice.model} …")

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hermes_agent.local import built_in
-from hermes_cli.confirmation import confirm
+from hermes_cli.output import confirm
 from hermes_conversation import agent_factory
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError

@@ -9,7 +9,7 @@ from hermes_agent.events import FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import Choice
-from hermes_cli.commands.models import command, default_model
+from hermes_cli.commands.models import command
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -67,7 +67,7 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
             return 1
     except EOFError as error:
         raise UsageError("set-up was left; nothing was changed") from error
-    for remark in default_model.keep(config, choice, choice.key):
+    for remark in command.keep(config, choice, choice.key):
         out.note(remark)
     out.text(f"Done: {choice.model} ({command.where(choice)}) answers. Talk to it: hermes chat")
     return 0
@@ -187,7 +187,7 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
 
 def _is_wanted(choice: Choice, out: Output) -> bool:
     """Whether it answers; where it does not, whether it is wanted all the same."""
-    from hermes_agent.providers.connection_test import try_out  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
     out.progress(f"asking {choice.model} …")
     trial = try_out(choice.provider())

@@ -40,7 +40,7 @@ def browse(arguments: argparse.Namespace, out: Output) -> int:
     """Print the id of the conversation that was picked."""
     # A toolkit for whole screens takes longer to load than most commands to run.
     from hermes_cli.commands.sessions.browser.app import Picker  # noqa: PLC0415
-    from hermes_cli.commands.sessions.browser.conversations import Conversations  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser.catalogue import Conversations  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
 
     terminal_driver.require()

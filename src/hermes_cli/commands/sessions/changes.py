@@ -6,9 +6,8 @@ import functools
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.confirmation import confirm
 from hermes_cli.filters import age_in_days
-from hermes_cli.output import Column
+from hermes_cli.output import Column, confirm
 from hermes_cli.parser import add, add_json
 from hermes_core import human_format
 from hermes_core.errors import UsageError

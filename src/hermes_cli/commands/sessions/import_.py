@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
-    from hermes_state.portable.import_run import ImportReport
+    from hermes_state.portable.importer import ImportReport
 
 STDIN = "-"
 PATIENCE_SECONDS = 1.0
@@ -84,7 +84,7 @@ def _opened(name: str) -> IO[bytes]:
 def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Output) -> ImportReport:
     if not history.exists():
         from hermes_state.portable.export_reader import ExportFile  # noqa: PLC0415 - as above
-        from hermes_state.portable.import_run import ImportReport  # noqa: PLC0415 - as above
+        from hermes_state.portable.importer import ImportReport  # noqa: PLC0415 - as above
 
         # A bad file, or a rehearsal, does not even bring a store into being.
         summary = ExportFile(file, name).verify()

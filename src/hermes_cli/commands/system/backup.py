@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
-    from hermes_state.portable.archive import Manifest
+    from hermes_state.portable.backup import Manifest
 
 EXAMPLES = """\
 examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_cli.confirmation import confirm
+from hermes_cli.output import confirm
 from hermes_cli.parser import add_json
 from hermes_core import human_format, paths
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.timer import Timer
 
-    from hermes_cli.commands.sessions.browser import events as reports
-    from hermes_cli.commands.sessions.browser.conversations import Conversations, Hit
+    from hermes_cli.commands.sessions.browser import background as reports
+    from hermes_cli.commands.sessions.browser.catalogue import Conversations, Hit
 
 Row = dict[str, Any]
 

@@ -4,20 +4,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from textual.message import Message
 from textual.worker import get_current_worker
 
-from hermes_cli.commands.sessions.browser import events
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from textual.app import App
-    from textual.message import Message
 
-    from hermes_cli.commands.sessions.browser.conversations import Conversations
+    from hermes_cli.commands.sessions.browser.catalogue import Conversations, Hit
 
 Row = dict[str, Any]
+
+
+class RowsRead(Message):
+    """More of the list."""
+
+    def __init__(self, rows: list[Row], *, with_archived: bool, is_last: bool) -> None:
+        super().__init__()
+        self.rows = rows
+        self.with_archived = with_archived
+        self.is_last = is_last
+
+
+class WordsFound(Message):
+    """Where words were said."""
+
+    def __init__(self, words: str, hits: Sequence[Hit]) -> None:
+        super().__init__()
+        self.words = words
+        self.hits = hits
+
+
+class EndingRead(Message):
+    """The last messages of a conversation."""
+
+    def __init__(self, row: Row, messages: list[Row]) -> None:
+        super().__init__()
+        self.row = row
+        self.messages = messages
+
+
+class RowChanged(Message):
+    """A conversation was pinned, unpinned or moved into the trash."""
+
+    def __init__(
+        self, session_id: str, words: str, *, is_pinned: bool = False, is_gone: bool = False
+    ) -> None:
+        super().__init__()
+        self.session_id = session_id
+        self.words = words
+        self.is_pinned = is_pinned
+        self.is_gone = is_gone
+
+
+class WorkFailed(Message):
+    """Something could not be read or changed."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
 
 
 class Background:
@@ -38,24 +86,22 @@ class Background:
         for rows in self._conversations.pages(start, with_archived=with_archived):
             if worker.is_cancelled:
                 return
-            self._report(events.RowsRead(rows, with_archived=with_archived, is_last=False))
-        self._report(events.RowsRead([], with_archived=with_archived, is_last=True))
+            self._report(RowsRead(rows, with_archived=with_archived, is_last=False))
+        self._report(RowsRead([], with_archived=with_archived, is_last=True))
 
     def search(self, words: str) -> None:
         """Look for words in what was said."""
         if words.strip():
             self._run(
                 "search",
-                lambda: self._report(events.WordsFound(words, self._conversations.said(words))),
+                lambda: self._report(WordsFound(words, self._conversations.said(words))),
             )
 
     def read_ending(self, row: Row) -> None:
         """Read the end of a conversation."""
         self._run(
             "read the conversation",
-            lambda: self._report(
-                events.EndingRead(row, self._conversations.ending(str(row["id"])))
-            ),
+            lambda: self._report(EndingRead(row, self._conversations.ending(str(row["id"])))),
         )
 
     def pin(self, row: Row) -> None:
@@ -66,7 +112,7 @@ class Background:
         def change() -> None:
             self._conversations.pin(session_id, is_pinned=is_pinned)
             words = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
-            self._report(events.RowChanged(session_id, words, is_pinned=is_pinned))
+            self._report(RowChanged(session_id, words, is_pinned=is_pinned))
 
         self._run("pin", change)
 
@@ -77,7 +123,7 @@ class Background:
         def change() -> None:
             self._conversations.trash(session_id)
             words = f"{session_id} is in the trash; `hermes sessions restore` brings it back"
-            self._report(events.RowChanged(session_id, words, is_gone=True))
+            self._report(RowChanged(session_id, words, is_gone=True))
 
         self._run("move into the trash", change)
 
@@ -88,6 +134,6 @@ class Background:
         def isolated() -> None:
             failure = attempt(Step(name, work))
             if failure is not None:
-                self._report(events.WorkFailed(f"cannot {name}: {failure.error}"))
+                self._report(WorkFailed(f"cannot {name}: {failure.error}"))
 
         self._app.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)

@@ -2,14 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from hermes_cli.commands.sessions.browser.conversations import Hit
+    from hermes_state import SessionDB
+
 
 Row = dict[str, Any]
+
+FIRST_ROWS: Final = 200  # more than a screen shows; read before anything is painted
+PAGE_ROWS: Final = 2000
+MOST_HITS: Final = 60
+ENDING_MESSAGES: Final = 30
+
+
+class Hit(NamedTuple):
+    """A conversation in which the words were said, and where."""
+
+    session_id: str
+    snippet: str
+
+
+class Conversations:
+    """The history as the picker sees it, narrowed by the command's filters."""
+
+    def __init__(self, db: SessionDB, filters: Row, announce: Callable[[SessionDB], None]) -> None:
+        self._db = db
+        self._filters = filters
+        self._announce = announce
+
+    def first(self, *, with_archived: bool = False) -> list[Row]:
+        """The rows of the first screen."""
+        return self._page(FIRST_ROWS, 0, with_archived)
+
+    def pages(self, start: int, *, with_archived: bool = False) -> Iterator[list[Row]]:
+        """The other rows, in pieces."""
+        while rows := self._page(PAGE_ROWS, start, with_archived):
+            yield rows
+            start += len(rows)
+
+    def _page(self, limit: int, offset: int, with_archived: bool) -> list[Row]:
+        return self._db.list_sessions_rich(
+            **self._filters,
+            limit=limit,
+            offset=offset,
+            order_by_last_active=True,
+            include_archived=with_archived,
+        )
+
+    def said(self, words: str) -> list[Hit]:
+        """Conversations in which *words* were said, the latest first, each once."""
+        source = self._filters.get("source")
+        hits = self._db.search_messages(
+            words, source_filter=[source] if source else None, limit=MOST_HITS, sort="newest"
+        )
+        found: dict[str, Hit] = {}
+        for hit in hits:
+            # A conversation that was continued in a new row is listed as its last one.
+            tip = self._db.get_compression_tip(hit["session_id"])
+            found.setdefault(tip, Hit(tip, hit["snippet_text"]))
+        return list(found.values())
+
+    def ending(self, session_id: str) -> list[Row]:
+        """The last messages of a conversation."""
+        return self._db.get_messages(session_id, limit=ENDING_MESSAGES, latest=True)
+
+    def pin(self, session_id: str, *, is_pinned: bool) -> None:
+        """Pin or unpin."""
+        self._db.set_session_pinned(session_id, is_pinned)
+
+    def trash(self, session_id: str) -> None:
+        """Move into the trash, and tell plugins."""
+        self._db.delete_session(session_id)
+        self._announce(self._db)
 
 
 class Entry(NamedTuple):

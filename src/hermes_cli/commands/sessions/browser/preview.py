@@ -8,7 +8,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from hermes_cli.commands.sessions import transcript
+from hermes_cli.commands.sessions import show as transcript
 from hermes_core import human_format
 from hermes_core.terminal_text import clean, one_line
 

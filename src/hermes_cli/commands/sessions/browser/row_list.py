@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,14 +12,66 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from hermes_cli.commands.sessions.browser import lines
+from hermes_core import human_format
+from hermes_core.terminal_text import fit, one_line, pad
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from textual import events
 
     from hermes_cli.commands.sessions.browser.catalogue import Entry
+
+
+GAP = "  "
+
+
+class Field(NamedTuple):
+    """One column: shown where the list has at least *from_cells*."""
+
+    title: str
+    cells: int
+    from_cells: int
+    right: bool = False
+
+
+FIELDS = (
+    Field("when", 11, 30),
+    Field("source", 8, 54),
+    Field("msgs", 6, 44, right=True),
+)
+PINNED, ARCHIVED, NO_MARK = "*", "-", " "
+
+
+def heading(cells: int) -> str:
+    """The titles of the columns."""
+    return _line(NO_MARK, [field.title for field in FIELDS], "conversation", cells)
+
+
+def line(entry: Entry, cells: int, now: float) -> str:
+    """The columns of one conversation in exactly *cells* cells; harmless text."""
+    row = entry.row
+    mark = PINNED if row.get("pinned") else ARCHIVED if row.get("archived") else NO_MARK
+    values = [
+        human_format.ago(row.get("last_active") or row.get("started_at"), now),
+        str(row.get("source") or ""),
+        human_format.number(row.get("message_count") or 0),
+    ]
+    text = str(row.get("title") or row.get("preview") or "(empty)")
+    if entry.snippet:
+        text = f"{row.get('title') or row['id']}: {entry.snippet}"
+    return _line(mark, values, text, cells)
+
+
+def _line(mark: str, values: Iterable[str], text: str, cells: int) -> str:
+    head = f"{mark} "
+    room = cells - len(head)
+    for field, value in zip(FIELDS, values, strict=True):
+        if cells >= field.from_cells:
+            head += pad(fit(one_line(value), field.cells), field.cells, right=field.right) + GAP
+            room -= field.cells + len(GAP)
+    return head + pad(fit(one_line(text), room), room)
+
 
 HEADING_ROWS = 1
 STYLES = {
@@ -106,7 +158,7 @@ class RowList(ScrollView, can_focus=False):
         """One line of the screen."""
         cells = self.scrollable_content_region.width
         if y < HEADING_ROWS:
-            return _strip(lines.heading(cells), "heading", cells)
+            return _strip(heading(cells), "heading", cells)
         index = round(self.scroll_y) + y - HEADING_ROWS
         if index >= len(self._entries):
             return Strip.blank(cells)
@@ -114,7 +166,7 @@ class RowList(ScrollView, can_focus=False):
         style = "found" if entry.snippet else "archived" if entry.row.get("archived") else "plain"
         if index == self._position:
             style = "selected"
-        return _strip(lines.line(entry, cells, self._now), style, cells)
+        return _strip(line(entry, cells, self._now), style, cells)
 
 
 def _strip(text: str, style: str, cells: int) -> Strip:

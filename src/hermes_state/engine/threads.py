@@ -1,7 +1,9 @@
-"""A thread that serves when it is called, and does things later.
+"""Work that a signal handler must not strike in the middle of.
 
-It is called through a queue that takes no lock a signal handler could meet: a handler may
-call at any moment, also while the main thread is in the middle of calling.
+Handlers run on the main thread, between any two steps of it. A lock held there when one
+strikes stays held until the handler returns; if the handler waits for anything that needs
+the lock, both wait for ever. So the main thread takes no lock of ours: such work is done
+on another thread, and the main thread only waits for its end.
 """
 
 from __future__ import annotations
@@ -10,16 +12,35 @@ import _thread
 import heapq
 import itertools
 import queue
+import sys
+import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core.isolate import Step, attempt
-from hermes_state.engine.off_main_thread import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Task = tuple[float, int, Callable[[], object]]
+    from collections.abc import Callable
+
+SLICE_SECONDS: Final = 0.025
+BREATH_SECONDS: Final = 0.025
+
+
+class Pace:
+    """Counts the work done, and pauses when it is time."""
+
+    def __init__(self) -> None:
+        self._worked_seconds = 0.0
+
+    def note(self, seconds: float) -> None:
+        """So long was just worked; returns when the next piece of work may begin."""
+        self._worked_seconds += seconds
+        if self._worked_seconds >= SLICE_SECONDS:
+            time.sleep(BREATH_SECONDS)
+            self._worked_seconds = 0.0
 
 
 class Attendant:
@@ -90,3 +111,45 @@ class Attendant:
             return
         if task is not None:
             heapq.heappush(tasks, task)
+
+
+T = TypeVar("T")
+
+
+def is_main_thread() -> bool:
+    """Whether a signal handler could strike right here."""
+    return _thread.get_ident() == threading.main_thread().ident
+
+
+def start_thread(run: Callable[[], None]) -> None:
+    """Start a thread; unlike `threading.Thread.start`, this takes no lock."""
+
+    def seen() -> None:
+        sys.settrace(threading.gettrace())  # as debuggers and coverage expect of a thread
+        run()
+
+    _thread.start_new_thread(seen, ())
+
+
+def run_apart(work: Callable[[], T]) -> T:
+    """Run *work* to its end on a thread that is not the main one; its result, or its error."""
+    if not is_main_thread():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
+            errors.append(error)
+        finally:
+            done.release()
+
+    start_thread(run)
+    done.acquire()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+
+def key_of(*words: str) -> str:
+    """The same for the same words; a platform takes what has it once."""
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
 
 REMEMBERED: Final = 5000
 
