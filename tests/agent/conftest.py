@@ -13,6 +13,7 @@ from hermes_agent.providers.retry import Patient
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
+from hermes_core.backoff import Backoff
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Scene:
 
     def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
         options.setdefault("system_prompt", "Be brief.")
-        patient = Patient(providers, first_pause=0.01)
+        patient = Patient(providers, backoff=Backoff(0.01, 0.1))
         made = AIAgent(
             self.db, patient, Toolbox(tools), announce=self.announce, platform="test", **options
         )

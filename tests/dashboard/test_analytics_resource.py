@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_cli.commands.dashboard.demo_data import generator
+from hermes_core.backoff import Backoff
 from hermes_core.clock import ManualClock
 from hermes_dashboard.analytics import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
@@ -347,7 +348,7 @@ def test_statistics_that_cannot_be_used_are_told_and_used_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     work(db, "one", NOON)
-    monkeypatch.setattr(analysis, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(analysis, "RETRY", Backoff(0.001, 60.0))
     blocked = hermes_home / "statistics.db"
     blocked.mkdir()
     deadline = time.monotonic() + 30
@@ -381,4 +382,4 @@ def test_after_a_failure_the_statistics_are_left_alone_for_longer_and_longer(
     finally:
         engine.close()
     assert pauses == sorted(pauses)
-    assert pauses[0] < pauses[-1] == analysis.MOST_RETRY_SECONDS
+    assert pauses[0] < pauses[-1] == analysis.RETRY.max_seconds

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
 from gateway.platforms.cursors import Cursors
+from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, QUICK, Inbox, World, waited
 from support.discord_server import (
@@ -356,7 +357,7 @@ async def test_a_message_that_cannot_be_read_does_not_silence_its_channel(world:
 async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), pauses=QUICK, most_waiting=5)
+    adapter = world.make(world.surroundings(), backoff=QUICK, most_waiting=5)
     world.inbox.fail()
     await adapter.connect(world.inbox)
     texts = [f"m{number}" for number in range(40)]
@@ -422,7 +423,7 @@ async def test_a_door_that_is_shut_later_is_a_problem_until_it_is_open_again(
 async def test_sessions_that_do_not_last_are_begun_less_and_less_often(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), pauses=(0.01, 1000.0))
+    adapter = world.make(world.surroundings(), backoff=Backoff(0.01, 1000.0, factor=1e9))
     await adapter.connect(world.inbox)
     await world.server.close(4012)  # which the library does not mend by itself
     await waited(lambda: world.server.sessions)

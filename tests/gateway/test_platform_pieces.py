@@ -1,4 +1,4 @@
-"""What adapters share: pauses, lines, what is remembered, addresses of files."""
+"""What adapters share: backoff, lines, what is remembered, addresses of files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from gateway.platforms import incoming_files
-from gateway.platforms.backoff import REFUSED_TIMES, STEADY_SECONDS, Patience
 from gateway.platforms.deduplication import Recent
 from gateway.platforms.ordered_queues import Lines
+from gateway.platforms.reconnect import REFUSED_FACTOR, STABLE_SECONDS, ReconnectDelay
+from hermes_core.backoff import Backoff
 from support.adapters import QUICK, waited
 
 HOSTS = ("discordapp.com",)
@@ -26,21 +27,21 @@ class Clock:
 
 
 def test_pauses_grow_with_each_failure_and_begin_anew_after_a_success() -> None:
-    patience = Patience((1.0, 2.0, 4.0))
-    assert [patience.pause() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
-    patience.succeed()
-    assert patience.pause() == 1.0
-    assert patience.pause(is_refused=True) == 4.0 * REFUSED_TIMES
+    delay = ReconnectDelay(Backoff(1.0, 4.0))
+    assert [delay.next_delay() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
+    delay.reset()
+    assert delay.next_delay() == 1.0
+    assert delay.next_delay(is_refused=True) == 4.0 * REFUSED_FACTOR
 
 
 def test_a_connection_counts_as_a_success_only_when_it_has_lasted() -> None:
     clock = Clock()
-    patience = Patience((1.0, 2.0, 4.0), clock)
+    delay = ReconnectDelay(Backoff(1.0, 4.0), clock)
     found = []
-    for lasted in (0.0, 1.0, STEADY_SECONDS, 0.0):
-        patience.opened()
+    for lasted in (0.0, 1.0, STABLE_SECONDS, 0.0):
+        delay.connected()
         clock.now += lasted
-        found.append(patience.pause())
+        found.append(delay.next_delay())
     assert found == [1.0, 2.0, 1.0, 2.0]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.platforms.base import MessageEvent, MessageType, Outgoing
 from gateway.platforms.slack.messages import Files
+from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, QUICK, Inbox, waited
 from support.slack_server import (
@@ -317,7 +318,7 @@ async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: 
 async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
     world: Team, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), pauses=QUICK, most_waiting=5)
+    adapter = world.make(world.surroundings(), backoff=QUICK, most_waiting=5)
     world.inbox.fail()
     await adapter.connect(world.inbox)
     texts = [f"m{number}" for number in range(40)]
@@ -339,7 +340,7 @@ async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
 async def test_connections_that_do_not_last_are_opened_less_and_less_often(
     world: Team, caplog: pytest.LogCaptureFixture, is_asked: bool
 ) -> None:
-    adapter = world.make(world.surroundings(), pauses=(0.01, 1000.0))
+    adapter = world.make(world.surroundings(), backoff=Backoff(0.01, 1000.0, factor=1e9))
     await adapter.connect(world.inbox)
     if is_asked:
         await world.server.ask_for_another()

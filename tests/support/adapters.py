@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config import PlatformConfig
 from gateway.platforms.base import MessageEvent, Surroundings
 from gateway.process.http_server import Front
+from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.media_store import MediaStore
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory
 
-QUICK = (0.01,)
+QUICK = Backoff(0.01, 0.01)
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
 FULL = StoreUnavailableError("the disk is full")
 
@@ -132,7 +133,7 @@ class World(Setting):
         self.make = make
 
     def adapter(self) -> Any:
-        return self.make(self.surroundings(), pauses=QUICK)
+        return self.make(self.surroundings(), backoff=QUICK)
 
     async def noted(self, adapter: Any) -> None:
         """Wait until it is written down how far everything was received."""

@@ -1,6 +1,6 @@
 """Work that is done in order within a line, and side by side in different lines.
 
-A platform has a line for each of its channels. What fails is tried again, with pauses, and
+A platform has a line for each of its channels. What fails is tried again, with backoff, and
 whatever stands behind it waits; other channels go on. A line has an end: what comes when it is
 full is not kept in memory, and has to be fetched from the platform when its turn has come.
 """
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientError
 
-from gateway.platforms.backoff import PAUSES, Patience
+from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from hermes_core.backoff import Backoff
 
     Job = Callable[[], Awaitable[None]]
 
@@ -32,11 +34,9 @@ MOST_IN_ALL: Final = 20  # lines that may be full
 class Lines:
     """Lines of work; one that is empty costs nothing."""
 
-    def __init__(
-        self, label: str, pauses: tuple[float, ...] = PAUSES, most: int = MOST_WAITING
-    ) -> None:
+    def __init__(self, label: str, backoff: Backoff = RECONNECT, most: int = MOST_WAITING) -> None:
         self._label = label
-        self._pauses = pauses
+        self._backoff = backoff
         self._most = most
         self._waiting: dict[str, deque[Job]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
@@ -94,12 +94,12 @@ class Lines:
         self._count -= 1
 
     async def _done(self, job: Job) -> None:
-        patience = Patience(self._pauses)
+        delay = ReconnectDelay(self._backoff)
         while True:
             try:
                 return await job()
             except (ClientError, HermesError, OSError, TimeoutError) as error:
-                pause = patience.pause()
+                pause = delay.next_delay()
                 reason = str(error) or type(error).__name__
                 log.warning("%s: %s; the same again in %g s", self._label, reason, pause)
                 await asyncio.sleep(pause)

@@ -11,6 +11,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PAUSES: Final = (1.0, 5.0, 30.0, 60.0, 120.0, 300.0)
+RECONNECT: Final = Backoff(1.0, 300.0, factor=4.0)
 LETTING_GO_SECONDS: Final = 5.0
 
 
@@ -31,11 +32,11 @@ class Connections:
         self,
         receive: Callable[[str, MessageEvent], Awaitable[None]],
         on_change: Callable[[], object],
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
     ) -> None:
         self._receive = receive
         self._on_change = on_change
-        self._pauses = pauses
+        self._backoff = backoff
         self._tasks: list[asyncio.Task[None]] = []
         self._tried: dict[str, asyncio.Event] = {}
         self.adapters: dict[str, Adapter] = {}
@@ -98,12 +99,12 @@ class Connections:
                 self.refuse(name, str(error))
                 return
             except (PlatformError, OSError, TimeoutError) as error:
-                pause = self._pauses[min(tries, len(self._pauses) - 1)]
+                tries += 1
+                pause = self._backoff.delay(tries)
                 log.warning("%s is down (%s); again in %g s", name, error, pause)
                 self._note(name, "down", str(error))
                 await adapter.disconnect()
                 await asyncio.sleep(pause)
-                tries += 1
             else:
                 log.info("%s is connected as %s", name, adapter.account)
                 self._note(name, "connected")

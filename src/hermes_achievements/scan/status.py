@@ -9,6 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_core.backoff import Backoff
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.survey import Report
     from hermes_core.clock import Clock
 
-FIRST_PAUSE_SECONDS: Final = 30.0  # after a failure; each further one doubles it
-LONGEST_PAUSE_SECONDS: Final = 600.0
+AFTER_FAILURE: Final = Backoff(30.0, 600.0)
 BUSY_PAUSE_SECONDS: Final = 2.0
 
 
@@ -106,8 +107,8 @@ class ScanStatus:
 
     def failed(self, reason: str) -> None:
         """The scan has failed; what was known stays, and the next scan is not begun at once."""
-        self._rest(min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 8)))
         self._failures += 1
+        self._rest(AFTER_FAILURE.delay(self._failures))
         self._set(state="failed", last_error=reason)
 
     def _rest(self, seconds: float) -> None:

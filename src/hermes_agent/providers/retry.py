@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
 from hermes_agent.providers.base import interrupted
+from hermes_core.backoff import Backoff
 from hermes_core.media_store import embedded
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel
 
 TRIES: Final = 4
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
+BACKOFF: Final = Backoff(0.5, 30.0)
 # What another model may do better.
 ELSEWHERE: Final = frozenset(
     {
@@ -48,13 +48,13 @@ class Patient:
         providers: Sequence[Provider],
         *,
         tries: int = TRIES,
-        first_pause: float = FIRST_PAUSE,
-        chance: random.Random | None = None,
+        backoff: Backoff = BACKOFF,
+        jitter: random.Random | None = None,
     ) -> None:
         self._providers = providers
         self._tries = tries
-        self._first_pause = first_pause
-        self._chance = chance or random.Random()
+        self._backoff = backoff
+        self._jitter = jitter or random.Random()
         self.current = providers[0]
 
     def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
@@ -75,7 +75,7 @@ class Patient:
 
     def twin(self) -> Patient:
         """The same providers, asked by somebody else at the same time."""
-        return Patient(self._providers, tries=self._tries, first_pause=self._first_pause)
+        return Patient(self._providers, tries=self._tries, backoff=self._backoff)
 
     def close(self) -> None:
         """Let go of all of them."""
@@ -110,9 +110,8 @@ class Patient:
 
     def _pause(self, attempt: int, failure: Failed) -> float:
         if failure.retry_after is not None:
-            return min(failure.retry_after, LONGEST_PAUSE)
-        longest: float = min(LONGEST_PAUSE, self._first_pause * 2 ** (attempt - 1))
-        return longest * (0.5 + self._chance.random() / 2)
+            return min(failure.retry_after, self._backoff.max_seconds)
+        return self._backoff.jittered(attempt, self._jitter)
 
 
 def _with_pictures(request: Request) -> Request:

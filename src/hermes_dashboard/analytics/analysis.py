@@ -23,6 +23,7 @@ from hermes_achievements.recap import periods
 from hermes_achievements.scan.status import ScanProcess
 from hermes_achievements.scan.survey import Order, survey, survey_elsewhere
 from hermes_conversation import achievements
+from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.time_zones import find_zone
@@ -40,8 +41,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
 MOST_LOOK_SECONDS: Final = 10.0  # and where looking takes long
-RETRY_SECONDS: Final = 2.0  # after a failure; twice as long after each further one
-MOST_RETRY_SECONDS: Final = 60.0
+RETRY: Final = Backoff(2.0, 60.0)
 SHARE: Final = 10  # of the time, one part at most is spent on looking
 PATIENCE_SECONDS: Final = 0.5  # how long an answer waits for what has just been written
 BUSY_SECONDS: Final = 0.5  # between two looks while another process scans
@@ -133,8 +133,7 @@ class Analysis:
     def _pause(self) -> float:
         """How long it is left alone after a look."""
         if self._failures:
-            doublings = min(self._failures - 1, 10)
-            return min(RETRY_SECONDS * 2.0**doublings, MOST_RETRY_SECONDS)
+            return RETRY.delay(self._failures)
         return min(max(LOOK_SECONDS, SHARE * self._took_seconds), MOST_LOOK_SECONDS)
 
     def _work(self, version: int) -> None:

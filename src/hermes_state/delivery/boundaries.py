@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_core.backoff import Backoff
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
+RETRY: Final = Backoff(2.0, 600.0)
 MOST_ATTEMPTS: Final = 8
 
 PUT = """
@@ -117,7 +119,7 @@ class BoundaryPart(StorePart):
             elif attempts >= MOST_ATTEMPTS:
                 tx.execute(SETTLE, ("dead", now, now, error, event_id))
             else:
-                tx.execute(SETTLE, ("waiting", None, now + 2.0**attempts, error, event_id))
+                tx.execute(SETTLE, ("waiting", None, now + RETRY.delay(attempts), error, event_id))
 
         self.engine.write(settle)
 

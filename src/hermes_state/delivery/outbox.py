@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core.backoff import Backoff
 from hermes_state.delivery.inbox import settle
 from hermes_state.part import StorePart
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
 
+RETRY: Final = Backoff(2.0, 600.0)
 MOST_ATTEMPTS: Final = 10  # of what may have arrived each time
 MOST_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
 
@@ -182,9 +184,9 @@ class OutboxPart(StorePart):
                 state = "failed"
             else:
                 state = "ambiguous" if may_have_arrived else "waiting"
-            pause = min(2.0 ** row["attempts"], 600.0) if after_seconds is None else after_seconds
+            delay = RETRY.delay(row["attempts"]) if after_seconds is None else after_seconds
             now = tx.clock.now()
             settled = now if state == "failed" else None
-            tx.execute(LATER, (state, now + pause, error, settled, outbox_id))
+            tx.execute(LATER, (state, now + delay, error, settled, outbox_id))
 
         self.engine.write(later)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_core.backoff import Backoff
 from hermes_core.messages import preview
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import explain, is_refusal
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from hermes_state.messages.drafts import Draft
 
 CHUNK_ROWS: Final = 500
-PAUSES_SECONDS: Final = (0.02, 0.1)
+RETRY: Final = Backoff(0.02, 0.1, factor=5.0)
+MAX_RETRIES: Final = 2
 KEPT_IN_JOURNAL: Final = 0
 
 LIVE = " AND coalesce(active, 1) = 1"
@@ -167,13 +169,13 @@ class MessagePart(StorePart):
             return [KEPT_IN_JOURNAL] * len(messages)
 
     def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:
-        for pause in PAUSES_SECONDS:
+        for failures in range(1, MAX_RETRIES + 1):
             try:
                 return self._after_the_journal(store)
             except sqlite3.Error as error:
                 if not is_refusal(error) or "locked" in str(error):
                     raise  # a lock was waited for already
-                time.sleep(pause)
+                time.sleep(RETRY.delay(failures))
         return self._after_the_journal(store)
 
     def _after_the_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:

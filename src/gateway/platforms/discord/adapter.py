@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import discord
 
 from gateway import config_values
-from gateway.platforms.backoff import PAUSES, Patience
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.deduplication import key_of
@@ -43,6 +42,7 @@ from gateway.platforms.discord.listener import (
 )
 from gateway.platforms.discord.messages import Files, Reader
 from gateway.platforms.ordered_queues import MOST_WAITING
+from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
 from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from gateway.platforms.base import Receive, Surroundings
+    from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -78,14 +79,14 @@ class DiscordAdapter(Refusable):
     def __init__(
         self,
         surroundings: Surroundings,
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
         identify_seconds: float = IDENTIFY_SECONDS,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self.account = ""
         self._refusals = Refusals("Discord")
         self._surroundings = surroundings
-        self._pauses = pauses
+        self._backoff = backoff
         self._identify_seconds = identify_seconds
         self._most_waiting = most_waiting
         self._base_url = config_values.text(surroundings.config.extra.get("base_url")).rstrip("/")
@@ -118,18 +119,18 @@ class DiscordAdapter(Refusable):
         await cursors.load(id_of_now())
         files = Files(self._base_url, self._surroundings.media)
         self._reader = Reader(int(self.account), files)
-        return Listener(self._reader, cursors, receive, self._pauses, self._most_waiting)
+        return Listener(self._reader, cursors, receive, self._backoff, self._most_waiting)
 
     async def _watch(self, session: Session, receive: Receive) -> None:
         """Begin another session whenever one ends; seldom where Discord does not want us."""
-        patience = Patience(self._pauses)
-        patience.opened()
+        delay = ReconnectDelay(self._backoff)
+        delay.connected()
         error = await session.ended()
         while True:
             is_refused = isinstance(error, PlatformRefusedError)
             if is_refused:
                 self._refusals.note(TOKEN, str(error))
-            pause = patience.pause(is_refused=is_refused)
+            pause = delay.next_delay(is_refused=is_refused)
             log.warning("%s; connecting again in %g s", error, pause)
             if self._listener is not None:
                 await self._listener.drop()
@@ -137,7 +138,7 @@ class DiscordAdapter(Refusable):
             try:
                 await self._let_go()
                 session = await self._open(receive)
-                patience.opened()
+                delay.connected()
                 self._refusals.clear(TOKEN)
                 error = await session.ended()
             except PlatformError as trouble:

@@ -20,10 +20,10 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
-from gateway.platforms.backoff import PAUSES
 from gateway.platforms.deduplication import Recent
 from gateway.platforms.discord import results
 from gateway.platforms.ordered_queues import MOST_WAITING, Lines
+from gateway.platforms.reconnect import RECONNECT
 from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.discord.messages import Reader
     from gateway.platforms.ordered_queues import Job
+    from hermes_core.backoff import Backoff
     from hermes_core.errors import PlatformError
 
 log = logging.getLogger(__name__)
@@ -190,13 +191,13 @@ class Listener:
         reader: Reader,
         cursors: Cursors,
         receive: Receive,
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
-        self._lines = Lines("Discord", pauses, most_waiting)
+        self._lines = Lines("Discord", backoff, most_waiting)
         self._client: Client | None = None
         self._filled: set[int] = set()  # channels that were read in this session
         self._handed = Recent()

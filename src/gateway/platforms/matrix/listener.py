@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import ClientError
 
 from gateway import config_values
-from gateway.platforms.backoff import Patience
 from gateway.platforms.matrix import results
+from gateway.platforms.reconnect import ReconnectDelay
 from hermes_core.errors import HermesError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -182,17 +182,17 @@ class Listener:
 
     async def run(self, receive: Receive) -> None:
         """Listen until cancelled; ask seldom where the server does not know us any more."""
-        patience = Patience()
+        delay = ReconnectDelay()
         while True:
             try:
                 await self._next(receive)
-                patience.succeed()
+                delay.reset()
                 self._refusals.clear(TOKEN)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 is_refused = isinstance(error, PlatformRefusedError)
                 if is_refused:
                     self._refusals.note(TOKEN, str(error))
-                pause = patience.pause(is_refused=is_refused)
+                pause = delay.next_delay(is_refused=is_refused)
                 reason = results.in_words(error)
                 log.warning("Matrix: %s; the same again in %g s", reason, pause)
                 await asyncio.sleep(pause)

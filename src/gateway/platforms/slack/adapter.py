@@ -30,10 +30,10 @@ from aiohttp import ClientSession, ClientTimeout
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway import config_values
-from gateway.platforms.backoff import PAUSES, Patience
 from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.ordered_queues import MOST_WAITING
+from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
 from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.slack import mrkdwn, results
 from gateway.platforms.slack.listener import (
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from gateway.platforms.base import Receive, Surroundings
+    from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -82,14 +83,14 @@ class SlackAdapter(Refusable):
     def __init__(
         self,
         surroundings: Surroundings,
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self.account = ""
         self._refusals = Refusals("Slack")
         self._most_waiting = most_waiting
         self._surroundings = surroundings
-        self._pauses = pauses
+        self._backoff = backoff
         self._extra = surroundings.config.extra
         self._base_url = config_values.text(self._extra.get("base_url"))
         self._web: AsyncWebClient | None = None
@@ -108,8 +109,8 @@ class SlackAdapter(Refusable):
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
         web = self._made_web(secret(BOT_TOKEN), session)
         team, me = await self._introduced(web)
-        patience = Patience(self._pauses)
-        self._socket = socket = Socket(web, session, secret(APP_TOKEN), patience, self._refusals)
+        delay = ReconnectDelay(self._backoff)
+        self._socket = socket = Socket(web, session, secret(APP_TOKEN), delay, self._refusals)
         await socket.open()
         self._web = web
         files = Files(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
@@ -124,7 +125,7 @@ class SlackAdapter(Refusable):
     ) -> Listener:
         cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(number_of_now())
-        bounds = (self._pauses, self._most_waiting)
+        bounds = (self._backoff, self._most_waiting)
         return Listener(web, reader, socket, cursors, receive, self._refusals, *bounds)
 
     def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:

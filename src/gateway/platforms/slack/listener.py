@@ -18,10 +18,10 @@ from aiohttp import ClientError, WSMsgType
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from gateway import config_values
-from gateway.platforms.backoff import PAUSES
 from gateway.platforms.base import ErrorKind
 from gateway.platforms.deduplication import Recent
 from gateway.platforms.ordered_queues import MOST_WAITING, Lines
+from gateway.platforms.reconnect import RECONNECT
 from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.messages import Said
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientWebSocketResponse
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from gateway.platforms.backoff import Patience
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.ordered_queues import Job
+    from gateway.platforms.reconnect import ReconnectDelay
     from gateway.platforms.refusals import Refusals
     from gateway.platforms.slack.messages import Reader
+    from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +65,13 @@ class Socket:
         web: AsyncWebClient,
         session: ClientSession,
         token: str,
-        patience: Patience,
+        delay: ReconnectDelay,
         refusals: Refusals,
     ) -> None:
         self._web = web
         self._session = session
         self._token = token
-        self._patience = patience
+        self._delay = delay
         self._refusals = refusals
         self._line: ClientWebSocketResponse | None = None
 
@@ -87,7 +88,7 @@ class Socket:
             raise results.trouble(error, APP_TOKEN) from None
         await _greet(line)
         old, self._line = self._line, line
-        self._patience.opened()
+        self._delay.connected()
         self._refusals.clear(APP_TOKEN)
         if old is not None:
             await old.close()
@@ -110,7 +111,7 @@ class Socket:
                 await self._pause(error)
 
     async def _pause(self, error: Exception) -> None:
-        pause = self._patience.pause(is_refused=isinstance(error, PlatformRefusedError))
+        pause = self._delay.next_delay(is_refused=isinstance(error, PlatformRefusedError))
         log.warning("%s; again in %g s", results.described(error), pause)
         await asyncio.sleep(pause)
 
@@ -123,8 +124,8 @@ class Socket:
             envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
             if envelope.get("type") == "disconnect":
                 log.info("Slack wants another connection: %s", envelope.get("reason"))
-                if not self._patience.is_steady:
-                    await asyncio.sleep(self._patience.pause())
+                if not self._delay.is_stable:
+                    await asyncio.sleep(self._delay.next_delay())
                 await self.open()
                 return True
             if envelope.get("envelope_id") and hears.take(envelope):
@@ -205,7 +206,7 @@ class Listener:
         cursors: Cursors,
         receive: Receive,
         refusals: Refusals,
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._web = web
@@ -214,7 +215,7 @@ class Listener:
         self._cursors = cursors
         self._receive = receive
         self._refusals = refusals
-        self._lines = Lines("Slack", pauses, most_waiting)
+        self._lines = Lines("Slack", backoff, most_waiting)
         self._filled: set[str] = set()  # channels that were read over this connection
         self._handed = Recent()
         self._few = asyncio.Semaphore(AT_ONCE)

@@ -43,11 +43,12 @@ from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.telegram.messages import WANTED, Fetching, event_of
 from gateway.platforms.telegram.results import Cleaner
 from gateway.platforms.telegram.sender import LONGEST_PIECE, Sending
-from gateway.platforms.telegram.updates import PAUSES, VARIABLE, Polling, Webhook
+from gateway.platforms.telegram.updates import RECONNECT, VARIABLE, Polling, Webhook
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import Receive, Surroundings
+    from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +77,11 @@ class TelegramAdapter(Refusable):
         longest_text=LONGEST_PIECE,
     )
 
-    def __init__(self, surroundings: Surroundings, pauses: tuple[float, ...] = PAUSES) -> None:
+    def __init__(self, surroundings: Surroundings, backoff: Backoff = RECONNECT) -> None:
         self.account = ""
         self._refusals = Refusals("Telegram")
         self._surroundings = surroundings
-        self._pauses = pauses
+        self._backoff = backoff
         self._token = surroundings.secret("TELEGRAM_BOT_TOKEN")
         self._clean = Cleaner(self._token)
         self._webhook = _webhook(surroundings)
@@ -136,7 +137,7 @@ class TelegramAdapter(Refusable):
             seconds = config_values.number(
                 self._surroundings.config.extra.get("poll_seconds"), POLL_SECONDS, least=1
             )
-            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._pauses)
+            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._backoff)
             self._task = asyncio.create_task(polling.run())
             self._task.add_done_callback(self._refusals.ended)
             return

@@ -25,8 +25,9 @@ from aiogram.methods import TelegramMethod
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from gateway.platforms.backoff import Patience
+from gateway.platforms.reconnect import ReconnectDelay
 from gateway.platforms.telegram.messages import WANTED
+from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and isinstance(found.get("update_id"), int) else None
 
 
-PAUSES: Final = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+RECONNECT: Final = Backoff(1.0, 60.0)
 POLLING: Final = "polling"
 CONFLICTS: Final = 3
 NO_TOKEN: Final = (TelegramUnauthorizedError, TelegramNotFound)
@@ -149,14 +150,14 @@ class Polling:
         clean: Cleaner,
         refusals: Refusals,
         wait_seconds: int,
-        pauses: tuple[float, ...] = PAUSES,
+        backoff: Backoff = RECONNECT,
     ) -> None:
         self._bot = bot
         self._take = take
         self._clean = clean
         self._wait_seconds = wait_seconds
         self._refusals = refusals
-        self._patience = Patience(pauses)
+        self._delay = ReconnectDelay(backoff)
         self._next: int | None = None  # the first update that is not confirmed
         self._conflicts = 0  # in a row
         self._complaint = ""
@@ -184,7 +185,7 @@ class Polling:
         if is_refused or self._conflicts >= CONFLICTS:
             self._refusals.note(POLLING, meaning)
         asked = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
-        await asyncio.sleep(max(self._patience.pause(is_refused=is_refused), asked))
+        await asyncio.sleep(max(self._delay.next_delay(is_refused=is_refused), asked))
 
     async def _ask(self) -> list[dict[str, Any]]:
         method = RawUpdates(offset=self._next, timeout=self._wait_seconds)
@@ -197,7 +198,7 @@ class Polling:
                 await self._take(update)
             except (OSError, HermesError) as error:
                 self._complain(f"a message could not be kept and will come again: {error}")
-                await asyncio.sleep(self._patience.pause())
+                await asyncio.sleep(self._delay.next_delay())
                 return False
             self._next = int(update["update_id"]) + 1
         return True
@@ -219,4 +220,4 @@ class Polling:
         if self._complaint:
             log.info("Telegram: updates come again")
         self._complaint = ""
-        self._patience.succeed()
+        self._delay.reset()
