@@ -47,7 +47,7 @@ class HermesApp(App[None]):
     """One conversation on a whole screen."""
 
     TITLE = "Hermes"
-    CSS_PATH = "hermes_tui.tcss"
+    CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
         Binding("ctrl+c", "interrupt", priority=True),

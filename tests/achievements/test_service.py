@@ -314,7 +314,7 @@ def test_hiding_is_seen_by_a_service_that_runs(life: Life) -> None:
 
 REPLACE = """
 import os, sys
-from hermes_state import driver
+from hermes_state.engine import driver
 driver.install()
 from pathlib import Path
 from achievements.life import Life

@@ -35,8 +35,9 @@ ONE_TURN = """
 import sys
 from pathlib import Path
 from hermes_state import SessionDB
-from hermes_cli import talking
-talk = talking.begin(SessionDB(), None, talking.Wish(model=sys.argv[1], cwd=Path(sys.argv[2])))
+from hermes_conversation import agent_factory
+wish = agent_factory.Wish(model=sys.argv[1], cwd=Path(sys.argv[2]))
+talk = agent_factory.begin(SessionDB(), None, wish)
 list(talk.agent.turn("hi"))
 print("under way" if not talk.agent.wait_for_review(0.5) else "over")
 """

@@ -23,7 +23,8 @@ GREW = """(some) => {
   return found !== null && Number(found[1].replace(",", "")) > some;
 }"""
 WRITE_ONE = """
-from hermes_state import SessionDB, driver
+from hermes_state import SessionDB
+from hermes_state.engine import driver
 driver.install()
 with SessionDB() as db:
     db.create_session("quinces", "telegram", is_owned=False)

@@ -43,7 +43,7 @@ def test_every_slot_of_the_page_is_documented() -> None:
 
 
 def test_every_key_of_a_manifest_is_documented() -> None:
-    source = (ROOT / "src" / "hermes_dashboard" / "plugin_tabs.py").read_text("utf-8")
+    source = (ROOT / "src" / "hermes_dashboard" / "plugins" / "tabs.py").read_text("utf-8")
     keys = set(re.findall(r'\.get\("(\w+)"', source)) | set(re.findall(r'\["(\w+)"\]', source))
     assert keys
     told = set(re.findall(r"`(?:tab\.)?(\w+)`", PAGE)) | {"tab"}

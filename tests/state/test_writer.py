@@ -72,7 +72,7 @@ def test_an_acknowledged_write_is_seen_by_another_process_at_once(
 ) -> None:
     store.append_message("s", "user", "hello")
     program = (
-        "import sys; from hermes_state import driver; driver.install();"
+        "import sys; from hermes_state.engine import driver; driver.install();"
         "from hermes_state import SessionDB;"
         "print(SessionDB(sys.argv[1], read_only=True).get_messages('s')[0]['content'])"
     )

@@ -35,17 +35,17 @@ class Action(NamedTuple):
 
 
 ACTIONS: Final = (
-    Action("run", "answer chats here, until Ctrl-C", "running", "run", ("run",)),
-    Action("start", "answer chats in the background", "running", "start", ("start",)),
-    Action("stop", "end the one that runs", "running", "stop", ("stop",)),
-    Action("restart", "finish what runs and begin anew", "running", "restart", ("restart",)),
+    Action("run", "answer chats here, until Ctrl-C", "process", "run", ("run",)),
+    Action("start", "answer chats in the background", "process", "start", ("start",)),
+    Action("stop", "end the one that runs", "process", "stop", ("stop",)),
+    Action("restart", "finish what runs and begin anew", "process", "restart", ("restart",)),
     Action(
-        "status", "whether one runs, and what waits", "running", "tell", ("status",), has_json=True
+        "status", "whether one runs, and what waits", "process", "tell", ("status",), has_json=True
     ),
     Action(
         "logs",
         "what it has done",
-        "watching",
+        "logs",
         "logs",
         ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
         has_json=True,
@@ -53,7 +53,7 @@ ACTIONS: Final = (
     Action(
         "trace",
         "what became of a message",
-        "watching",
+        "logs",
         "trace",
         ("trace 42", "trace 1718 --json"),
         has_json=True,
@@ -61,7 +61,7 @@ ACTIONS: Final = (
     Action(
         "channels",
         "the chats it knows",
-        "watching",
+        "logs",
         "channels",
         ("channels", "channels --json"),
         has_json=True,
@@ -69,7 +69,7 @@ ACTIONS: Final = (
     Action(
         "handoff",
         "go on with a conversation in a chat",
-        "watching",
+        "logs",
         "handoff",
         ("handoff last telegram",),
     ),
@@ -119,7 +119,7 @@ def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def _run(action: Action) -> Any:
     def carried_out(wishes: argparse.Namespace, out: Output) -> int:
-        module = import_module(f"hermes_cli.commands.gateway_{action.module}")
+        module = import_module(f"hermes_cli.commands.gateway.{action.module}")
         return int(getattr(module, action.function)(wishes, out))
 
     return carried_out
