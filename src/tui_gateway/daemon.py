@@ -10,7 +10,6 @@ import atexit
 import os
 import secrets
 import selectors
-import signal
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from hermes_cli import __version__
 from hermes_core import detached, paths
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
+from hermes_core.signals import stop_signals
 from tui_gateway import whereabouts
 from tui_gateway.frames import RpcError
 from tui_gateway.link import to_daemon
@@ -51,7 +51,7 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
             return None
         with server._get_db() as db:  # noqa: SLF001 - the seam
             hub = Hub(db)
-            wake = wake_on_signals(hub, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+            wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)
             sockets = Sockets(hub, token, port)
             place = Whereabouts(sockets.url, token, os.getpid(), __version__)
