@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint test coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint test clock coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,9 @@ lint: page  ## style, format, types, layers
 test: lint system models synapse  ## lint, then every test
 	$(BIN)/python tools/set_up_page.py test
 	$(BIN)/python -m pytest $(PARALLEL)
+
+clock: page system  ## the tests that read the clock, at three times of day in three time zones
+	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
 
 coverage: lint system models synapse  ## every test with a coverage report; takes half as long again
 	$(BIN)/coverage erase
