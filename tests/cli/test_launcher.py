@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import time
 import tomllib
@@ -112,19 +111,6 @@ def test_a_moved_tree_still_works(installed: Path) -> None:
         assert (again.stdout, again.stderr) == (VERSION, "")
     finally:
         moved.rename(installed)
-
-
-def test_the_launcher_adds_little(installed: Path) -> None:
-    direct = [str(installed / ".venv" / "bin" / "python"), "-I", "-m", "hermes_cli", "--version"]
-    through = [str(installed / "hermes"), "--version"]
-    seconds: dict[str, list[float]] = {"direct": [], "through": []}
-    for _ in range(15):
-        for name, command in (("direct", direct), ("through", through)):
-            began = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds[name].append(time.perf_counter() - began)
-    added = statistics.median(seconds["through"]) - statistics.median(seconds["direct"])
-    assert added < 0.05
 
 
 @pytest.mark.parametrize("after_seconds", [0.02, 0.15, 0.4])

@@ -23,6 +23,7 @@ from hermes_agent.tools.memory_files import MemoryFiles
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
 from support.gateways import answers, said, started
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - a condition on the disk
             await asyncio.sleep(0.01)
 

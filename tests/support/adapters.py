@@ -12,6 +12,7 @@ from gateway.front import Front
 from gateway.platforms.base import MessageEvent, Surroundings
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.media import MediaStore
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,7 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
 FULL = StoreUnavailableError("the disk is full")
 
 
-async def waited(is_so: Callable[[], object], seconds: float = 60) -> None:
+async def waited(is_so: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until something is so, wherever it happens."""
     async with asyncio.timeout(seconds):
         while not is_so():  # noqa: ASYNC110 - what is waited for is elsewhere
