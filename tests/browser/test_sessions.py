@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from support.browsers import Visitor
 
+pytestmark = pytest.mark.clock
+
 GREW = """(some) => {
   const found = document.querySelector("main").innerText.match(/([\\d,]+) in this list/);
   return found !== null && Number(found[1].replace(",", "")) > some;

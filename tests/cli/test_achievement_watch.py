@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 def life(hermes_home: Path) -> Iterator[Life]:

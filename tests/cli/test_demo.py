@@ -8,6 +8,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hermes_cli.demo import home
 from hermes_cli.demo.topics import Filling, topics
 from hermes_dashboard import place
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.command_line import Hermes
+
+pytestmark = pytest.mark.clock
 
 
 def demo_of(hermes_home: Path) -> Path:

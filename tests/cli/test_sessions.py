@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+pytestmark = pytest.mark.clock
+
 
 def test_a_missing_history_is_an_empty_one(hermes: Hermes, hermes_home: Path) -> None:
     for action in ("list", "stats"):

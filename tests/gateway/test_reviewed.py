@@ -350,6 +350,7 @@ def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: P
     assert len(channel_directory.channels(db, GatewayConfig())) == 1
 
 
+@pytest.mark.clock
 def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
     policy = SessionResetPolicy("idle", idle_minutes=60)
     places = place(db, tmp_path, default_reset_policy=policy)
@@ -379,6 +380,7 @@ async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.Mon
     assert len(looked) == 3
 
 
+@pytest.mark.clock
 async def test_a_conversation_whose_turn_runs_is_not_over(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:

@@ -196,6 +196,7 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
         assert "tried this message 3 times" in (await chat.until(1))[0]
 
 
+@pytest.mark.clock
 async def test_a_new_conversation_by_policy_is_told_of_once(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
@@ -284,6 +285,7 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     service.turns.close()
 
 
+@pytest.mark.clock
 async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conversation(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
