@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint test coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint test clock coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,34 +23,22 @@ setup:  ## make or refresh .venv with everything needed to work here
 page: setup  ## build the dashboard's page
 	@$(BIN)/python tools/set_up_page.py
 
-# Fault tests inject I/O errors with libfiu's `fiu-run`, tests of screens look at a window of
-# tmux, tests of the page one of chromium; without them they skip and say so.
-system:
-	@command -v fiu-run >/dev/null || { \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			echo "installing fiu-utils (fault injection)"; \
-			{ apt-get install -qq -y fiu-utils || { apt-get update -qq && apt-get install -qq -y fiu-utils; }; } \
-				>/dev/null 2>&1; \
-		fi; \
-		command -v fiu-run >/dev/null || \
-			echo "note: no fiu-run (Debian package fiu-utils): tests with injected I/O errors will be skipped"; }
-	@command -v tmux >/dev/null || { \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			echo "installing tmux (a real terminal for tests)"; \
-			{ apt-get install -qq -y tmux || { apt-get update -qq && apt-get install -qq -y tmux; }; } \
-				>/dev/null 2>&1; \
-		fi; \
-		command -v tmux >/dev/null || \
-			echo "note: no tmux: tests on a real terminal will be skipped"; }
+# Programs that tests use, as command=Debian package: injected I/O errors, a real terminal, a
+# real browser, searches in files, completion in other shells, certificates.
+TOOLS := fiu-run=fiu-utils tmux=tmux chromium=chromium rg=ripgrep zsh=zsh fish=fish openssl=openssl
 
-	@command -v chromium >/dev/null || { \
+system:  ## install the programs that tests use (Debian, as root)
+	@for tool in $(TOOLS); do \
+		name=$${tool%%=*} package=$${tool#*=}; \
+		command -v $$name >/dev/null && continue; \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			echo "installing chromium (a real browser for tests)"; \
-			{ apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
-				>/dev/null 2>&1; \
+			echo "installing $$package"; \
+			{ apt-get install -qq -y $$package || { apt-get update -qq && apt-get install -qq -y $$package; }; } \
+				>/dev/null 2>&1 </dev/null; \
 		fi; \
-		command -v chromium >/dev/null || \
-			echo "note: no chromium: tests in a browser will be skipped"; }
+		command -v $$name >/dev/null || \
+			echo "note: no $$name (Debian package $$package): tests that need it will be skipped"; \
+	done
 
 # The built-in model, for the tests that talk to it; fetched once, and never a reason to fail.
 models: setup
@@ -72,6 +60,9 @@ lint: page  ## style, format, types, layers
 test: lint system models synapse  ## lint, then every test
 	$(BIN)/python tools/set_up_page.py test
 	$(BIN)/python -m pytest $(PARALLEL)
+
+clock: page system  ## the tests that read the clock, at three times of day in three time zones
+	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
 
 coverage: lint system models synapse  ## every test with a coverage report; takes half as long again
 	$(BIN)/coverage erase

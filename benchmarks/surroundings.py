@@ -19,8 +19,8 @@ from history import PRESETS, make
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUICK_MESSAGES: Final = 8_000
-QUICK_SESSIONS: Final = 150
+QUICK_MESSAGES: Final = 3_000
+QUICK_SESSIONS: Final = 60
 FSYNCS: Final = 50
 
 
@@ -33,7 +33,7 @@ class Surroundings:
 
     def rounds(self, wanted: int) -> int:
         """How often to measure."""
-        return max(3, wanted // 20) if self.is_quick else wanted
+        return max(2, wanted // 40) if self.is_quick else wanted
 
     def history(self, preset: str) -> Path:
         """A history of that size, made when first needed and kept."""

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import settings
 
 from hermes_state.engine import driver
-from support import measuring
+from support import measuring, signals
 from support.command_line import Hermes, run_hermes
 
 driver.install()
+signals.restore()
 MEASURED = measuring.start()
 
 # Property tests look at the same examples every day, so that a red run means a change; the long

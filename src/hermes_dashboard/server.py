@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import uvicorn
 
 from hermes_core.errors import UsageError
+from hermes_core.signals import stop_signals
 from hermes_dashboard.resources.chat import LARGEST_BYTES
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ class Farewell:
 
 
 SHUTDOWN_SECONDS: Final = 3
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Certificate(NamedTuple):
@@ -78,7 +78,7 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {one: signal.signal(one, self.handle_exit) for one in SIGNALS}
+        before = {one: signal.signal(one, self.handle_exit) for one in stop_signals()}
         try:
             yield
         finally:

@@ -10,13 +10,13 @@ import atexit
 import os
 import secrets
 import selectors
-import signal
 import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core import __version__, background_process, paths
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
+from hermes_core.signals import stop_signals
 from tui_gateway import daemon_record
 from tui_gateway.client import to_daemon
 from tui_gateway.daemon_record import Whereabouts
@@ -50,7 +50,7 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
             return None
         with server._get_db() as db:  # noqa: SLF001 - the seam
             hub = Hub(db)
-            wake = wake_on_signals(hub, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+            wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)
             sockets = Sockets(hub, token, port)
             place = Whereabouts(sockets.url, token, os.getpid(), __version__)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "workers"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
 IS_FULL = os.environ.get("HERMES_CAMPAIGN") == "full"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 Figures = dict[str, dict[str, Any]]
 

@@ -11,6 +11,8 @@ from hermes_core.clock import ManualClock, SystemClock
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from hermes_state import SessionDB
 
+pytestmark = pytest.mark.clock
+
 DAY_SECONDS = 86400.0
 JUMPS = [-DAY_SECONDS, DAY_SECONDS, -3600.0, -0.5]
 

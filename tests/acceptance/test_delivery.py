@@ -65,7 +65,7 @@ def reports(tmp_path: Path) -> Path:
 def test_no_event_is_lost_when_dispatchers_are_killed(
     state_db: Path, reports: Path, tmp_path: Path, figures
 ) -> None:
-    kills, notes = size(50, 1000), tmp_path / "notes"
+    kills, notes = size(20, 1000), tmp_path / "notes"
     sessions = kills * 6
     left = kills
     busy = 0

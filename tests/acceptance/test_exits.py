@@ -21,6 +21,7 @@ import pytest
 from acceptance.campaign import wait_until
 from hermes_state import SessionDB
 from support.command_line import command
+from support.drafts import drafted
 from support.listening import Listener
 from support.scripted import model, serving
 from support.wire import Client
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from support.command_line import Hermes
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-UNSAVED_SECONDS = 0.25  # what a kill may take away of a streaming answer
 # It does not go when it is asked to, so that a second Ctrl-C comes while the first one waits.
 STUBBORN = "trap '' TERM; echo $$ > pid; sleep 300 & wait; sleep 300"
 
@@ -78,7 +78,7 @@ def listener(hermes_home: Path) -> Listener:
 
 
 def mid_stream(serve: Any, folder: Path) -> Terminal:
-    terminal = Terminal(serve(f"[{{say: {SLOW}, pause: 0.15}}, {{say: no}}]"), folder)
+    terminal = Terminal(serve(f"[{{say: {SLOW}, pause: 0.3}}, {{say: no}}]"), folder)
     terminal.wait_for("four")
     return terminal
 
@@ -152,10 +152,16 @@ def conversation() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         return row, db.get_messages(row["id"])
 
 
+def is_kept(shown: str) -> bool:
+    """Whether the answer so far is stored, as a draft or as a message."""
+    _, messages = conversation()
+    return shown in drafted() or shown in [message["content"] for message in messages]
+
+
 def assert_no_command_is_left(folder: Path) -> None:
     if has_begun(folder):
         pid = int((folder / "pid").read_text())
-        wait_until(lambda: not is_running(pid), "the end of the command", 30)
+        wait_until(lambda: not is_running(pid), "the end of the command")
 
 
 def is_running(pid: int) -> bool:
@@ -190,7 +196,7 @@ def test_a_kill_of_chat_is_settled_by_the_next_process(
 ) -> None:
     terminal = moment(serve, tmp_path)
     shown = terminal.shown()
-    time.sleep(2 * UNSAVED_SECONDS)
+    wait_until(lambda: is_kept(shown), "what was shown")
     kill(terminal)
     row, _ = conversation()
     assert row["end_reason"] is None
@@ -202,6 +208,7 @@ def test_a_kill_of_chat_is_settled_by_the_next_process(
     assert settled is not None
     assert settled["end_reason"] == "crashed"
     assert messages[1]["content"].startswith(shown)
+    assert moment is mid_tool or messages[1]["finish_reason"] == "interrupted"
     assert listener.of(row["id"]).count("on_session_finalize") == 1
     assert listener.of(row["id"]).count("on_session_end") <= 1
     assert_no_command_is_left(tmp_path)
@@ -216,7 +223,7 @@ def client(listener: Listener) -> Iterator[Client]:
 
 
 def rpc_mid_stream(client: Client, serve: Any, folder: Path) -> tuple[str, str]:
-    address = serve(f"[{{say: {SLOW}, pause: 0.15}}]")
+    address = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     live = client.call("session.create", model=address, cwd=str(folder))["session_id"]
     client.call("prompt.submit", session_id=live, text="go")
     return live, client.shown_until("four").strip()

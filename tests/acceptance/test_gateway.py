@@ -42,7 +42,7 @@ async def campaign(platform: Platform, gateway: Gateway, kills: int) -> None:
 async def test_every_message_is_answered_once_however_often_the_gateway_is_killed(
     hermes_home: Path, figures: Callable[..., None]
 ) -> None:
-    count, kills = size(300, 10_000), size(20, 500)
+    count, kills = size(120, 10_000), size(8, 500)
     platform = Platform(hermes_home / "run" / "gateway.sock", count)
     gateway = Gateway()
     await campaign(platform, gateway, kills)

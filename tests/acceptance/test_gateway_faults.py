@@ -167,7 +167,7 @@ async def test_every_boundary_is_heard_however_often_the_gateway_is_killed(
     heard_path = tmp_path / "heard"
     make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard_path)))
     ConfigFile.of_home().set("plugins.enabled", "listener")
-    rounds, kills = size(40, 1000), size(8, 200)
+    rounds, kills = size(30, 1000), size(5, 200)
     platform = Platform(socket_path(), CHATS * 2)
     for chat in range(CHATS):
         lines = [f"c{chat}-n{number}" for number in range(rounds // CHATS)]

@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def suffer(folder, state_db, points, probability):
-    words = (state_db, "one", ",".join(points), probability, size(80, 500))
+    words = (state_db, "one", ",".join(points), probability, size(50, 500))
     return Worker("suffer.py", folder, *words, prefix=("fiu-run", "-x"))
 
 

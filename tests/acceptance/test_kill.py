@@ -191,7 +191,7 @@ def campaign(state_db: Path, tmp_path: Path) -> Callable[..., tuple[list[Life], 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_at_random_lose_nothing_acknowledged(campaign, figures):
-    kills = size(100, 2000)
+    kills = size(40, 2000)
     lives, contents = campaign(
         *(
             Plan(kills // 4, workers, (0.010, 0.120), appends=random.randint(10, 60), pieces=6)
@@ -205,7 +205,7 @@ def test_kills_at_random_lose_nothing_acknowledged(campaign, figures):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_in_streaming_replies_lose_at_most_the_last_moment(campaign, figures):
-    kills = size(14, 300)
+    kills = size(8, 300)
     lives, contents = campaign(
         *(Plan(kills // 2, workers, (0.3, 1.0), appends=2, pieces=400) for workers in (1, 2))
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from support.crowds import Crowd
 
 WORD = re.compile(r"c\d+-m\d+")
-MESSAGES, KILLS = size(20, 300), size(3, 60)
+MESSAGES, KILLS = size(12, 300), size(2, 60)
 # What has just happened when it is killed, by turns; None is while it starts, or whenever.
 MOMENTS = ("delivery", "answer", None)
 PATIENCE_SECONDS = 240.0

@@ -50,7 +50,7 @@ def image_folder(folder, number):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_power_cut_loses_nothing_acknowledged(cut_power, figures):
-    run, found, examples = cut_power("as the store", size(500, 5000))
+    run, found, examples = cut_power("as the store", size(250, 5000))
     figures("power cuts, as the store is", acknowledged=run["acknowledged"], **found)
     assert run["settings"] == ["wal", FULL]
     assert run["acknowledged"] == TURNS * 2

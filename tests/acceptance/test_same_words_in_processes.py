@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pytest
 from acceptance.campaign import wait_until
 from hermes_agent.context.repair import LOST
 from support.command_line import command
+from support.drafts import drafted
 from support.scripted import model, serving
 from support.shown import Sent, assert_goes_on, said, serialised
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from support.command_line import Hermes
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
-UNSAVED_SECONDS = 0.25  # what a kill may take away of a streaming answer
 
 
 @pytest.fixture
@@ -97,10 +96,10 @@ def test_after_a_signal_in_mid_stream(hermes: Hermes, serve: Any) -> None:
 
 
 def test_after_a_kill_in_mid_stream(hermes: Hermes, serve: Any) -> None:
-    server = serve(f"[{{say: {SLOW}, pause: 0.1}}, {{say: A2}}, {{say: A3}}]")
+    server = serve(f"[{{say: {SLOW}, pause: 0.3}}, {{say: A2}}, {{say: A3}}]")
     with started(server, "count") as process:
         seen = read_until(process, b"four")
-        time.sleep(2 * UNSAVED_SECONDS)
+        wait_until(lambda: "four" in drafted(), "what was shown")
     sent = gone_on(hermes, server, "and?")
     assert serialised([sent[1], sent[3]]) == serialised([said("count"), said("and?")])
     assert sent[2]["content"].startswith(seen.decode().strip())

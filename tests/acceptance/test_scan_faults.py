@@ -69,7 +69,7 @@ def test_a_scan_can_be_killed_at_any_moment(
 ) -> None:
     choose = random.Random(7)
     kills = finished = resumed = 0
-    for number in range(size(12, 150)):
+    for number in range(size(6, 150)):
         folder = tmp_path / f"ledger{number // 4}"  # four kills in a row on each
         folder.mkdir(exist_ok=True)
         with Worker("scan.py", tmp_path, history, folder) as worker:

@@ -36,7 +36,7 @@ def strike(worker: Worker, numbers: list[signal.Signals]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_signals_lose_nothing_and_end_the_process(kind, state_db, tmp_path, figures):
     mode, numbers = KINDS[kind]
-    times = size(8, 40)
+    times = size(5, 40)
     workers, slowest = [], 0.0
     for number in range(times):
         worker = Worker("obey.py", tmp_path, state_db, f"s{number}", mode, len(numbers))
@@ -83,7 +83,7 @@ def check_ends(state_db, workers) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["raise", "write"])
 def test_a_storm_of_signals_neither_hangs_nor_tears_anything(mode, state_db, tmp_path, figures):
-    seconds = size(4, 60)
+    seconds = size(2, 60)
     with Worker("storm.py", tmp_path, state_db, "one", mode, seconds) as worker:
         assert worker.wait(seconds + 30) == 0, worker.complaints()
         counted = worker.said("counted")[0]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from acceptance.campaign import size
 from achievements import naive
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.classification.shell_commands import labels
@@ -451,7 +452,7 @@ def test_every_metric_has_a_reference() -> None:
     assert set(naive.VARIETY) == set(VARIETY)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(60, 120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(past=histories(), zone=st.sampled_from(ZONES))
 def test_metrics_of_any_history_equal_the_reference(past: naive.Past, zone: tzinfo) -> None:
     assert differences(past, zone) == {}

@@ -333,6 +333,7 @@ def test_after_forgetting_everything_is_found_again(client: httpx.Client) -> Non
     assert settled(client)["unlocked_count"] == before["unlocked_count"]
 
 
+@pytest.mark.clock
 def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

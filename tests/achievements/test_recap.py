@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from hermes_achievements.recap.recap import Recap
 
+pytestmark = pytest.mark.clock
+
 
 def at(day: str, hour: int = 12, second: int = 0) -> float:
     """A moment of *day* in UTC."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from achievements.life import Life
 
+pytestmark = pytest.mark.clock
+
 SAID = "my lawyer is called Saul"
 
 

@@ -18,6 +18,7 @@ from hermes_achievements.scan.scanner import Progress, Scanner
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
+from support.scaling import growth
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -279,15 +280,17 @@ def test_a_surrogate_in_a_command_is_no_trouble(life: Life) -> None:
     assert scan(life)["total_tool_calls"] == 2
 
 
-def test_long_nonsense_is_read_in_no_time() -> None:
-    import time  # noqa: PLC0415 - only here
+@pytest.mark.parametrize(
+    ("unit", "count"), [("{", 20_000), ("$((", 6_600), ("a=(", 6_600), ("(", 20_000), ("`", 20_000)]
+)
+def test_long_nonsense_takes_no_more_than_its_length(unit: str, count: int) -> None:
+    assert growth(lambda size: labels(unit * size), count) < 2.5
 
-    began = time.process_time()
-    for command in ("{" * 20_000, "$((" * 6_600, "a=(" * 6_600, "(" * 20_000, "`" * 20_000):
-        labels(command)
+
+def test_a_long_session_takes_no_more_than_its_length() -> None:
     rows = [MessageRow(n, "tool", 1.7e9 + n, b"x", call_id=f"c{n}") for n in range(20_000)]
-    read_book(SessionRow("s", started_at=1.7e9), rows, ())
-    assert time.process_time() - began < 20
+    session = SessionRow("s", started_at=1.7e9)
+    assert growth(lambda size: read_book(session, rows[:size], ()), len(rows)) < 2.5
 
 
 def test_memory_does_not_grow_with_a_session(life: Life) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from acceptance.campaign import size
 from achievements.life import DAY, HOUR, Life
 from hermes_achievements.evaluation.values import values_of
 from hermes_achievements.scan.scanner import Mode, Progress, Scan, Scanner
@@ -164,7 +165,9 @@ STEPS: dict[str, Callable[[Life, random.Random], None]] = {
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=size(20, 40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     steps=st.lists(st.sampled_from(sorted(STEPS)), max_size=14),

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -226,7 +225,7 @@ def answer(service: Service) -> tuple[dict[str, Any], list[int]]:
         start=lambda: service.start(lambda: started.append(1)),
     )
     if service.thread is not None:
-        service.thread.join(10)
+        service.thread.join(120)
     return served, started
 
 
@@ -371,7 +370,7 @@ class Nothing:
 
 def open_history():
     if multiprocessing.parent_process() is not None:
-        time.sleep(60)
+        time.sleep(600)
     return Nothing()
 
 if __name__ == "__main__":
@@ -383,7 +382,7 @@ if __name__ == "__main__":
     time.sleep(0.5)
     if sys.argv[2] == "close":
         service.close()
-        service.thread.join(20)
+        service.thread.join(120)
         assert not service.thread.is_alive()
 """
 
@@ -393,7 +392,5 @@ def test_a_program_that_ends_does_not_wait_for_its_scan(tmp_path: Path, way: str
     program = tmp_path / "slow.py"
     program.write_text(SLOW)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    began = time.monotonic()
     command = [sys.executable, str(program), str(tmp_path / "kept"), way]
-    subprocess.run(command, check=True, timeout=50, env=environment)
-    assert time.monotonic() - began < 30
+    subprocess.run(command, check=True, timeout=240, env=environment)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
@@ -14,6 +16,8 @@ from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.clock
 
 CHARACTERS = 4  # to a token, roughly, of English and of JSON
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING
 
 from hermes_agent.context.compaction import OPENING, Compacted, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
+from support.waiting import when
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -61,7 +60,7 @@ def test_without_a_summary_nothing_is_changed(scene: Scene) -> None:
 
 
 def test_after_a_turn_that_was_stopped_there_can_be_a_summary(scene: Scene) -> None:
-    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: Summed up.}, {say: no, hang: 60}]"
+    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: Summed up.}, {say: no, hang: 600}]"
     provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
     agent = scene.with_providers([provider])
     for number in range(3):
@@ -73,15 +72,14 @@ def test_after_a_turn_that_was_stopped_there_can_be_a_summary(scene: Scene) -> N
 
 
 def test_making_a_summary_can_be_stopped(scene: Scene) -> None:
-    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: no, hang: 60}]"
-    provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
+    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: no, hang: 600}]"
+    server = scene.server(steps)
+    provider = OpenAICompatible("m", server.base_url, window=700)
     agent = scene.with_providers([provider])
     for number in range(3):
         list(agent.turn(f"{number} {LONG}"))
-    threading.Timer(0.5, agent.interrupt).start()
-    began = time.monotonic()
+    when(lambda: len(server.requests) == 4, agent.interrupt)
     result = agent.compress()
-    assert time.monotonic() - began < 20
     assert isinstance(result, Failed)
     assert result.kind is FailureKind.INTERRUPTED
 

@@ -122,7 +122,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     done = run_hermes("demo", "--make", HERMES_HOME=str(home), HOME=str(place))
     assert done.code == 0, done.err
     with running(place / "home-demo", HOME=str(place)) as found:
-        wait_until(lambda: is_read(found), 60)
+        wait_until(lambda: is_read(found))
         yield found
 
 

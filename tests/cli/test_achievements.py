@@ -150,6 +150,7 @@ def test_a_terminal_with_few_colours_gets_none_of_them(hermes: Hermes) -> None:
     assert "\x1b" not in achievements(hermes, **few, NO_COLOR="1").out
 
 
+@pytest.mark.clock
 def test_the_streak_of_today() -> None:
     days = {f"2026-03-0{day}": {SENT: 1} for day in (1, 2, 3, 5)}
     assert streak_on(days, "2026-03-05") == 4
@@ -399,6 +400,7 @@ def test_a_full_disk_is_said(words: tuple[str, ...]) -> None:
     assert done.stderr == b"hermes: the output cannot be written: No space left on device.\n"
 
 
+@pytest.mark.clock
 @pytest.mark.usefixtures("life")
 def test_two_zones_do_not_make_two_histories(hermes: Hermes) -> None:
     assert as_json(hermes, "rescan")["mode"] == "full"
@@ -423,6 +425,7 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
 # The timeline
 
 
+@pytest.mark.clock
 @pytest.mark.usefixtures("life")
 def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
     steps = as_json(hermes, "timeline")

@@ -13,8 +13,10 @@ import pytest
 
 from hermes_state import SessionDB
 from support.command_line import command
+from support.drafts import drafted
 from support.plugin_folders import make_plugin
 from support.scripted import model, serving
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +168,7 @@ def test_what_was_shown_before_a_signal_is_kept(serve: Any, number: int, code: i
     process = running(server)
     shown = shown_until(process, b"four")
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE_SECONDS)
     shown += out
     assert process.returncode == code
     last = rows()[-1]
@@ -176,10 +178,10 @@ def test_what_was_shown_before_a_signal_is_kept(serve: Any, number: int, code: i
 
 
 def test_what_was_shown_before_a_kill_is_kept_but_for_the_last_moment(serve: Any) -> None:
-    server = serve(f"[{{say: {SLOW}, pause: 0.1}}]")
+    server = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     process = running(server)
-    shown_until(process, b"five")
-    time.sleep(0.3)
+    shown_until(process, b"four")
+    wait_until(lambda: "four" in drafted())
     process.kill()
     process.communicate()
     SessionDB().close()  # the next start settles what the dead process left
@@ -198,12 +200,12 @@ def test_no_command_outlives_the_conversation(
     shell = "echo $$ > pid; sleep 300"
     call = json.dumps({"name": "terminal", "arguments": {"command": shell}})
     process = running(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not (mark.exists() and mark.read_text().strip()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(number)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_SECONDS)
     pid = int(mark.read_text())
     while is_running(pid):
         assert time.monotonic() < deadline + 30, "the command is still there"

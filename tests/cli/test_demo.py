@@ -8,6 +8,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hermes_cli.commands.dashboard.demo_data import home
 from hermes_cli.commands.dashboard.demo_data.generator import Filling, topics
 from hermes_dashboard import instance_record
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.command_line import Hermes
+
+pytestmark = pytest.mark.clock
 
 
 def demo_of(hermes_home: Path) -> Path:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from hermes_core import human_format, terminal_text
 
+pytestmark = pytest.mark.clock
+
 NOW = 1_800_000_000.0
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+pytestmark = pytest.mark.clock
+
 DAY = 86_400
 
 
@@ -116,11 +118,9 @@ def test_a_hook_is_called_with_facts_given(hermes: Hermes, hermes_home: Path) ->
 
 def test_a_hook_that_hangs_is_given_up(hermes: Hermes) -> None:
     hermes("plugins", "enable", "misbehaving")
-    began = time.monotonic()
     done = hermes("hooks", "test", "on_session_boundary", HERMES_MISBEHAVE="hang")
     assert done.code == 1
     assert "did not return within 2 s" in done.out
-    assert time.monotonic() - began < 20
 
 
 def told(home: Path) -> list[tuple[str, str, str]]:

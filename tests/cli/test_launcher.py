@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import time
 import tomllib
@@ -15,6 +14,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from acceptance.campaign import IS_FULL
 from hermes_core import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +34,15 @@ def copy_tree(to: Path) -> Path:
     for name in ("tools", "requirements", "src"):
         shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
     return to
+
+
+def need_little(tree: Path) -> Path:
+    """Leave one package in the lock file; the long campaigns install all of them."""
+    if not IS_FULL:
+        lock = tree / "requirements" / "runtime.lock"
+        (block,) = re.findall(r"^wcwidth==(?:.*\\\n)+.*--hash.*\n", lock.read_text(), re.MULTILINE)
+        lock.write_text(block)
+    return tree
 
 
 def start(
@@ -114,19 +123,6 @@ def test_a_moved_tree_still_works(installed: Path) -> None:
         moved.rename(installed)
 
 
-def test_the_launcher_adds_little(installed: Path) -> None:
-    direct = [str(installed / ".venv" / "bin" / "python"), "-I", "-m", "hermes_cli", "--version"]
-    through = [str(installed / "hermes"), "--version"]
-    seconds: dict[str, list[float]] = {"direct": [], "through": []}
-    for _ in range(15):
-        for name, command in (("direct", direct), ("through", through)):
-            began = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds[name].append(time.perf_counter() - began)
-    added = statistics.median(seconds["through"]) - statistics.median(seconds["direct"])
-    assert added < 0.05
-
-
 @pytest.mark.parametrize("after_seconds", [0.02, 0.15, 0.4])
 def test_an_interrupted_set_up_is_begun_again(tmp_path: Path, after_seconds: float) -> None:
     tree = copy_tree(tmp_path / "tree")
@@ -173,7 +169,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("uv_can_be_had", [True, False])
 def test_a_machine_without_uv(tmp_path: Path, uv_can_be_had: bool) -> None:
-    tree = copy_tree(tmp_path / "tree")
+    tree = need_little(copy_tree(tmp_path / "tree"))
     if not uv_can_be_had:
         digest = "0" * 64
         (tree / "requirements" / "installer.lock").write_text(f"uv==0.0.1 --hash=sha256:{digest}\n")
@@ -229,7 +225,7 @@ def test_declared_dependencies_are_the_locked_ones() -> None:
 
 
 def test_a_uv_that_fails_is_followed_by_pip(tmp_path: Path) -> None:
-    tree = copy_tree(tmp_path / "tree")
+    tree = need_little(copy_tree(tmp_path / "tree"))
     broken = tmp_path / "bin"
     broken.mkdir()
     (broken / "uv").write_text("#!/bin/sh\necho no mirror configured >&2\nexit 1\n")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
+pytestmark = pytest.mark.clock
+
 WIDE, NARROW, SMALL = (120, 30), (70, 24), (40, 12)
 NO_FILTERS: dict[str, Any] = {}
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+pytestmark = pytest.mark.clock
+
 EVIL = "<script>alert(1)</script> & \x1b[31mred"
 START = 1_772_355_600.0  # 2026-03-01 09:00 UTC
 

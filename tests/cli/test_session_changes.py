@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+pytestmark = pytest.mark.clock
+
 DAY = 86_400
 
 

@@ -19,6 +19,8 @@ from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.clock import ManualClock
 from hermes_core.json_files import read_json, write_json
 
+pytestmark = pytest.mark.clock
+
 CLOCK = ManualClock(now=1_750_000_000.0)
 
 

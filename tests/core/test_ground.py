@@ -13,6 +13,8 @@ import pytest
 from hermes_core import errors, paths
 from hermes_core.clock import ManualClock, SystemClock
 
+pytestmark = pytest.mark.clock
+
 
 def test_the_tree_of_errors_is_drawn_as_it_is():
     drawn = re.findall(r"^ +(\w+Error) ", errors.__doc__, re.MULTILINE)

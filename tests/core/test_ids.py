@@ -26,6 +26,8 @@ from hermes_core.ids import (
     uid_text,
 )
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 def in_berlin(monkeypatch):

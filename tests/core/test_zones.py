@@ -11,6 +11,8 @@ import pytest
 from hermes_core.errors import ConfigError
 from hermes_core.time_zones import find_zone, system_zone
 
+pytestmark = pytest.mark.clock
+
 
 def offset_hours(zone):
     return datetime(2026, 7, 1, tzinfo=zone).utcoffset().total_seconds() / 3600

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import httpx2 as httpx
 
+pytestmark = pytest.mark.clock
+
 DAY = 86400.0
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()  # a Wednesday
 MARCH = {"since": "2026-03-01", "until": "2026-03-31"}

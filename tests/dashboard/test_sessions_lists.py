@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import httpx2 as httpx
 
+pytestmark = pytest.mark.clock
+
 DAY = 86400.0
 BEGIN = 1_780_000_000.0
 

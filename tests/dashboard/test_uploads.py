@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import httpx2 as httpx
 
+pytestmark = pytest.mark.clock
+
 
 def test_a_file_is_kept_for_its_owner_alone(client: httpx.Client, hermes_home: Path) -> None:
     answer = client.post("/api/uploads", params={"name": "face.png"}, content=b"\x89PNG")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
+pytestmark = pytest.mark.clock
+
 LISTENER = """
 def register(ctx):
     def note(hook, **facts):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from gateway.config import Platform
 from gateway.inbound.usage_limits import Limits
 from gateway.routing.sources import SessionSource
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
+
+pytestmark = pytest.mark.clock
 
 ADA = SessionSource(Platform.TELEGRAM, "c1", user_id="ada")
 BOB = SessionSource(Platform.TELEGRAM, "c1", user_id="bob")

@@ -10,6 +10,7 @@ from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from support.gateways import answers, said, started
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - a condition on the disk
             await asyncio.sleep(0.01)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
+pytestmark = pytest.mark.clock
+
 
 def source(**facts: Any) -> SessionSource:
     return SessionSource(Platform.TELEGRAM, **{"chat_id": "42", "user_id": "u1", **facts})

@@ -24,6 +24,7 @@ from hermes_agent.memory.files import MemoryFiles
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
 from support.gateways import answers, said, started
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - a condition on the disk
             await asyncio.sleep(0.01)
 
@@ -350,6 +351,7 @@ def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: P
     assert len(direct_send.channels(db, GatewayConfig())) == 1
 
 
+@pytest.mark.clock
 def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
     policy = SessionResetPolicy("idle", idle_minutes=60)
     places = place(db, tmp_path, default_reset_policy=policy)
@@ -379,6 +381,7 @@ async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.Mon
     assert len(looked) == 3
 
 
+@pytest.mark.clock
 async def test_a_conversation_whose_turn_runs_is_not_over(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:

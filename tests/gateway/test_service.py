@@ -17,9 +17,12 @@ from gateway.platforms.local import LocalAdapter
 from gateway.process.service import Service
 from gateway.session import SessionSource, SessionStore, local_now
 from hermes_core.config.file import ConfigFile
+from support.adapters import waited
 from support.chat import Chat
+from support.drafts import drafted
 from support.gateways import answers, started
 from support.plugin_folders import make_plugin
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -84,10 +87,10 @@ async def test_a_repeated_delivery_is_answered_once(
 async def test_a_thought_in_three_messages_is_one_question(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {SLOW}, pause: 0.05}}, {{say: All three.}}]")
+    model = answering(f"[{{say: {SLOW}, pause: 0.2}}, {{say: All three.}}]")
     async with running(db, tmp_path) as chat:
         await chat.say("count", "m1")
-        await asyncio.sleep(0.2)
+        await waited(lambda: model.requests)
         for number, text in enumerate(("one thing", "another", "a third")):
             await chat.say(text, f"n{number}")
         assert await chat.until(2) == [SLOW, "All three."]
@@ -97,10 +100,10 @@ async def test_a_thought_in_three_messages_is_one_question(
 async def test_chats_do_not_wait_for_each_other(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Quick.}}]")
+    model = answering(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Quick.}}]")
     async with running(db, tmp_path) as chat:
         await chat.say("count", "m1", "slow")
-        await asyncio.sleep(0.3)
+        await waited(lambda: model.requests)
         await chat.say("hi", "m1", "quick")
         assert await chat.until(1) == ["Quick."]
         await chat.until(2)
@@ -159,10 +162,10 @@ async def test_an_approval_is_asked_for_in_the_chat(
 async def test_a_turn_is_stopped_from_the_chat(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {SLOW}, pause: 0.2}}]")
+    answering(f"[{{say: {SLOW}, pause: 0.5}}]")
     async with running(db, tmp_path) as chat:
         await chat.say("count", "m1")
-        await asyncio.sleep(0.7)
+        await waited(lambda: "one" in drafted(db))
         await chat.say("/stop", "m2")
         assert (await chat.until(1))[0].endswith("(stopped)")
 
@@ -170,10 +173,10 @@ async def test_a_turn_is_stopped_from_the_chat(
 async def test_what_ran_when_the_gateway_left_is_answered_by_the_next(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {SLOW}, pause: 0.2}}, {{say: Whole.}}, {{say: Next.}}]")
+    answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}, {{say: Next.}}]")
     async with running(db, tmp_path, drain=0.1) as chat:
         await chat.say("count", "m1")
-        await asyncio.sleep(0.5)
+        await waited(lambda: "one" in drafted(db))
         await chat.say("and then?", "m2")
     async with running(db, tmp_path) as chat:
         await chat.write({"chat": "c1", "id": "m2", "text": "and then?"})  # who is where
@@ -194,6 +197,7 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
         assert "tried this message 3 times" in (await chat.until(1))[0]
 
 
+@pytest.mark.clock
 async def test_a_new_conversation_by_policy_is_told_of_once(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
@@ -249,7 +253,7 @@ async def test_plugins_hear_of_a_new_conversation_while_the_gateway_runs(
         await chat.until(1)
         await chat.say("/new", "m2")
         await chat.until(2)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not heard.exists() or len(heard.read_text().split()) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     assert heard.read_text().split() == ["on_session_finalize", "on_session_reset"]
@@ -284,6 +288,7 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     service.turns.close()
 
 
+@pytest.mark.clock
 async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conversation(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
@@ -318,7 +323,7 @@ async def test_an_album_is_one_message(db: SessionDB, tmp_path: Path, answering:
             event = MessageEvent(text, source=source, message_id=f"m{number}", group_id="g1")
             await service.intake.receive("local", event)
             await asyncio.sleep(0.2)  # as a platform delivers them
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not answers(db):  # noqa: ASYNC110 - a row on the disk
                 await asyncio.sleep(0.02)
         assert await asyncio.to_thread(db.waiting_places) == 0

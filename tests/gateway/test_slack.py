@@ -28,6 +28,7 @@ from support.slack_server import (
     SlackServer,
 )
 from support.slack_world import Team, slack_world
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -328,7 +329,7 @@ async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
     assert len(adapter._listener._lines) <= 6
     world.inbox.recover()
     await world.inbox.until(40)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while world.server.unacknowledged:  # until there is room for all that comes again
             await world.server.run_out_of_time()
             await asyncio.sleep(0.01)

@@ -278,6 +278,7 @@ async def test_another_program_that_goes_on_polling_is_a_problem(room: Room) -> 
         await waited(lambda: not adapter.problem)
 
 
+@pytest.mark.clock
 async def test_what_was_written_long_before_the_first_start_is_not_answered(room: Room) -> None:
     long_ago = int(time.time()) - 3600
     await room.server.say("long ago", date=long_ago)
@@ -287,6 +288,7 @@ async def test_what_was_written_long_before_the_first_start_is_not_answered(room
     assert room.inbox.texts == ["just now"]
 
 
+@pytest.mark.clock
 async def test_what_was_written_while_it_was_away_is_answered_however_late(room: Room) -> None:
     hours = 3600
     await room.memory.keep("since:4242", str(int(time.time()) - 20 * hours))  # the first start

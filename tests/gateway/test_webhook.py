@@ -316,6 +316,7 @@ def test_the_whole_payload_is_fenced_and_cut() -> None:
 # Out
 
 
+@pytest.mark.clock
 async def test_an_answer_is_posted_with_a_signature(
     room: Room, receiver: Receiver, answering: Any
 ) -> None:

@@ -13,6 +13,7 @@ from hermes_plugin_host.delivery import Delivery, calls_for
 from hermes_plugin_host.discovery import bundled_folder, discover
 from hermes_plugin_host.manager import PluginManager
 from hermes_state import SessionDB
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,16 +141,14 @@ async def wait_for_ever() -> None:
         (leave, "SystemExit: 3"),
         (fail_later, "ValueError: later"),
         (lambda unexpected: None, "TypeError"),
-        (lambda: time.sleep(60), "did not return"),
+        (lambda: time.sleep(600), "did not return"),
         (wait_for_ever, "did not return"),
     ],
 )
 def test_whatever_a_callback_does_is_its_own_failure(function, error: str) -> None:
-    began = time.monotonic()
     outcome = Callback("p", "h", function).call({}, limit_seconds=0.2)
     assert error in outcome.error
     assert outcome.is_failure
-    assert time.monotonic() - began < 30
 
 
 def test_plain_and_async_functions_answer_alike() -> None:
@@ -158,13 +157,11 @@ def test_plain_and_async_functions_answer_alike() -> None:
 
 
 def test_a_callback_that_keeps_hanging_is_not_called_any_more() -> None:
-    callback = Callback("p", "h", lambda: time.sleep(60))
+    callback = Callback("p", "h", lambda: time.sleep(600))
     for _ in range(3):
         callback.call({}, limit_seconds=0.05)
-    began = time.monotonic()
-    outcome = callback.call({}, limit_seconds=30)
+    outcome = callback.call({}, limit_seconds=3600)
     assert "not called any more" in outcome.error
-    assert time.monotonic() - began < 20
     assert callback.calls == 3
 
 
@@ -275,9 +272,7 @@ def test_delivery_in_the_background_is_prompt(db: SessionDB, hermes_home: Path) 
     delivery = Delivery(db, loaded("ears"))
     delivery.start()
     db.end_session("old", "idle")
-    deadline = time.monotonic() + 20
-    while len(heard(hermes_home)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(heard(hermes_home)) >= 2)
     delivery.stop()
     assert len(heard(hermes_home)) == 2
 

@@ -13,6 +13,8 @@ from hermes_state.store_settings import StoreSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.clock
+
 DAY = 86_400
 
 

@@ -195,7 +195,7 @@ def test_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HERMES_HOME", os.environ.get("HERMES_HOME", ""))
     is_full = os.environ.get("HERMES_CAMPAIGN") == "full"
     Lives.TestCase.settings = settings(
-        max_examples=300 if is_full else 100,
+        max_examples=300 if is_full else 50,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),

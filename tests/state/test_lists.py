@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hermes_state.sessions import index
 from state.foreign_files import foreign_message, foreign_session, write_as_the_original
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import ManualClock
     from hermes_state import SessionDB
+
+pytestmark = pytest.mark.clock
 
 
 def ids(rows: list[dict]) -> list[str]:

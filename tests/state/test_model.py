@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from acceptance.campaign import size
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
 from hermes_state.upkeep.health import examine
@@ -254,7 +254,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
 TestStoreAgainstModel = pytest.mark.slow(StoreAgainstModel.TestCase)
 StoreAgainstModel.TestCase.settings = settings(
-    max_examples=2000 if os.environ.get("HERMES_CAMPAIGN") == "full" else 100,
+    max_examples=size(50, 2000),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

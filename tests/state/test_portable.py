@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from acceptance.campaign import size
 from hermes_core.errors import PortableFileError, UsageError
 from hermes_state import SessionDB
 from hermes_state.sessions import index
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
     from hermes_state.engine.transaction import Tx
 
-ANY = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(max_examples=size(15, 30), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def lines(data: bytes) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from acceptance.campaign import size
 from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
@@ -112,7 +113,7 @@ def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, 
     include_inactive=st.booleans(), is_filled=st.booleans(), undone=st.booleans(),
 )  # fmt: skip
 @settings(
-    max_examples=150, deadline=None,
+    max_examples=size(75, 150), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_the_index_answers_as_a_plain_scan_does(
@@ -165,7 +166,9 @@ def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
 
 @given(messages=MESSAGES, query=st.sampled_from(["error", "error permission", "mission"]))
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=size(20, 40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_the_best_come_first_by_rank(folder, messages, query) -> None:
     db, sources = filled(folder, messages)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
     from hermes_state import SessionDB
 
+pytestmark = pytest.mark.clock
+
 DAY = 86_400
 
 

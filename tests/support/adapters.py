@@ -13,6 +13,7 @@ from gateway.process.http_server import Front
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.media_store import MediaStore
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,7 +26,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
 FULL = StoreUnavailableError("the disk is full")
 
 
-async def waited(is_so: Callable[[], object], seconds: float = 60) -> None:
+async def waited(is_so: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until something is so, wherever it happens."""
     async with asyncio.timeout(seconds):
         while not is_so():  # noqa: ASYNC110 - what is waited for is elsewhere

@@ -21,7 +21,7 @@ from hermes_cli.commands.dashboard import links
 from hermes_dashboard import instance_record
 from hermes_dashboard.page import Page as BuiltPage
 from support.command_line import command
-from support.dashboards import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +40,17 @@ TELL_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violated: ${event.violatedDirective} ${event.blockedURI}`));
 """
+# The time of the page is the time of the test run (see tests/shifted_clock).
+SHIFT_CLOCK = """
+const Unshifted = Date;
+Date = class extends Unshifted {
+  constructor(...given) { given.length ? super(...given) : super(Date.now()); }
+  static now() { return Unshifted.now() + %f * 1000; }
+};
+"""
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 def missing() -> str | None:
@@ -83,6 +91,8 @@ class Complaints:
     def watch(self, context: BrowserContext) -> None:
         """Hear everything of a context, from its first page on."""
         context.add_init_script(TELL_VIOLATIONS)
+        if offset := os.environ.get("HERMES_TEST_CLOCK_OFFSET_SECONDS"):
+            context.add_init_script(SHIFT_CLOCK % float(offset))
         context.on("console", self._hear)
         context.on("weberror", lambda one: self.found.append(f"threw: {one.error}"))
         context.on("request", self._see)
@@ -110,7 +120,7 @@ class Visitor:
         self.context = browser.new_context(
             base_url=origin, locale="en-GB", accept_downloads=True, **wishes
         )
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(PATIENCE_SECONDS * 1000)
         self.complaints.watch(self.context)
 
     def let_in(self, access: Access) -> None:
@@ -146,7 +156,9 @@ class Home(NamedTuple):
         """The JSON of a path."""
         token = links.running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.get(f"{self.url}{path}", headers=headers, trust_env=False).json()
+        return httpx.get(
+            f"{self.url}{path}", headers=headers, trust_env=False, timeout=PATIENCE_SECONDS
+        ).json()
 
 
 @contextmanager
@@ -163,13 +175,13 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
             env={**os.environ, "HERMES_HOME": str(folder), **environment},
         )
     try:
-        wait_until(lambda: instance_record.found(folder) or process.poll() is not None, 60)
+        wait_until(lambda: instance_record.found(folder) or process.poll() is not None)
         found = instance_record.found(folder)
         assert found is not None, log.read_text()
         yield Home(folder, found.url, process)
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_SECONDS)
 
 
 def axe(page: Page, *tags: str) -> list[str]:

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -57,7 +59,7 @@ class Chat:
 
     async def until(self, count: int) -> list[str]:
         """Wait until so many replies have come; their texts."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.replies) < count:
                 self._news.clear()
                 await self._news.wait()

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 CLI = [sys.executable, "-P", "-m", "hermes_cli"]
 MEASURED_CLI = [
@@ -41,7 +43,7 @@ def run_hermes(*arguments: str, **environment: str) -> Finished:
         capture_output=True,
         check=False,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     # Bytes decoded by hand: universal newlines would hide a carriage return.
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())

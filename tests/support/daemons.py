@@ -6,14 +6,14 @@ import contextlib
 import os
 import queue
 import signal
-import time
 from typing import TYPE_CHECKING, Any
 
+from support.waiting import PATIENCE_SECONDS, wait_until
 from tui_gateway import client, daemon, daemon_record
 from tui_gateway.methods import EVENTS, METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @contextlib.contextmanager
@@ -26,13 +26,6 @@ def ending() -> Iterator[None]:
         if place is not None:
             os.kill(place.pid, signal.SIGTERM)
             wait_until(lambda: daemon_record.found() is None)
-
-
-def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 class Terminal:
@@ -62,7 +55,7 @@ class Terminal:
 
     def until(self, wanted: str) -> dict[str, Any]:
         while True:
-            kind, payload = self._events.get(timeout=30)
+            kind, payload = self._events.get(timeout=PATIENCE_SECONDS)
             if kind == wanted:
                 return payload
 

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import threading
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,9 +20,10 @@ from hermes_dashboard.auth.allowed_origins import doors
 from hermes_dashboard.context import Parts
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from hermes_dashboard.app import Dashboard
@@ -100,14 +100,16 @@ def dashboard(
     headers = {"Authorization": f"Bearer {TOKEN}"}
     try:
         with (
-            httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client,
-            httpx.Client(base_url=url, timeout=60, trust_env=False) as stranger,
+            httpx.Client(
+                base_url=url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
+            ) as client,
+            httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, trust_env=False) as stranger,
         ):
             wait_until(lambda: server.started)
             yield Served(app, access, client, stranger, url)
     finally:
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=PATIENCE_SECONDS)
         listening.close()
         assert not thread.is_alive(), "the server did not end"
 
@@ -115,7 +117,9 @@ def dashboard(
 def raw(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
     """The status and body for a request whose target is sent as it is written."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS
+    )
     with contextlib.closing(connection):
         connection.putrequest(method, target, skip_host="Host" in headers)
         for name, value in headers.items():
@@ -130,10 +134,3 @@ def served(db: SessionDB, **others: Any) -> Iterator[httpx.Client]:
     """A client of a dashboard over *db*, let in; *others* are further parts."""
     with dashboard(parts_of(db, **others)) as found:
         yield found.client
-
-
-def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from gateway import status
+from support.waiting import PATIENCE_SECONDS
 
 
 class Gateway:
@@ -36,21 +37,21 @@ class Gateway:
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=PATIENCE_SECONDS)
         self.kills += 1
 
     def stop(self) -> int:
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(timeout=60)
+        return self._process.wait(timeout=PATIENCE_SECONDS)
 
     def wait(self) -> int:
         """Its exit code, once it has ended by itself."""
         assert self._process is not None
-        return self._process.wait(timeout=60)
+        return self._process.wait(timeout=PATIENCE_SECONDS)
 
     def end(self) -> None:
         """See to it that nothing is left of it."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=PATIENCE_SECONDS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_tui.app import HermesApp
 from hermes_tui.messages import Answer, Notice, Said
 from hermes_tui.prompt import Prompt
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ SIZE = (100, 30)
 
 
 async def until(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_true():
         assert time.monotonic() < deadline, "waited in vain"
         await pilot.pause(0.02)

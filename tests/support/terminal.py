@@ -8,13 +8,14 @@ from typing import Any
 import pexpect
 
 from support.command_line import command
+from support.waiting import PATIENCE_SECONDS
 
 
 def on_terminal(*arguments: str, **environment: str) -> pexpect.spawn[str]:
     """Start `hermes` where somebody can type."""
     program, *rest = command(*arguments)
     env: Any = {**os.environ, "TERM": "dumb", **environment}
-    return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=30)
+    return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=PATIENCE_SECONDS)
 
 
 def ended(child: pexpect.spawn[str]) -> int | None:

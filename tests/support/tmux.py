@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PATIENCE_SECONDS = 30.0
-PASSED_ON = ("HERMES_HOME", "HOME", "PATH", "HERMES_TESTS_MEASURED", "COVERAGE_FILE")
+PASSED_ON = (
+    "HERMES_HOME",
+    "HOME",
+    "PATH",
+    "HERMES_TESTS_MEASURED",
+    "COVERAGE_FILE",
+    "TZ",
+    "PYTHONPATH",
+    "HERMES_TEST_CLOCK_OFFSET_SECONDS",
+)
 
 
 class Tmux:
@@ -42,7 +52,10 @@ class Tmux:
 
     def _tmux(self, *words: str) -> str:
         done = subprocess.run(
-            ["tmux", "-u", "-S", self._socket, *words], capture_output=True, check=True, timeout=30
+            ["tmux", "-u", "-S", self._socket, *words],
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_SECONDS,
         )
         return done.stdout.decode()
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import Any
 
+from support.waiting import PATIENCE_SECONDS
 from tui_gateway.methods import EVENTS, METHODS
 
 
@@ -41,7 +42,7 @@ class Client:
         self.process.stdin.flush()
 
     def next(self) -> dict[str, Any]:
-        frame = self._frames.get(timeout=60)
+        frame = self._frames.get(timeout=PATIENCE_SECONDS)
         assert frame is not None, "the server is gone"
         if frame.get("method") == "event":
             event = frame["params"]
@@ -93,7 +94,7 @@ class Client:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE_SECONDS)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -203,6 +203,7 @@ async def test_tab_finishes_commands_and_up_recalls(opened: Open) -> None:
         assert prompt.text == "a\nb\nc"
 
 
+@pytest.mark.clock
 async def test_a_resumed_conversation_shows_its_history(db: SessionDB, opened: Open) -> None:
     db.create_session("old", "cli")
     for number in range(130):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
+from support.drafts import drafted
 from support.tmux import Tmux
 from tui_gateway import daemon_record
 
@@ -58,13 +59,13 @@ def test_leaving_a_turn_that_runs_leaves_it_running(tmp_path: Path, serve: Any) 
 
 
 def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: Any) -> None:
-    name = serve(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Once more.}}]")
+    name = serve(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Once more.}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("--model", name))
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("four")
-        time.sleep(0.3)
+        wait_until(lambda: "four" in drafted())
         place = daemon_record.found()
         assert place is not None
         os.kill(place.pid, signal.SIGKILL)

@@ -15,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes_state import SessionDB
+from support.drafts import drafted
 from support.plugin_folders import make_plugin
+from support.waiting import wait_until
 from support.wire import Client
 from tui_gateway.dispatcher import Dispatcher
 from tui_gateway.hub import Hub
@@ -217,7 +219,7 @@ def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_
 
 
 def mid_stream(client: Client, serve: Any, _folder: Path) -> str:
-    live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.1}}]"))
+    live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.2}}]"))
     client.call("prompt.submit", session_id=live, text="count")
     return client.shown_until("four").strip()
 
@@ -252,7 +254,9 @@ def shut_down(client: Client) -> None:
 
 
 def kill(client: Client) -> None:
-    time.sleep(0.4)
+    wait_until(
+        lambda: "four" in drafted() or any("Wait." in str(row["content"]) for row in stored())
+    )
     client.process.kill()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import log_file
 from hermes_core.errors import ConfigError, HermesError
+from hermes_core.signals import stop_signals
 from hermes_state.engine import driver
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Ended(Enum):
 
 
 def run(tell: Callable[[str], object] | None = None) -> Ended:
-    """Run until SIGTERM, SIGINT or SIGHUP; SIGUSR1 means to begin anew after that."""
+    """Run until a stop signal; SIGUSR1 means to begin anew after that."""
     from gateway import status  # noqa: PLC0415 - after our SQLite is in place
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
@@ -65,7 +66,7 @@ def run(tell: Callable[[str], object] | None = None) -> Ended:
 
 async def _run(runner: GatewayRunner, tell: Callable[[str], object] | None) -> bool:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in stop_signals():
         loop.add_signal_handler(number, runner.leave)
     loop.add_signal_handler(signal.SIGUSR1, runner.ask_to_restart)
     return await (runner.run(tell) if tell else runner.run())

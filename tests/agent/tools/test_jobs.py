@@ -18,6 +18,7 @@ from acceptance.campaign import size, wait_until
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.jobs import Jobs
+from support.waiting import PATIENCE_SECONDS
 
 WORKER = Path(__file__).with_name("workers") / "run_jobs.py"
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -48,7 +49,7 @@ def started(folder, how="plain"):
     )
     marks = [folder / name for name in ("ready", "plain", "deep", "deaf")]
     try:
-        wait_until(lambda: all(mark.exists() and mark.read_text() for mark in marks), "jobs", 20)
+        wait_until(lambda: all(mark.exists() and mark.read_text() for mark in marks), "jobs")
         yield process
     finally:
         process.kill()
@@ -61,7 +62,7 @@ def pids(folder):
 
 
 def all_ended(folder):
-    wait_until(lambda: not any(map(is_alive, pids(folder))), "the end of all children", 10)
+    wait_until(lambda: not any(map(is_alive, pids(folder))), "the end of all children")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -69,7 +70,7 @@ def test_no_child_survives_our_end(marks, number):
     with started(marks) as process:
         assert all(is_alive(pid) for pid in pids(marks))
         process.send_signal(number)
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE_SECONDS)
         all_ended(marks)
 
 
@@ -81,7 +82,7 @@ def test_no_child_survives_a_kill_at_any_moment(marks):
         with started(folder, "storm") as process:
             time.sleep(random.uniform(0, 0.1))
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=PATIENCE_SECONDS)
             time.sleep(0.2)
             all_ended(folder)
 
@@ -120,7 +121,7 @@ def test_closing_while_others_start_leaves_nothing(tmp_path):
     for thread in threads:
         thread.join()
     assert found
-    wait_until(lambda: not any(is_alive(job.pid) for job in found), "the end of all jobs", 5)
+    wait_until(lambda: not any(is_alive(job.pid) for job in found), "the end of all jobs")
 
 
 def test_a_watchdog_that_died_is_replaced(tmp_path):
@@ -128,7 +129,7 @@ def test_a_watchdog_that_died_is_replaced(tmp_path):
         jobs.follow(jobs.start("sleep 100", tmp_path))
         first = jobs.watchdog_pid
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: not is_alive(first), "the death of the watchdog", 5)
+        wait_until(lambda: not is_alive(first), "the death of the watchdog")
         jobs.follow(jobs.start("sleep 100", tmp_path))
         assert jobs.watchdog_pid != first
 

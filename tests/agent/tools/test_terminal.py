@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import pytest
 
 from acceptance.campaign import wait_until
+from support.waiting import when
 
 
 def is_alive(pid):
@@ -21,7 +21,7 @@ def is_alive(pid):
 
 
 def number_in(path):
-    wait_until(lambda: path.exists() and path.read_text().strip() != "", f"{path}", 10)
+    wait_until(lambda: path.exists() and path.read_text().strip() != "", f"{path}")
     return int(path.read_text())
 
 
@@ -32,13 +32,16 @@ def test_a_command_gives_its_output_and_exit_code(bench):
 
 def test_output_is_shown_while_the_command_runs(bench):
     seen = []
-    started = time.monotonic()
-    bench.shown = type(
-        "Shown", (), {"append": lambda _self, text: seen.append((text, time.monotonic()))}
-    )()
-    bench("terminal", command="echo one; sleep 0.5; echo two")
-    assert "".join(text for text, _at in seen) == "one\ntwo\n"
-    assert seen[0][1] - started < 0.4
+    mark = bench.cwd / "seen"
+
+    class Shown:
+        def append(self, text):
+            seen.append(text)
+            mark.touch()
+
+    bench.shown = Shown()
+    bench("terminal", command=f"echo one; until [ -e {mark} ]; do sleep 0.02; done; echo two")
+    assert "".join(seen) == "one\ntwo\n"
 
 
 def test_a_front_end_that_fails_does_not_end_the_command(bench):
@@ -86,26 +89,21 @@ def test_a_timeout_ends_the_whole_group(bench):
 
 
 def test_a_group_that_ignores_terminate_is_killed(bench):
-    started = time.monotonic()
     found = bench(
         "terminal", command="trap '' TERM; echo deaf; while :; do sleep 0.1; done", timeout=1
     )
     assert found["exit_code"] == 124
-    assert time.monotonic() - started < 6
     assert bench("process", action="list")["jobs"] == []
 
 
 def test_a_stop_ends_the_command_at_once_and_keeps_what_was_printed(bench):
     mark = bench.cwd / "pid"
-    timer = threading.Timer(0.4, bench.cancel.request)
-    timer.start()
-    started = time.monotonic()
-    found = bench("terminal", command=f"echo $$ > {mark}; echo before; sleep 100; echo after")
-    assert time.monotonic() - started < 2
+    stopping = when(lambda: mark.exists() and mark.read_text(), bench.cancel.request)
+    found = bench("terminal", command=f"echo before; echo $$ > {mark}; sleep 600; echo after")
     assert found["exit_code"] == 130
     assert found["output"] == "before\n"
     assert not is_alive(number_in(mark))
-    timer.join()
+    stopping.join()
 
 
 def test_nothing_starts_after_a_stop(bench):
@@ -115,22 +113,18 @@ def test_nothing_starts_after_a_stop(bench):
 
 
 def test_a_daemon_that_keeps_the_pipe_does_not_hold_us(bench):
-    started = time.monotonic()
     found = bench("terminal", command="(while :; do echo tick; sleep 0.05; done) & echo up")
-    assert time.monotonic() - started < 3
     assert found["exit_code"] == 0
     assert "up\n" in found["output"]
     job = found["still_running"]
-    time.sleep(0.3)
-    assert bench("process", action="output", job=job)["output"].count("tick") > 3
+    ticks = lambda: bench("process", action="output", job=job)["output"].count("tick")  # noqa: E731
+    wait_until(lambda: ticks() > 3, "ticks")
     assert bench("process", action="kill", job=job)["running"] is False
 
 
 def test_a_daemon_of_its_own_session_does_not_hold_us(bench):
     mark = bench.cwd / "pid"
-    started = time.monotonic()
-    found = bench("terminal", command=f"setsid sh -c 'echo $$ > {mark}; exec sleep 5' & echo up")
-    assert time.monotonic() - started < 3
+    found = bench("terminal", command=f"setsid sh -c 'echo $$ > {mark}; exec sleep 600' & echo up")
     assert "up" in found["output"]
     os.kill(number_in(mark), 9)
 
@@ -146,7 +140,7 @@ def test_a_background_job_is_listed_waited_for_and_read(bench):
     assert is_alive(found["pid"])
     assert bench("process", action="list")["jobs"][0]["running"] is True
     assert bench("process", action="wait", job=job, timeout=0)["exit_code"] is None
-    ended = bench("process", action="wait", job=job, timeout=10)
+    ended = bench("process", action="wait", job=job, timeout=100)
     assert (ended["exit_code"], ended["running"], ended["output"]) == (4, False, "start\nend\n")
 
 
@@ -161,9 +155,7 @@ def test_a_background_job_is_killed_with_all_it_started(bench):
 def test_a_wait_ends_when_a_stop_is_asked_for(bench):
     job = bench("terminal", command="sleep 100", background=True)["job"]
     bench.cancel.request()
-    started = time.monotonic()
-    assert bench("process", action="wait", job=job, timeout=60)["running"] is True
-    assert time.monotonic() - started < 2
+    assert bench("process", action="wait", job=job, timeout=600)["running"] is True
 
 
 @pytest.mark.parametrize(
