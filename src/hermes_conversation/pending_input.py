@@ -1,105 +1,151 @@
-"""What a person says while a turn runs, until somebody has read it.
+"""Input that arrives while a turn runs: steer the turn, queue for the next, or interrupt.
 
-Steering goes to the agent, which reads it behind the next tool result. What it has not read
-when the turn is over, and what was meant for later, is said then, in its order. Until it is
-said, it stands in the store: whatever happens to the process, it goes back to the person.
+The agent reads steering after its next tool result. Steering it has not read when the turn
+ends, and queued input, become the next turn, in order. After an interrupted or failed turn
+they are returned to the person instead. Terminals keep them in the store until then, so that
+a crash returns them too; chat messages are kept by the inbox.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from hermes_agent.agent import AIAgent
     from hermes_state import SessionDB
 
-NOTE: Final = "hermes_unread:"
+META_KEY: Final = "hermes_unread:"  # released files have it; the session id follows
+
+BusyMode = Literal["steer", "queue", "interrupt"]
 
 
-class After(NamedTuple):
-    """After a turn: what is said next, and what goes back to the person instead."""
+class HasAgent(Protocol):
+    """A conversation; its agent changes with its model."""
 
-    following: str = ""
-    back: str = ""
+    db: SessionDB
+
+    @property
+    def agent(self) -> AIAgent: ...
+
+    @property
+    def session_id(self) -> str: ...
 
 
-class Unread:
-    """Words that wait; used by the turn's thread and by those of requests."""
+class AfterTurn(NamedTuple):
+    """What a finished turn leaves: the next input, and the input returned to the person."""
 
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._name = ""
-        self._is_noted = False
+    next_input: str = ""
+    returned: str = ""
+
+
+class PendingInput:
+    """The pending input of one conversation; called by the turn's thread and by front ends."""
+
+    def __init__(self, conversation: HasAgent) -> None:
+        self._conversation = conversation
         self._steering: list[str] = []
-        self._later: deque[str] = deque()
-        self._instead = ""
-        self._is_held = False
+        self._queued: list[str] = []
+        self._instead: list[str] = []
+        self._is_interrupted = False
+        self._is_stored = False
         self._lock = threading.Lock()
 
-    def of(self, session_id: str) -> str:
-        """These are words to this conversation; what a process that died had not said."""
-        with self._lock:
-            self._name = NOTE + session_id
-            found = self._db.get_meta(self._name)
-            if found:
-                self._db.delete_meta(self._name)
-        return "\n\n".join(json.loads(found)) if found else ""
-
-    def _note(self) -> None:
-        waiting = [*self._steering, *self._later]
-        if waiting:
-            self._db.set_meta(self._name, json.dumps(waiting))
-        elif self._is_noted:
-            self._db.delete_meta(self._name)
-        self._is_noted = bool(waiting)
+    def submit(self, text: str, mode: BusyMode) -> None:
+        """Apply the configured mode to *text*."""
+        if mode == "steer":
+            self.steer(text)
+        elif mode == "interrupt":
+            self.interrupt(text)
+        else:
+            self.queue(text)
 
     def steer(self, text: str) -> None:
-        """Handed to the agent, which has not read it yet."""
+        """Give *text* to the running turn."""
         with self._lock:
             self._steering.append(text)
-            self._note()
+            self._store()
+        self._conversation.agent.steer(text)
 
-    def add(self, text: str) -> None:
-        """To be said when the turn is over."""
+    def queue(self, text: str) -> None:
+        """Keep *text* for after the turn."""
         with self._lock:
-            self._later.append(text)
-            self._note()
+            self._queued.append(text)
+            self._store()
 
-    def read(self) -> None:
-        """The agent has read what it was given."""
+    def interrupt(self, instead: str = "") -> None:
+        """Stop the turn, and continue with *instead* where it is given."""
+        self.hold(instead)
+        self._conversation.agent.interrupt()
+
+    def hold(self, instead: str = "") -> None:
+        """Continue with nothing but *instead* after the turn, which is about to be stopped."""
+        with self._lock:
+            self._is_interrupted = True
+            if instead:
+                self._instead.append(instead)
+                self._store()
+
+    def mark_read(self) -> None:
+        """The agent has read the steering it was given."""
         with self._lock:
             if self._steering:
                 self._steering = []
-                self._note()
-
-    def hold(self, instead: str = "") -> None:
-        """The turn is being stopped: nothing is said after it but what is to be said *instead*."""
-        with self._lock:
-            self._is_held = True
-            self._instead = instead
+                self._store()
 
     def waiting(self) -> list[str]:
-        """All that waits."""
+        """All pending input, in order."""
         with self._lock:
-            return [*self._steering, *self._later]
+            return self._all()
 
-    def after(self, *, is_well: bool) -> After:
-        """The turn is over."""
+    def after_turn(self, *, is_complete: bool) -> AfterTurn:
+        """Decide what follows the turn that has just ended."""
+        self._conversation.agent.take_steering()  # the unread part is kept here as well
         with self._lock:
-            if is_well and not self._is_held:
-                found = After(self._next())
+            if is_complete and not self._is_interrupted:
+                found = AfterTurn(self._next())
             else:
-                back = "\n\n".join([*self._steering, *self._later])
-                found = After(self._instead, back)
-                self._steering, self._later = [], deque()
-            self._instead, self._is_held = "", False
-            self._note()
+                found = AfterTurn(
+                    "\n\n".join(self._instead), "\n\n".join(self._steering + self._queued)
+                )
+                self._steering, self._queued = [], []
+            self._instead, self._is_interrupted = [], False
+            self._store()
             return found
+
+    def restore(self) -> str:
+        """The pending input of a process that crashed; it is returned once."""
+        conversation = self._conversation
+        with self._lock:
+            key = META_KEY + conversation.session_id
+            found = conversation.db.get_meta(key)
+            if found:
+                conversation.db.delete_meta(key)
+        return "\n\n".join(json.loads(found)) if found else ""
 
     def _next(self) -> str:
         if self._steering:
-            steering, self._steering = "\n\n".join(self._steering), []
-            return steering
-        return self._later.popleft() if self._later else ""
+            steering, self._steering = self._steering, []
+            return "\n\n".join(steering)
+        return self._queued.pop(0) if self._queued else ""
+
+    def _all(self) -> list[str]:
+        return self._steering + self._queued + self._instead
+
+    def _store(self) -> None:
+        db, key = self._conversation.db, META_KEY + self._conversation.session_id
+        waiting = self._all()
+        if waiting:
+            db.set_meta(key, json.dumps(waiting))
+        elif self._is_stored:
+            db.delete_meta(key)
+        self._is_stored = bool(waiting)
+
+
+def offer(agent: AIAgent, text: str, mode: BusyMode, uid: str) -> None:
+    """Apply *mode* to a message that the inbox keeps; *uid* identifies it when it is read."""
+    if mode == "interrupt":
+        agent.interrupt("another message came")
+    elif mode == "steer":
+        agent.steer(text, uid)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from hermes_agent import events
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Desk
-from hermes_conversation.pending_input import Unread
+from hermes_conversation.pending_input import PendingInput
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.questions import Questions
@@ -107,8 +107,8 @@ class Live:
         self._idle = threading.Event()
         self._idle.set()
         self._lock = threading.Lock()
-        self._unread = Unread(db)
-        self._returned = self._unread.of(self.desk.session_id)  # words nobody took back yet
+        self._pending = PendingInput(self.desk)
+        self._returned = self._pending.restore()  # input that no client has taken back yet
         self._view = View()
 
     # Who looks
@@ -126,7 +126,10 @@ class Live:
         returned, self._returned = self._returned, ""
         inflight = self._view.inflight(messages) if self._is_running else None
         if inflight is not None:
-            inflight |= {"questions": self.questions.open_ones(), "waiting": self._unread.waiting()}
+            inflight |= {
+                "questions": self.questions.open_ones(),
+                "waiting": self._pending.waiting(),
+            }
         return {
             "session_id": self.id,
             "stored_session_id": self.desk.session_id,
@@ -218,7 +221,7 @@ class Live:
         finally:
             with self._lock:
                 self._is_changing = False
-                following = self._unread.after(is_well=True).following
+                following = self._pending.after_turn(is_complete=True).next_input
             if following:
                 self.say(following)
 
@@ -235,7 +238,7 @@ class Live:
         """Say something now, or after what is under way; whether it is said now."""
         with self._lock:
             if self._is_running or self._is_changing:
-                self._unread.add(text)
+                self._pending.queue(text)
                 return False
             self._is_running = True
             self._idle.clear()
@@ -248,8 +251,7 @@ class Live:
         """Say something to the running turn, or now where none runs; whether it is said now."""
         with self._lock:
             if self._is_running:
-                self._unread.steer(text)
-                self.desk.agent.steer(text)
+                self._pending.steer(text)
                 return False
         return self.say(text)
 
@@ -274,16 +276,15 @@ class Live:
         if failure is not None:
             end = broken(failure.error)
         with self._lock:
-            self.desk.agent.take_steering()  # what it has not read is in `unread`, too
-            after = self._unread.after(is_well=end["status"] == "complete")
-            self._is_running = bool(after.following)
+            after = self._pending.after_turn(is_complete=end["status"] == "complete")
+            self._is_running = bool(after.next_input)
             self._view.end()
             listeners = list(self._listeners)
-            if after.back and not listeners:
-                self._returned = after.back  # for whoever comes next
-        self._send(listeners, "message.complete", {**end, "unread": after.back})
+            if after.returned and not listeners:
+                self._returned = after.returned  # for the next client that attaches
+        self._send(listeners, "message.complete", {**end, "unread": after.returned})
         attempt(Step("tell how it stands", lambda: self.emit("session.info", self.info())))
-        return after.following
+        return after.next_input
 
     def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
@@ -305,7 +306,7 @@ class Live:
         with self._lock:
             self._view.stored(event.role)
         if event.role == "user" and has_begun:
-            self._unread.read()
+            self._pending.mark_read()
             self.emit("steer.read", {})
 
     def _tell(self, event: events.Event) -> None:
@@ -323,7 +324,7 @@ class Live:
         with self._lock:
             was_running = self._is_running
             if was_running:
-                self._unread.hold(instead)
+                self._pending.hold(instead)
         self.desk.agent.interrupt()
         self.questions.give_up()
         return was_running

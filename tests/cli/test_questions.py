@@ -112,7 +112,7 @@ def test_any_words_answer_a_question_and_commands_do_not() -> None:
         child.sendline("go")
         child.expect("Which one.\r\n> ")
         child.sendline("/approve")
-        child.expect("Nothing is being asked")
+        child.expect("No question is open")
         child.sendline("/status")
         child.expect("messages +2")
         child.sendline("stop at the second")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.inbound import inbox_codec
 from gateway.inbound.prompt_format import said
 from gateway.platforms.base import Reacts
+from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
 from hermes_core.log_file import log_fields
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_conversation.conversation import Desk
+    from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import Received
 
@@ -45,7 +47,7 @@ class Intake:
         commands: Commands,
         wake: Callable[[], object],
         adapters: Mapping[str, Adapter],
-        busy_mode: str,
+        busy_mode: BusyMode,
     ) -> None:
         self._db = db
         self._door = door
@@ -54,7 +56,7 @@ class Intake:
         self._commands = commands
         self._wake = wake
         self._adapters = adapters
-        self._busy_mode = busy_mode  # `interrupt`, `queue` or `steer`
+        self._busy_mode = busy_mode
         self._reacting: set[asyncio.Task[None]] = set()
 
     async def receive(self, account: str, event: MessageEvent) -> None:
@@ -196,8 +198,8 @@ class Intake:
         """
         if event.get_command():
             return
-        if self._busy_mode == "interrupt":
-            running.agent.interrupt("another message came")
-        elif self._busy_mode == "steer" and not event.media_urls:
-            is_shared = self._places.is_shared(entry)
-            running.agent.steer(said(event, is_shared=is_shared), inbox_codec.uid(inbox_id))
+        mode = self._busy_mode
+        if mode == "steer" and event.media_urls:
+            mode = "queue"  # a turn reads text only
+        text = said(event, is_shared=self._places.is_shared(entry))
+        pending_input.offer(running.agent, text, mode, inbox_codec.uid(inbox_id))

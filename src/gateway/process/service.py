@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import hermes_plugin_host
 from gateway import status
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.entries import SessionEntry
     from gateway.session import SessionStore
+    from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class Service:
             commands,
             self.turns.wake,
             self.adapters,
-            settings.get_str("agent.busy_input"),
+            cast("BusyMode", settings.get_str("agent.busy_input")),
         )
 
     async def _received(self, account: str, event: MessageEvent) -> None:

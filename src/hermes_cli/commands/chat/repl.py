@@ -7,11 +7,11 @@ import queue
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_cli import history
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED
-from hermes_cli.commands.chat.typed_input import Keyboard, Meanwhile
+from hermes_cli.commands.chat.typed_input import BusyInput, Keyboard
 from hermes_conversation import slash_commands
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_cli.commands.chat.turn_printer import Person, Speaker
     from hermes_cli.output import Output
     from hermes_conversation.conversation import Desk
+    from hermes_conversation.pending_input import BusyMode
 
 TWICE_SECONDS: Final = 2.0
 AGAIN_SECONDS: Final = 0.5
@@ -42,11 +43,13 @@ class Talking:
         self._speaker = speaker
         self._ending = ending
         self._out = out
-        busy_input = ConfigFile.of_home().settings().get_str("agent.busy_input")
-        self._meanwhile = Meanwhile(desk, out, busy_input)
-        self._keyboard = Keyboard(self._meanwhile.take, ending.leave_soon)
-        self._meanwhile.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
-        self._meanwhile.give_up = self._keyboard.give_up
+        mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
+        self._busy_input = BusyInput(desk, out, mode)
+        self._keyboard = Keyboard(self._busy_input.take, ending.leave_soon)
+        self._busy_input.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
+        self._busy_input.give_up = self._keyboard.give_up
+        self._busy_input.leave = ending.leave_soon
+        speaker.on_steering_read = self._busy_input.pending.mark_read
         ending.on_stop = self._keyboard.give_up
         person.reads = self._keyboard.ask
 
@@ -54,7 +57,7 @@ class Talking:
         """Read lines and answer them; the exit code."""
         lines = _lines()
         self._out.note(f"Hermes, {self._desk.agent.model}. /help lists commands, Ctrl-D leaves.")
-        following, typed = "", ""
+        following, typed = "", self._busy_input.pending.restore()
         while not self._ending.is_asked_to_leave:
             line = following or _next(lines, self._ending, typed)
             following, typed = "", ""
@@ -76,11 +79,9 @@ class Talking:
                 code = self._speaker.say(line)
         except LeaseTakenError as error:
             self._out.error(f"{error}. `hermes -c` shows it.")
-            return "", "\n\n".join(filter(None, (line, self._meanwhile.take_back())))
-        if code == INTERRUPTED:
-            back = self._meanwhile.take_back()
-            return self._meanwhile.next(), back
-        return self._meanwhile.next(), ""
+            returned = self._busy_input.pending.after_turn(is_complete=False).returned
+            return "", "\n\n".join(filter(None, (line, returned)))
+        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED)
 
     def _command(self, line: str) -> slash_commands.Outcome:
         try:

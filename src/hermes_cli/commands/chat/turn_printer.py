@@ -40,13 +40,19 @@ class Speaker:
         self._out = out
         self._as_json = as_json
         self._is_mid_line = False
+        self.on_steering_read: Callable[[], object] = lambda: None
 
     def say(self, text: str) -> int:
         """One turn; the exit code that stands for its end."""
         code = 1
         if not self._as_json:
             self._desk.agent.on_review = self._out.note
+        is_first = True
         for event in self._desk.say(text):
+            if isinstance(event, events.MessageStored) and event.role == "user":
+                if not is_first:
+                    self.on_steering_read()
+                is_first = False
             if self._as_json:
                 self._out.json_line(as_json(event))
                 self._out.flush()

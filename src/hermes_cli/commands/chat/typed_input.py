@@ -7,10 +7,10 @@ import queue
 import selectors
 import sys
 import threading
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from hermes_conversation import slash_commands
+from hermes_conversation.pending_input import PendingInput
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import Output
     from hermes_conversation.conversation import Desk
+    from hermes_conversation.pending_input import BusyMode
 
 PIECE: Final = 4096
 
@@ -116,34 +117,39 @@ class Keyboard:
 
 
 BUSY: Final = "A turn is running; wait for it, or /stop it."
+NOTES: Final[dict[str, str]] = {
+    "steer": "· sent to the running turn",
+    "queue": "· queued until the turn ends",
+    "interrupt": "",
+}
 
 
-class Meanwhile:
-    """Lines that come while the agent works; used by the keyboard's thread and by the turn's."""
+class BusyInput:
+    """Handles lines that are typed while a turn runs; called by the keyboard's thread."""
 
-    def __init__(self, desk: Desk, out: Output, busy_input: str) -> None:
+    def __init__(self, desk: Desk, out: Output, mode: BusyMode) -> None:
         self._desk = desk
         self._out = out
-        self._busy_input = busy_input
-        self._later: deque[str] = deque()
-        self._lock = threading.Lock()
-        self.answer: Callable[[str], bool] = lambda _text: False  # whoever waits for one
-        self.give_up: Callable[[], object] = lambda: None  # so that nobody waits any more
+        self._mode = mode
+        self.pending = PendingInput(desk)
+        self.answer: Callable[[str], bool] = lambda _text: False  # answers an open question
+        self.give_up: Callable[[], object] = lambda: None  # ends every open question
+        self.leave: Callable[[], object] = lambda: None  # ends the program after the turn
 
     def take(self, line: str) -> None:
-        """A line was typed."""
+        """Handle a typed line: a command, or input for the conversation."""
         if line.startswith("/"):
             try:
                 self._command(line)
             except HermesError as error:
                 self._out.error(str(error))
-        elif self._busy_input == "steer":
-            self._desk.agent.steer(line)
-            self._out.note("· it will read that after its next tool, or at the end")
         else:
-            self._queue(line)
-            if self._busy_input == "interrupt":
-                self._desk.agent.interrupt()
+            self._submit(line, self._mode)
+
+    def _submit(self, text: str, mode: BusyMode) -> None:
+        self.pending.submit(text, mode)
+        if NOTES[mode]:
+            self._out.note(NOTES[mode])
 
     def _command(self, line: str) -> None:
         command = slash_commands.find(line[1:].partition(" ")[0].lower())
@@ -154,36 +160,13 @@ class Meanwhile:
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):
-            self._out.note("Nothing is being asked.")
+            self._out.note("No question is open.")
+        if outcome.leave:
+            self.leave()
         if outcome.stop or outcome.leave:
-            self._desk.agent.interrupt()
+            self.pending.interrupt()
             self.give_up()
         if outcome.steer:
-            self._desk.agent.steer(outcome.steer)
-        if outcome.queue or outcome.leave:
-            self._queue(outcome.queue or line)
-
-    def _queue(self, line: str) -> None:
-        with self._lock:
-            self._later.append(line)
-        if not line.startswith("/"):
-            self._out.note("· said when this is over")
-
-    def next(self) -> str:
-        """What is said now that the turn is over; empty when nothing waits."""
-        steering = self._desk.agent.take_steering()
-        with self._lock:
-            if steering:
-                return steering
-            return self._later.popleft() if self._later else ""
-
-    def take_back(self) -> str:
-        """The turn was stopped: what was meant for it goes back to the input."""
-        steering = self._desk.agent.take_steering()
-        with self._lock:
-            keeps = self._busy_input == "interrupt" or any(one[:1] == "/" for one in self._later)
-            if keeps:
-                return steering
-            texts = [steering, *self._later] if steering else list(self._later)
-            self._later.clear()
-        return "\n\n".join(texts)
+            self._submit(outcome.steer, "steer")
+        if outcome.queue:
+            self._submit(outcome.queue, "queue")

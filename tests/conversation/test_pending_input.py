@@ -1,0 +1,119 @@
+"""Input that arrives while a turn runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_conversation.pending_input import AfterTurn, PendingInput
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class RecordingAgent:
+    """Notes what the queue asks of an agent."""
+
+    def __init__(self) -> None:
+        self.steered: list[str] = []
+        self.interrupts = 0
+
+    def steer(self, text: str) -> None:
+        self.steered.append(text)
+
+    def interrupt(self) -> None:
+        self.interrupts += 1
+
+    def take_steering(self) -> str:
+        return ""
+
+
+class OneConversation:
+    """A conversation as the queue sees it, over a real store."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self.db = db
+        self.agent: Any = RecordingAgent()
+        self.session_id = "one"
+
+
+@pytest.fixture
+def conversation() -> Iterator[OneConversation]:
+    with SessionDB() as db:
+        yield OneConversation(db)
+
+
+def test_queued_input_becomes_the_next_turns_in_order(conversation: OneConversation) -> None:
+    pending = PendingInput(conversation)
+    pending.queue("first")
+    pending.queue("second")
+    assert pending.after_turn(is_complete=True) == AfterTurn("first")
+    assert pending.after_turn(is_complete=True) == AfterTurn("second")
+    assert pending.after_turn(is_complete=True) == AfterTurn()
+
+
+def test_unread_steering_comes_before_queued_input(conversation: OneConversation) -> None:
+    pending = PendingInput(conversation)
+    pending.queue("later")
+    pending.steer("now")
+    pending.steer("and this")
+    assert conversation.agent.steered == ["now", "and this"]
+    assert pending.after_turn(is_complete=True) == AfterTurn("now\n\nand this")
+    assert pending.after_turn(is_complete=True) == AfterTurn("later")
+
+
+def test_steering_that_was_read_is_not_submitted_again(conversation: OneConversation) -> None:
+    pending = PendingInput(conversation)
+    pending.steer("now")
+    pending.mark_read()
+    assert pending.waiting() == []
+    assert pending.after_turn(is_complete=True) == AfterTurn()
+
+
+def test_after_an_interrupt_the_rest_is_returned_to_the_person(
+    conversation: OneConversation,
+) -> None:
+    pending = PendingInput(conversation)
+    pending.steer("steered")
+    pending.queue("queued")
+    pending.interrupt("instead")
+    pending.interrupt("and instead")
+    assert conversation.agent.interrupts == 2
+    found = pending.after_turn(is_complete=False)
+    assert found == AfterTurn("instead\n\nand instead", "steered\n\nqueued")
+    pending.queue("again")
+    assert pending.after_turn(is_complete=True) == AfterTurn("again")
+
+
+def test_a_failed_turn_returns_what_waited(conversation: OneConversation) -> None:
+    pending = PendingInput(conversation)
+    pending.queue("queued")
+    assert pending.after_turn(is_complete=False) == AfterTurn("", "queued")
+
+
+@pytest.mark.parametrize("mode", ["steer", "queue", "interrupt"])
+def test_no_mode_loses_input(conversation: OneConversation, mode: Any) -> None:
+    pending = PendingInput(conversation)
+    pending.submit("x", mode)
+    assert pending.after_turn(is_complete=mode != "interrupt").next_input == "x"
+
+
+def test_pending_input_of_a_crashed_process_is_returned_once(
+    conversation: OneConversation,
+) -> None:
+    before = PendingInput(conversation)
+    before.steer("steered")
+    before.queue("queued")
+    before.interrupt("instead")
+    after = PendingInput(conversation)
+    assert after.restore() == "steered\n\nqueued\n\ninstead"
+    assert after.restore() == ""
+
+
+def test_nothing_is_left_in_the_store_once_the_turn_is_over(conversation: OneConversation) -> None:
+    pending = PendingInput(conversation)
+    pending.interrupt("instead")
+    pending.after_turn(is_complete=False)
+    assert PendingInput(conversation).restore() == ""
