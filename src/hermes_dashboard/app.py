@@ -9,9 +9,10 @@ from fastapi import FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
 
 from hermes_core import __version__
+from hermes_core.metrics import CONTENT_TYPE
 from hermes_dashboard import errors
 from hermes_dashboard.auth.gate import GUARDED, Gate
-from hermes_dashboard.metrics import CONTENT_TYPE, Metered, Meters
+from hermes_dashboard.metrics import DashboardMetrics, Metered
 from hermes_dashboard.plugins.apis import PREFIX, PluginApis
 from hermes_dashboard.resources import (
     analytics,
@@ -65,7 +66,7 @@ class Dashboard(FastAPI):
             default_response_class=errors.PlainJson,
         )
         self.access = access
-        self.meters = Meters()
+        self.meters = DashboardMetrics()
         self.farewell = Farewell()
         self._describing = threading.Lock()
 
@@ -103,7 +104,7 @@ def _add_metrics(app: Dashboard) -> None:
     @app.get("/metrics", tags=["health"], response_class=Response)
     def metrics() -> Response:
         """What was counted, as Prometheus reads it."""
-        return Response(app.meters.text(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(app.meters.registry.render(), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _add_description(app: Dashboard) -> None:

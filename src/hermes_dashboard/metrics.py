@@ -5,54 +5,40 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from hermes_core.metrics import MetricsRegistry
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 UNKNOWN: Final = "unknown"
 
 
-class Meters:
-    """The counters of one application."""
+class DashboardMetrics:
+    """The metrics of one application."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
+        self.registry = MetricsRegistry()
+        self.requests = self.registry.counter(
             "hermes_dashboard_requests",
             "Requests, by route and status.",
             ["method", "route", "status"],
-            registry=self.registry,
         )
-        self.seconds = Histogram(
-            "hermes_dashboard_request_seconds",
-            "How long answers took, by route.",
-            ["route"],
-            buckets=SECONDS,
-            registry=self.registry,
+        self.seconds = self.registry.histogram(
+            "hermes_dashboard_request_seconds", "Response time by route.", SECONDS, ["route"]
         )
-        self.listeners = Gauge(
-            "hermes_dashboard_live_listeners",
-            "Pages that listen for changes.",
-            registry=self.registry,
+        self.listeners = self.registry.gauge(
+            "hermes_dashboard_live_listeners", "Pages that receive live updates."
         )
-        self.sockets = Gauge(
-            "hermes_dashboard_open_sockets",
-            "WebSockets that are open.",
-            registry=self.registry,
+        self.sockets = self.registry.gauge(
+            "hermes_dashboard_open_sockets", "Open WebSocket connections."
         )
-
-    def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
-        return generate_latest(self.registry)
 
 
 class Metered:
     """Counts requests on their way through."""
 
-    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+    def __init__(self, app: ASGIApp, meters: DashboardMetrics) -> None:
         self._app = app
         self._meters = meters
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-import socket
-import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import uvicorn
-
 from hermes_core.errors import UsageError
-from hermes_core.signals import stop_signals
+from hermes_core.uvicorn_server import Server, listen, make_server
 from hermes_dashboard.resources.chat import LARGEST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import socket
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_dashboard.app import Dashboard
@@ -65,38 +60,12 @@ class Certificate(NamedTuple):
     key: Path
 
 
-class Server(uvicorn.Server):
-    """Says farewell to those who listen before it waits for them."""
-
-    def __init__(self, config: uvicorn.Config, app: Dashboard) -> None:
-        super().__init__(config)
-        self._dashboard = app
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """A signal means to end in good order; it is not passed on afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {one: signal.signal(one, self.handle_exit) for one in stop_signals()}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; streams and sockets first."""
-        self._dashboard.farewell.say()
-        await super().shutdown(sockets)
-
-
 def server(app: Dashboard, certificate: Certificate | None = None) -> Server:
     """A server for *app*; it logs no requests and does not say what it is."""
-    config = uvicorn.Config(
+    return make_server(
         app,
-        log_config=None,
-        access_log=False,
+        app.farewell.say,
+        handles_signals=True,
         server_header=False,
         date_header=True,
         proxy_headers=False,
@@ -106,20 +75,14 @@ def server(app: Dashboard, certificate: Certificate | None = None) -> Server:
         ssl_certfile=None if certificate is None else str(certificate.path),
         ssl_keyfile=None if certificate is None else str(certificate.key),
     )
-    return Server(config, app)
 
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens; UsageError says why it cannot be."""
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.create_server((host, port), family=family)
+        return listen(host, port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or "ports are numbers from 0 to 65535"
         raise UsageError(
-            f"{host}:{port} cannot be listened on: {reason}. Choose another port with --port."
+            f"Cannot listen on {host}:{port}: {reason}. Choose another port with --port."
         ) from error
-    # Connections inherit it; asyncio sets it only on sockets whose protocol was named. Without
-    # it the body of an answer waits 40 ms for the reader to confirm the head.
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found

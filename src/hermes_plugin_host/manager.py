@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import re
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -17,6 +15,7 @@ from hermes_core.isolate import Step, attempt
 from hermes_plugin_host.callbacks import LIMIT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
+from hermes_plugin_host.importer import exit_message, import_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,30 +128,14 @@ class PluginManager:
 
 
 def _imported(found: Found) -> ModuleType | Any:
-    """The plugin's code; a SystemExit while importing is a failure like any other."""
-    try:
-        if found.entry_point is not None:
+    """The plugin's code: an installed entry point, or a folder with an `__init__.py`."""
+    if found.entry_point is not None:
+        try:
             return found.entry_point.load()
-        return _from_folder(found)
-    except SystemExit as error:
-        raise PluginError(f"it tried to exit while being loaded ({error})") from error
-
-
-def _from_folder(found: Found) -> ModuleType:
+        except SystemExit as error:
+            raise PluginError(exit_message(error)) from error
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
         raise PluginError("it has no __init__.py")
     name = PACKAGE + "." + re.sub(r"\W", "_", found.key)
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{folder} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    return import_file(name, folder / "__init__.py", folder)

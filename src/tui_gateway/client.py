@@ -19,7 +19,7 @@ from tui_gateway.frames import CRASHED, RpcError, encode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_gateway.daemon_record import Whereabouts
+    from hermes_core.instance_record import InstanceRecord
     from tui_gateway.hub import Hub
 
     Hear = Callable[[str, str, dict[str, Any]], object]  # kind, session, payload
@@ -99,7 +99,7 @@ def here(hub: Hub, hear: Hear) -> Link:
     return link
 
 
-def to_daemon(place: Whereabouts, hear: Hear) -> Link:
+def to_daemon(place: InstanceRecord, hear: Hear) -> Link:
     """A link to the daemon; letting go leaves its conversations as they are."""
     from websockets.exceptions import (  # noqa: PLC0415 - in-process needs none
         ConnectionClosed,

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import __version__, background_process, paths
 from hermes_core.errors import HermesError
+from hermes_core.instance_record import DAEMON, InstanceRecord
 from hermes_core.isolate import Step, attempt
 from hermes_core.signals import stop_signals
-from tui_gateway import daemon_record
 from tui_gateway.client import to_daemon
-from tui_gateway.daemon_record import Whereabouts
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
@@ -38,14 +37,14 @@ class DaemonError(HermesError):
     """The daemon does not start, or does not answer."""
 
 
-def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
+def serve(*, port: int = 0, stays: bool) -> InstanceRecord | None:
     """Be the daemon until the end; where another one is, nothing is done and None comes back."""
     from tui_gateway import server  # noqa: PLC0415 - not for clients
     from tui_gateway.entry import wake_on_signals  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
     from tui_gateway.websocket_server import Sockets  # noqa: PLC0415 - as above
 
-    with daemon_record.held() as is_ours:
+    with DAEMON.hold() as is_ours:
         if not is_ours:
             return None
         with server._get_db() as db:  # noqa: SLF001 - the seam
@@ -53,9 +52,9 @@ def serve(*, port: int = 0, stays: bool) -> Whereabouts | None:
             wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)
             sockets = Sockets(hub, token, port)
-            place = Whereabouts(sockets.url, token, os.getpid(), __version__)
+            place = InstanceRecord(sockets.url, token, os.getpid(), __version__)
             sockets.start()
-            daemon_record.publish(place)
+            DAEMON.publish(place)
             atexit.register(hub.close_all, "tui_shutdown")  # a second net
             try:
                 _watch(hub, sockets, wake, stays=stays)
@@ -80,9 +79,9 @@ def _watch(hub: Hub, sockets: Sockets, wake: int, *, stays: bool) -> None:
                 return
 
 
-def summoned() -> Whereabouts:
+def summoned() -> InstanceRecord:
     """The daemon of this folder, started if none runs."""
-    place = daemon_record.found()
+    place = DAEMON.find()
     if place is not None:
         return place
     log = paths.logs_path() / "serve.log"
@@ -90,7 +89,7 @@ def summoned() -> Whereabouts:
     has_ended = False
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        place = daemon_record.found()
+        place = DAEMON.find()
         if place is not None:
             return place
         if not has_ended:

@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import expect
 
 from hermes_core.config.file import ConfigFile
+from hermes_core.instance_record import DAEMON
 from support.dashboards import dashboard, parts_of, wait_until
 from support.scripted import model, serving
-from tui_gateway import daemon_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,7 +220,7 @@ def test_a_lost_connection_is_said_and_comes_back(
     page.goto("/chat")
     ask(page, "One")
     expect(log(page).get_by_text("First.")).to_be_visible()
-    place = daemon_record.found()
+    place = DAEMON.find()
     assert place is not None
     os.kill(place.pid, signal.SIGKILL)
     expect(page.get_by_text("The connection was lost.")).to_be_visible()

@@ -12,7 +12,7 @@ import pytest
 
 from hermes_cli.commands.dashboard.demo_data import home
 from hermes_cli.commands.dashboard.demo_data.generator import Filling, topics
-from hermes_dashboard import instance_record
+from hermes_core.instance_record import DASHBOARD
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
@@ -96,12 +96,12 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
         link = json.loads(process.stdout.readline())["link"]
         try:
             assert "#token=" in link
-            assert instance_record.is_held(folder)
+            assert DASHBOARD.is_running(folder)
             refused = hermes("demo", "--remove")
             assert "end it first" in refused.err
         finally:
             os.killpg(process.pid, signal.SIGINT)
-    assert not instance_record.is_held(folder)
+    assert not DASHBOARD.is_running(folder)
     assert not (hermes_home / "state.db").exists()
 
 

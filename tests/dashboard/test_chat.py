@@ -12,10 +12,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import REFUSED
 from support.daemons import ending, wait_until
 from support.scripted import model, serving
-from tui_gateway import daemon_record, frames
+from tui_gateway import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,7 +169,7 @@ def test_a_daemon_that_dies_closes_the_page_which_finds_another(served: Served, 
     serve("[]")
     with page(served) as one:
         one.until("gateway.ready")
-        place = daemon_record.found()
+        place = DAEMON.find()
         assert place is not None
         os.kill(place.pid, signal.SIGKILL)
         with pytest.raises(ConnectionClosed) as caught:
@@ -176,7 +177,7 @@ def test_a_daemon_that_dies_closes_the_page_which_finds_another(served: Served, 
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1012
         assert "daemon" in caught.value.rcvd.reason
-    wait_until(lambda: daemon_record.found() is None)
+    wait_until(lambda: DAEMON.find() is None)
     with page(served) as other:
         other.until("gateway.ready")
 
@@ -205,4 +206,4 @@ def test_the_end_of_the_dashboard_ends_the_socket_and_not_the_conversation(
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1012
     wait_until(lambda: served.app.meters.sockets._value.get() == 0)
-    assert daemon_record.found() is not None
+    assert DAEMON.find() is not None

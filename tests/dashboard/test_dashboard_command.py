@@ -16,7 +16,7 @@ import pexpect
 import pytest
 
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard import instance_record
+from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard.auth.passwords import PasswordFile
 from support.command_line import command
 from support.dashboards import wait_until
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_dashboard.instance_record import Place
     from support.command_line import Hermes
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are kept from, or let in by
@@ -45,9 +44,9 @@ class Started:
         )
 
     @property
-    def place(self) -> Place:
-        wait_until(lambda: instance_record.found(self.home) or self.process.poll() is not None)
-        found = instance_record.found(self.home)
+    def place(self) -> InstanceRecord:
+        wait_until(lambda: DASHBOARD.find(self.home) or self.process.poll() is not None)
+        found = DASHBOARD.find(self.home)
         assert found is not None
         return found
 
@@ -110,7 +109,7 @@ def test_a_signal_ends_it_although_pages_listen(hermes_home: Path, number: int) 
         assert "Traceback" not in err
         stream.close()
     assert not (hermes_home / "run" / "dashboard.json").exists()
-    assert instance_record.found(hermes_home) is None
+    assert DASHBOARD.find(hermes_home) is None
 
 
 def test_where_it_is_can_be_read_by_its_owner_alone(hermes_home: Path) -> None:
@@ -177,7 +176,7 @@ def test_one_that_was_killed_is_followed_by_another(hermes_home: Path) -> None:
     with started(hermes_home) as running:
         running.first_line()
         running.end(signal.SIGKILL)
-    assert instance_record.found(hermes_home) is None
+    assert DASHBOARD.find(hermes_home) is None
     with started(hermes_home) as running:
         let_in(running.first_line()).close()
 
@@ -187,7 +186,7 @@ def test_a_port_that_is_taken_is_told(hermes: Hermes) -> None:
         port = taken.getsockname()[1]
         done = hermes("dashboard", "--no-open", "--port", str(port))
     assert done.code == 2
-    assert f"127.0.0.1:{port} cannot be listened on" in done.err
+    assert f"Cannot listen on 127.0.0.1:{port}" in done.err
     assert "--port" in done.err
     assert hermes("dashboard", "--no-open", "--port", "70000").code == 2
 

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from hermes_core.errors import ConfigError
-from hermes_dashboard.auth import access as access_module
+from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import doors
 from hermes_dashboard.auth.gate import GUARDED
@@ -205,7 +205,7 @@ def test_a_change_may_say_same_origin_instead(served: Served) -> None:
 
 def test_a_word_that_was_changed_lets_nobody_in_any_more(served: Served, db: SessionDB) -> None:
     assert served.client.get("/api/models").status_code == 200
-    place = db.db_path.parent / "run" / access_module.PLACE
+    place = db.db_path.parent / "run" / DASHBOARD.file_name
     place.write_text('{"token": "another-word"}')
     assert served.client.get("/api/models").status_code == 401
     other = {"Authorization": "Bearer another-word"}

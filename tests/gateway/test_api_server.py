@@ -15,7 +15,7 @@ import pytest
 from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import Registry
 from gateway.platforms.webhook.adapter import WebhookAdapter
-from gateway.process.health import Meters, Watching
+from gateway.process.health import GatewayMetrics, Watching
 from gateway.process.http_server import Front
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
@@ -365,7 +365,7 @@ async def test_every_route_that_is_served_is_documented(room: Room, db: SessionD
     webhook = WebhookAdapter(room.surroundings()._replace(secret=lambda _name: "x" * 20))
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
-    watching = Watching(db, Meters(), dict, int)
+    watching = Watching(db, GatewayMetrics(), dict, int)
     served = [*watching.routes(), *(one for some in front._routes.values() for one in some)]
     await api.disconnect()
     await webhook.disconnect()

@@ -18,7 +18,7 @@ import httpx2 as httpx
 from playwright.sync_api import expect
 
 from hermes_cli.commands.dashboard import links
-from hermes_dashboard import instance_record
+from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.page import Page as BuiltPage
 from support.command_line import command
 from support.waiting import PATIENCE_SECONDS, wait_until
@@ -175,8 +175,8 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
             env={**os.environ, "HERMES_HOME": str(folder), **environment},
         )
     try:
-        wait_until(lambda: instance_record.found(folder) or process.poll() is not None)
-        found = instance_record.found(folder)
+        wait_until(lambda: DASHBOARD.find(folder) or process.poll() is not None)
+        found = DASHBOARD.find(folder)
         assert found is not None, log.read_text()
         yield Home(folder, found.url, process)
     finally:

@@ -8,8 +8,9 @@ import queue
 import signal
 from typing import TYPE_CHECKING, Any
 
+from hermes_core.instance_record import DAEMON
 from support.waiting import PATIENCE_SECONDS, wait_until
-from tui_gateway import client, daemon, daemon_record
+from tui_gateway import client, daemon
 from tui_gateway.methods import EVENTS, METHODS
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ def ending() -> Iterator[None]:
     try:
         yield
     finally:
-        place = daemon_record.found()
+        place = DAEMON.find()
         if place is not None:
             os.kill(place.pid, signal.SIGTERM)
-            wait_until(lambda: daemon_record.found() is None)
+            wait_until(lambda: DAEMON.find() is None)
 
 
 class Terminal:

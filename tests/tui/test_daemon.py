@@ -7,12 +7,12 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
 from support.drafts import drafted
 from support.tmux import Tmux
-from tui_gateway import daemon_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: A
         terminal.type("count\n")
         terminal.wait_for("four")
         wait_until(lambda: "four" in drafted())
-        place = daemon_record.found()
+        place = DAEMON.find()
         assert place is not None
         os.kill(place.pid, signal.SIGKILL)
         terminal.wait_for("lost and is back")

@@ -15,9 +15,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from hermes_conversation.agent_factory import Wish
+from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.daemons import Terminal, ending, wait_until
-from tui_gateway import client, daemon, daemon_record, hub
+from tui_gateway import client, daemon, hub
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def test_the_daemon_is_ended_and_told_about_by_a_command(hermes: Any, serve: Any
     assert "one runs already" in hermes("serve").err
     assert "has ended" in hermes("serve", "--stop").out
     assert row()["end_reason"] == "tui_shutdown"
-    assert daemon_record.found() is None
+    assert DAEMON.find() is None
 
 
 def test_a_conversation_is_opened_once_however_often_it_is_asked_for(serve: Any) -> None:

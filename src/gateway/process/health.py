@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from hermes_core.metrics import CONTENT_TYPE, MetricsRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,32 +21,22 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
-class Meters:
-    """What is counted while the gateway runs."""
+class GatewayMetrics:
+    """The counters of a running gateway."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.received = Counter(
-            "hermes_messages_received",
-            "Messages that were kept.",
-            ["platform"],
-            registry=self.registry,
+        self.registry = MetricsRegistry()
+        self.received = self.registry.counter(
+            "hermes_messages_received", "Messages stored in the inbox.", ["platform"]
         )
-        self.sent = Counter(
-            "hermes_replies_sent",
-            "Tries to send, by what became of them.",
-            ["platform", "outcome"],
-            registry=self.registry,
+        self.sent = self.registry.counter(
+            "hermes_replies_sent", "Attempts to send a reply, by outcome.", ["platform", "outcome"]
         )
-        self.turn_seconds = Histogram(
-            "hermes_turn_seconds",
-            "From the start of handling a message to its answer.",
-            buckets=SECONDS,
-            registry=self.registry,
+        self.turn_seconds = self.registry.histogram(
+            "hermes_turn_seconds", "From claiming a message to its reply.", SECONDS
         )
 
 
@@ -70,7 +61,7 @@ class Watching:
     def __init__(
         self,
         db: SessionDB,
-        meters: Meters,
+        meters: GatewayMetrics,
         states: Callable[[], dict[str, dict[str, Any]]],
         running: Callable[[], int],
     ) -> None:
@@ -80,7 +71,7 @@ class Watching:
         self._running = running
         self._started = time.time()
         self.is_leaving = False
-        meters.registry.register(_Present(self))
+        meters.registry.collectors.register(_Present(self))
 
     def routes(self) -> list[Route]:
         """What the web server serves of it."""
@@ -107,7 +98,7 @@ class Watching:
         )
 
     async def _metrics(self, _request: Request) -> Response:
-        text = await run_in_threadpool(generate_latest, self._meters.registry)
+        text = await run_in_threadpool(self._meters.registry.render)
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
     def gauges(self) -> Iterator[Metric]:

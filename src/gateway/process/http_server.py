@@ -7,18 +7,21 @@ listens on this machine only, unless the user says otherwise.
 from __future__ import annotations
 
 import asyncio
-import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import PlatformDownError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import socket
+    from collections.abc import Callable, Sequence
 
     from starlette.applications import Starlette
     from starlette.routing import BaseRoute
 
-    from gateway.process.uvicorn_server import Server
+    from hermes_core.uvicorn_server import Server
+
+
+SHUTDOWN_SECONDS: Final = 5
 
 
 class Front:
@@ -54,22 +57,28 @@ class Front:
             self._app.router.routes[:] = [one for some in self._routes.values() for one in some]
 
     async def _serve(self) -> None:
-        from gateway.process import uvicorn_server  # noqa: PLC0415 - only where something is served
+        from starlette.applications import Starlette  # noqa: PLC0415 - only where something is served
 
-        listening = self._listen()
-        self._app, self._server = uvicorn_server.made()
+        from hermes_core import uvicorn_server  # noqa: PLC0415 - as above
+
+        listening = self._listen(uvicorn_server.listen)
+        self._app = Starlette()
+        self._server = uvicorn_server.make_server(
+            self._app,
+            handles_signals=False,  # the gateway handles its signals itself
+            lifespan="off",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
         self._show()
         self._task = asyncio.create_task(self._server.serve([listening]))
         while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
 
-    def _listen(self) -> socket.socket:
+    def _listen(self, listen: Callable[[str, int], socket.socket]) -> socket.socket:
         try:
-            found = socket.create_server((self.host, self.port))
-            # Connections inherit it; without, an answer on a kept one waits for the other side.
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            found = listen(self.host, self.port)
         except OSError as error:
-            text = f"{self.host}:{self.port} cannot be listened on: {error.strerror or error}"
+            text = f"Cannot listen on {self.host}:{self.port}: {error.strerror or error}"
             raise PlatformDownError(text) from error
         self.port = found.getsockname()[1]
         return found

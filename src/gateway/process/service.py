@@ -24,7 +24,7 @@ from gateway.inbound.usage_limits import Limits
 from gateway.outbound.live_reply import Showing
 from gateway.outbound.sender import Sender
 from gateway.process.connections import Connections
-from gateway.process.health import Meters
+from gateway.process.health import GatewayMetrics
 from gateway.routing.conversation_cache import Conversations, Place
 from gateway.routing.handoff_worker import Handing
 from hermes_core.config.file import ConfigFile
@@ -69,7 +69,7 @@ class Service:
         settings = ConfigFile.of_home().settings()
         self._db = db
         self._places = places
-        self.meters = Meters()
+        self.meters = GatewayMetrics()
         self.connections = Connections(self._received, self._note_states)
         self.adapters = self.connections.adapters
         self._senders: dict[str, Sender] = {}

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_core.clock import SystemClock
+from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import Cookies, Links
 from hermes_dashboard.small_file import SmallFile
@@ -65,7 +66,6 @@ class Rates:
 
 Caller = Literal["cookie", "bearer"]
 
-PLACE: Final = "dashboard.json"
 MOST_TRIED: Final = 4  # cookies of one name in one request
 
 
@@ -80,7 +80,7 @@ class Access:
         self.cookies = Cookies(run, clock)
         self.password = PasswordFile(home)
         self.rates = Rates(clock)
-        self._bearer: SmallFile[str] = SmallFile(run / PLACE, _token, "")
+        self._bearer: SmallFile[str] = SmallFile(run / DASHBOARD.file_name, _token, "")
 
     def cookie_fits(self, given: list[str]) -> bool:
         """Whether one of the cookies of a request lets it in."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
-import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -22,9 +20,11 @@ from hermes_dashboard.auth.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
 from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.plugins.tabs import module_name
 from hermes_dashboard.safe_path import inside
+from hermes_plugin_host.importer import import_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from types import ModuleType
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -170,25 +170,12 @@ def _application(tab: Tab) -> ASGIApp:
     return app
 
 
-def _imported(tab: Tab) -> Any:
-    """The module; a SystemExit while importing is a failure like any other."""
+def _imported(tab: Tab) -> ModuleType:
+    """The module that the manifest names."""
     path = inside(tab.folder, tab.api or "")
     if path is None or path.suffix != ".py":
         raise PluginError(f"`api` is {tab.api!r}; it must be a .py file inside {tab.folder}")
-    name = module_name(tab.name)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        sys.modules.pop(name, None)
-        if isinstance(error, SystemExit):
-            raise PluginError(f"it tried to exit while being loaded ({error})") from error
-        raise
-    return module
+    return import_file(module_name(tab.name), path)
 
 
 async def _isolated(app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
     from hermes_dashboard.auth.access import Access
-    from hermes_dashboard.metrics import Meters
+    from hermes_dashboard.metrics import DashboardMetrics
     from hermes_dashboard.server import Farewell
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Ended(NamedTuple):
     reason: str
 
 
-def router(access: Access, farewell: Farewell, meters: Meters) -> APIRouter:
+def router(access: Access, farewell: Farewell, meters: DashboardMetrics) -> APIRouter:
     """The socket."""
     routes = APIRouter(tags=["chat"])
     daemons = Daemons()

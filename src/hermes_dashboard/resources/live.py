@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_core.history_rows import Mark
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import Parts
-    from hermes_dashboard.metrics import Meters
+    from hermes_dashboard.metrics import DashboardMetrics
     from hermes_dashboard.server import Farewell
 
 log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ BEAT: Final = ": still here\n\n"
 END: Final = News("", {})
 
 
-def router(parts: Parts, access: Access, farewell: Farewell, meters: Meters) -> APIRouter:
+def router(parts: Parts, access: Access, farewell: Farewell, meters: DashboardMetrics) -> APIRouter:
     """The stream."""
     routes = APIRouter(tags=["live"])
     watcher = Watcher(parts)
@@ -187,7 +187,7 @@ def router(parts: Parts, access: Access, farewell: Farewell, meters: Meters) -> 
 async def _told(
     watcher: Watcher,
     farewell: Farewell,
-    meters: Meters,
+    meters: DashboardMetrics,
     logout: Callable[[], Coroutine[Any, Any, None]],
 ) -> AsyncIterator[str]:
     async with watcher.listening() as queue:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from hermes_cli.parser import add_json
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
-from tui_gateway import daemon, daemon_record
+from hermes_core.instance_record import DAEMON
+from tui_gateway import daemon
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +48,7 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
         return _status(wishes, out)
     if wishes.stop:
         return _stop(out)
-    if daemon_record.found() is None:
+    if DAEMON.find() is None:
         _require_port(wishes.port)
         if not wishes.until_idle:
             out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
@@ -79,7 +80,7 @@ def _require_port(port: int) -> None:
 def _status(wishes: argparse.Namespace, out: Output) -> int:
     from tui_gateway import client  # noqa: PLC0415 - only to ask
 
-    place = daemon_record.found()
+    place = DAEMON.find()
     if place is None:
         if wishes.json:
             out.json({"running": False})
@@ -100,10 +101,10 @@ def _status(wishes: argparse.Namespace, out: Output) -> int:
 
 
 def _stop(out: Output) -> int:
-    place = daemon_record.found()
+    place = DAEMON.find()
     if place is None:
         out.text("No daemon runs.")
         return 0
-    end(place.pid, lambda: daemon_record.found() is None)
+    end(place.pid, lambda: DAEMON.find() is None)
     out.text("It has ended; every conversation is kept.")
     return 0

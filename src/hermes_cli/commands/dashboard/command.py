@@ -11,7 +11,7 @@ from hermes_core import paths
 from hermes_core.background_process import end
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_dashboard import instance_record
+from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard.auth.allowed_origins import doors, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
-    from hermes_dashboard.instance_record import Place
 
 EXAMPLES = """\
 examples:
@@ -57,12 +56,12 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     """Serve, or tell about the one that does."""
     home = paths.hermes_home()
     if wishes.status:
-        return _status(instance_record.found(home), wishes, out)
+        return _status(DASHBOARD.find(home), wishes, out)
     if wishes.stop:
-        return _stop(instance_record.found(home), out)
-    if wishes.link and not instance_record.is_held(home):
+        return _stop(DASHBOARD.find(home), out)
+    if wishes.link and not DASHBOARD.is_running(home):
         raise UsageError("no dashboard runs; `hermes dashboard` starts one")
-    if instance_record.is_held(home):
+    if DASHBOARD.is_running(home):
         return _again(wishes, out)
     from hermes_cli.commands.dashboard import process  # noqa: PLC0415 - not to ask or to stop
 
@@ -89,7 +88,7 @@ def _again(wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _is_elsewhere(found: Place, wishes: argparse.Namespace) -> bool:
+def _is_elsewhere(found: InstanceRecord, wishes: argparse.Namespace) -> bool:
     """Whether the one that runs listens where it was not asked to."""
     here = urlsplit(found.url)
     port = wishes.port or here.port or 0  # 0 takes any
@@ -98,7 +97,7 @@ def _is_elsewhere(found: Place, wishes: argparse.Namespace) -> bool:
     return (wanted.hostname, wanted.port) != (here.hostname, here.port)
 
 
-def _status(found: Place | None, wishes: argparse.Namespace, out: Output) -> int:
+def _status(found: InstanceRecord | None, wishes: argparse.Namespace, out: Output) -> int:
     if wishes.json:
         facts = {} if found is None else {"url": found.url, "pid": found.pid}
         version = {} if found is None else {"version": found.version}
@@ -111,11 +110,11 @@ def _status(found: Place | None, wishes: argparse.Namespace, out: Output) -> int
     return 0
 
 
-def _stop(found: Place | None, out: Output) -> int:
+def _stop(found: InstanceRecord | None, out: Output) -> int:
     if found is None:
         out.text("No dashboard runs.")
         return 0
-    end(found.pid, lambda: not instance_record.is_held(paths.hermes_home()))
+    end(found.pid, lambda: not DASHBOARD.is_running(paths.hermes_home()))
     out.text("It has ended.")
     return 0
 

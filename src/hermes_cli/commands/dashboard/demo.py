@@ -13,8 +13,7 @@ from hermes_cli.commands.dashboard.demo_data import home
 from hermes_cli.parser import add_json
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
-from hermes_dashboard import instance_record
-from tui_gateway import daemon_record
+from hermes_core.instance_record import DAEMON, DASHBOARD
 
 if TYPE_CHECKING:
     import argparse
@@ -92,7 +91,7 @@ def _fill(folder: Path, out: Output) -> None:
 
 def _remove(wishes: argparse.Namespace, out: Output) -> int:
     folder = home.folder()
-    if home.is_demo(folder) and instance_record.is_held(folder):
+    if home.is_demo(folder) and DASHBOARD.is_running(folder):
         raise UsageError("the demo's dashboard runs; end it first (Ctrl-C where it was started)")
     if home.is_demo(folder):
         _end_daemon(folder)
@@ -104,12 +103,12 @@ def _remove(wishes: argparse.Namespace, out: Output) -> int:
 
 def _end_daemon(folder: Path) -> None:
     """End the daemon that the demo's chats left behind: it writes into the folder."""
-    if not daemon_record.is_held(folder):
+    if not DAEMON.is_running(folder):
         return
-    found = daemon_record.found(folder)
+    found = DAEMON.find(folder)
     if found is None:
         raise UsageError("the demo's daemon is just starting; try again in a moment")
-    end(found.pid, lambda: not daemon_record.is_held(folder))
+    end(found.pid, lambda: not DAEMON.is_running(folder))
 
 
 def _told(folder: Path | None, wishes: argparse.Namespace, out: Output, text: str) -> int:

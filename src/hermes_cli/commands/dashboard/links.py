@@ -9,13 +9,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import HermesError
-from hermes_dashboard import instance_record
+from hermes_core.instance_record import DASHBOARD, InstanceRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_cli.output import Output
-    from hermes_dashboard.instance_record import Place
 
 WAIT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 10.0
@@ -25,17 +24,17 @@ class NoAnswerError(HermesError):
     """The dashboard that runs does not answer."""
 
 
-def running(home: Path) -> Place:
+def running(home: Path) -> InstanceRecord:
     """The dashboard that runs, which may be about to say where."""
     deadline = time.monotonic() + WAIT_SECONDS
-    while (found := instance_record.found(home)) is None:
+    while (found := DASHBOARD.find(home)) is None:
         if time.monotonic() > deadline:
             raise NoAnswerError("a dashboard runs, but does not say where; see the log")
         time.sleep(0.05)
     return found
 
 
-def fresh(found: Place) -> str:
+def fresh(found: InstanceRecord) -> str:
     """Ask it for a link that works once."""
     import httpx2 as httpx  # noqa: PLC0415 - only to ask
 
@@ -51,7 +50,7 @@ def fresh(found: Place) -> str:
         ) from error
 
 
-def _trust(found: Place) -> ssl.SSLContext | bool:
+def _trust(found: InstanceRecord) -> ssl.SSLContext | bool:
     """Its own certificate and no other, whatever name is in it: it is asked on this machine."""
     if not found.certificate:
         return True
@@ -61,7 +60,7 @@ def _trust(found: Place) -> ssl.SSLContext | bool:
     return context
 
 
-def show(found: Place, link: str, out: Output, *, as_json: bool) -> None:
+def show(found: InstanceRecord, link: str, out: Output, *, as_json: bool) -> None:
     """Print the link, at once."""
     if as_json:
         out.json_line({"link": link, "url": found.url, "pid": found.pid})

@@ -22,13 +22,13 @@ from hermes_conversation.purge_hook import keep_facts
 from hermes_core import __version__, log_file, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
-from hermes_dashboard import instance_record, page
+from hermes_core.instance_record import DASHBOARD, InstanceRecord
+from hermes_dashboard import page
 from hermes_dashboard.app import Dashboard, create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import ANY, doors, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.context import Parts
-from hermes_dashboard.instance_record import Place
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state import SessionDB
@@ -189,7 +189,7 @@ def serve(wishes: argparse.Namespace, out: Output) -> int | None:
     home = paths.hermes_home()
     plan = _plan(wishes)
     _warn(plan, out)
-    with instance_record.held(home) as is_ours:
+    with DASHBOARD.hold(home) as is_ours:
         if not is_ours:
             return None
         with serving.listening(plan.host, plan.port) as listening:
@@ -252,8 +252,8 @@ def _announce(
     """Say where it is: to programs in a file, to the user in words."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
     token = secrets.token_urlsafe(32)
-    found = Place(access.doors.url, token, os.getpid(), __version__, certificate)
-    instance_record.publish(home, found)
+    found = InstanceRecord(access.doors.url, token, os.getpid(), __version__, certificate)
+    DASHBOARD.publish(found, home)
     link = access.link()
     if access.doors.login == "link":
         out.note("The dashboard runs here; Ctrl-C ends it. This link opens it, once:")
