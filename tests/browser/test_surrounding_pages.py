@@ -70,23 +70,23 @@ def test_somebody_is_let_in_with_the_code_they_were_given(db: SessionDB, page: P
     code = db.ask_to_pair("telegram", "42", "Ada")
     assert code is not None
     page.goto("/gateway")
-    people = page.get_by_role("region", name="People")
+    people = page.get_by_role("region", name="Users")
     expect(people.get_by_text("Ada · telegram")).to_be_visible()
-    people.get_by_role("textbox", name="Code: Ada").fill(code)
-    people.get_by_role("button", name="Let them in").click()
-    expect(page.get_by_text("Ada may talk to the agent now.")).to_be_visible()
+    people.get_by_role("textbox", name="Pairing code: Ada").fill(code)
+    people.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
     assert [one["user_id"] for one in db.allowed_users()] == ["42"]
-    people.get_by_role("button", name="Let in no more: Ada").click()
-    expect(page.get_by_text("Ada may not talk to the agent any more.")).to_be_visible()
-    expect(people.get_by_text("Nobody yet.")).to_be_visible()
+    people.get_by_role("button", name="Revoke access: Ada").click()
+    expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
+    expect(people.get_by_text("No approved users.")).to_be_visible()
 
 
 def test_a_wrong_code_is_refused_in_words(db: SessionDB, visitor: Visitor) -> None:
     visitor.complaints.allow("status of 404")
     db.ask_to_pair("telegram", "42", "Ada")
     page = visitor.open("/gateway")
-    page.get_by_role("textbox", name="Code: Ada").fill("WRONGONE")
-    page.get_by_role("button", name="Let them in").click()
+    page.get_by_role("textbox", name="Pairing code: Ada").fill("WRONGONE")
+    page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("alert").filter(has_text="code")).to_be_visible()
     assert not db.allowed_users()
 
@@ -96,13 +96,13 @@ def test_a_boundary_is_told_again(db: SessionDB, page: Page) -> None:
     db.append_message("talk", "user", "Goodbye")
     db.end_session("talk", "done")
     page.goto("/hooks")
-    log = page.get_by_role("region", name="Boundary log")
+    log = page.get_by_role("region", name="Event log")
     row = log.get_by_role("row").nth(1)
     expect(row.get_by_role("link", name="talk")).to_be_visible()
     with page.expect_response("**/replay") as waiting:
-        row.get_by_role("button", name="Tell again").click()
+        row.get_by_role("button", name="Replay").click()
     assert waiting.value.status == 202
-    expect(page.get_by_text("It will be told again.")).to_be_visible()
+    expect(page.get_by_text("The event will be delivered again.")).to_be_visible()
     expect(page.get_by_text("on_session_finalize", exact=True)).to_be_visible()
 
 
@@ -111,19 +111,19 @@ def test_a_setting_is_changed_in_the_file_and_taken_back(
 ) -> None:
     visitor.complaints.allow("status of 400")
     page = visitor.open("/settings")
-    page.get_by_role("searchbox", name="Find a setting").fill("trash_days")
+    page.get_by_role("searchbox", name="Search settings").fill("trash_days")
     field = page.get_by_role("textbox", name="store.trash_days")
     field.fill("7")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("store.trash_days is saved.")).to_be_visible()
-    expect(page.get_by_text("from the file")).to_be_visible()
+    expect(page.get_by_text("Saved store.trash_days.")).to_be_visible()
+    expect(page.get_by_text("set in the config file")).to_be_visible()
     assert "trash_days: 7" in (hermes_home / "config.yaml").read_text()
     field.fill("-5")
     page.get_by_role("button", name="Save").click()
-    refusal = page.get_by_role("alert").filter(has_not_text="is saved")
+    refusal = page.get_by_role("alert").filter(has_not_text="Saved")
     expect(refusal).to_contain_text("store.trash_days")
     assert "trash_days: 7" in (hermes_home / "config.yaml").read_text()
-    page.get_by_role("button", name="Back to the default").click()
+    page.get_by_role("button", name="Reset to default").click()
     expect(field).to_have_value("30")
     assert "trash_days" not in (hermes_home / "config.yaml").read_text()
 
@@ -133,15 +133,15 @@ def test_a_secret_is_kept_and_never_in_the_page(page: Page) -> None:
     bodies: list[str] = []
     page.on("response", lambda one: "/api/settings" in one.url and bodies.append(one.text()))
     page.goto("/settings")
-    page.get_by_role("searchbox", name="Find a setting").fill("keys.")
+    page.get_by_role("searchbox", name="Search settings").fill("keys.")
     first = page.get_by_role("textbox", name="keys.openai", exact=True)
     expect(first).to_have_attribute(
-        "placeholder", "It is set. It is never shown; type to replace it."
+        "placeholder", "Set and hidden. Type to replace the value."
     )
     assert "sk-very-secret" not in page.content()
     first.fill("sk-another-one")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("keys.openai is saved.")).to_be_visible()
+    expect(page.get_by_text("Saved keys.openai.")).to_be_visible()
     expect(first).to_have_value("")
     assert ConfigFile.of_home().secret("keys.openai") == "sk-another-one"
     assert "sk-another-one" not in page.content()
@@ -153,10 +153,10 @@ def test_a_plugin_that_is_switched_on_brings_its_page(with_tabs: None, page: Pag
     tabs = page.get_by_role("navigation", name="Pages")
     expect(tabs.get_by_role("link", name="Achievements")).to_be_visible()
     expect(tabs.get_by_role("link", name="Counter")).to_have_count(0)
-    switch = page.get_by_role("switch", name="Switch counter on")
+    switch = page.get_by_role("switch", name="Enable counter")
     expect(switch).not_to_be_checked()
     switch.click(force=True)
-    expect(page.get_by_text("Running processes take it up")).to_be_visible()
+    expect(page.get_by_text("Restart running Hermes processes")).to_be_visible()
     tabs.get_by_role("link", name="Counter").click()
     expect(page.get_by_text("0 sessions are here")).to_be_visible()
     page.get_by_role("button", name="More").click()
@@ -185,7 +185,7 @@ def test_a_plugin_that_breaks_breaks_its_own_page_only(
     expect(page.get_by_role("alert")).to_contain_text("Broken: it fell over")
     tabs = page.get_by_role("navigation", name="Pages")
     tabs.get_by_role("link", name="Silent").click()
-    expect(page.get_by_role("alert")).to_contain_text("has registered no page")
+    expect(page.get_by_role("alert")).to_contain_text("did not register a page")
     tabs.get_by_role("link", name="Counter").click()
     expect(page.get_by_text("count 0")).to_be_visible()
     tabs.get_by_role("link", name="Overview").click()

@@ -45,12 +45,12 @@ export async function fetchChecked(path: string, init: RequestInit = {}): Promis
 }
 
 async function reach(path: string, init: RequestInit): Promise<Response> {
-  if (!path.startsWith("/") || path.startsWith("//")) throw new ApiError(0, `${path} is not a path of this server.`);
+  if (!path.startsWith("/") || path.startsWith("//")) throw new ApiError(0, `Not a path on this server: ${path}`);
   try {
     return await fetch(path, { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The dashboard does not answer. Is `hermes dashboard` still running?");
+    throw new ApiError(0, "Cannot reach the dashboard server. Check that `hermes dashboard` is running.");
   }
 }
 
@@ -66,7 +66,7 @@ async function complaint(response: Response): Promise<ApiError> {
     const body = JSON.parse(text) as { detail?: unknown; login?: Login };
     return new ApiError(response.status, wordsOf(body.detail) || response.statusText, body.login ?? null);
   } catch {
-    return new ApiError(response.status, response.statusText || `The server answered ${response.status}.`);
+    return new ApiError(response.status, response.statusText || `The server returned status ${response.status}.`);
   }
 }
 

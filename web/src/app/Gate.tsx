@@ -2,6 +2,7 @@ import { Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from "
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { ApiError, type Login, onLogin, sendJSON } from "@/api/client";
+import { errorMessage } from "@/components/notices";
 import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { takeLaunchToken } from "./launch";
@@ -92,7 +93,7 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
       onDone();
     } catch (error) {
       const isWrong = error instanceof ApiError && error.status === 401;
-      setProblem(isWrong ? login.wrong : error instanceof Error ? error.message : String(error));
+      setProblem(isWrong ? login.wrong : errorMessage(error));
     } finally {
       setBusy(false);
     }

@@ -111,7 +111,7 @@ export class Rpc {
   /** Nobody waits for an answer that cannot come any more. */
   #lose(): void {
     this.#unsent.length = 0;
-    for (const { reject } of this.#waiting.values()) reject(new RpcError(LOST, "The connection was lost."));
+    for (const { reject } of this.#waiting.values()) reject(new RpcError(LOST, "Connection lost."));
     this.#waiting.clear();
   }
 }

@@ -24,6 +24,8 @@ interface Outcome {
   session_id: string;
 }
 
+const NO_MODEL_CODE = 5032;
+
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
 /**
@@ -35,7 +37,7 @@ const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws
 export function useConversation(storedId: string | undefined, onMoved: (storedId: string) => void) {
   const [state, setState] = useState<Conversation>(EMPTY);
   const [connection, setConnection] = useState<RpcState>("connecting");
-  const [problem, setProblem] = useState<string | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
   const rpc = useRef<Rpc | null>(null);
   const live = useRef<string | null>(null);
   const stored = useRef<string | undefined>(undefined);
@@ -55,7 +57,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   /** The stored conversation, opened once however many ask for it at the same time. */
   const resumed = useCallback(
     (id: string): Promise<Opened> => {
-      if (!rpc.current) return Promise.reject(new Error("There is no connection yet."));
+      if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
       const asked = rpc.current.call<Opened>("session.resume", { session_id: id, source: "web" });
       const found = asked
         .then((answer) => {
@@ -71,10 +73,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     [show],
   );
 
-  const resume = useCallback(
-    (id: string) => void resumed(id).catch((error: unknown) => setProblem(wordsOf(error))),
-    [resumed],
-  );
+  const resume = useCallback((id: string) => void resumed(id).catch(setProblem), [resumed]);
 
   useEffect(() => {
     const connected = new Rpc(
@@ -110,7 +109,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   useEffect(() => {
     const id = live.current;
     if (!state.isOutdated || !id) return;
-    rpc.current?.call<Opened>("session.activate", { session_id: id }).then(show, (error) => setProblem(wordsOf(error)));
+    rpc.current?.call<Opened>("session.activate", { session_id: id }).then(show, setProblem);
   }, [state.isOutdated, show]);
 
   /** The live id, of a conversation that is begun now if there is none. */
@@ -119,7 +118,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
       if (live.current) return live.current;
       // What is said goes to the conversation that is shown, also while that is still being opened.
       if (stored.current) return (await (opening.current ?? resumed(stored.current))).session_id;
-      if (!rpc.current) throw new Error("There is no connection yet.");
+      if (!rpc.current) throw new Error("Not connected to the server yet. Try again.");
       const found = await rpc.current.call<Opened>("session.create", { source: "web", model });
       show(found);
       return found.session_id;
@@ -170,8 +169,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   return { state, connection, problem, say, answer, begin, call, command, takeReturned };
 }
 
-/** An error in words. */
-export function wordsOf(error: unknown): string {
-  if (error instanceof RpcError && error.code === 5032) return `No model can answer yet: ${error.message}`;
-  return error instanceof Error ? error.message : String(error);
+/** Whether a request failed because no model is configured. */
+export function isModelMissing(error: Error): boolean {
+  return error instanceof RpcError && error.code === NO_MODEL_CODE;
 }

@@ -2,6 +2,7 @@ import type { ComponentPropsWithoutRef } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import rehypeHighlight from "rehype-highlight";
 import remarkGfm from "remark-gfm";
+import { useTexts } from "@/i18n";
 import { CodeBlock } from "./CodeBlock";
 import "./highlight.css";
 
@@ -17,11 +18,16 @@ function Anchor({ href = "", children }: ComponentPropsWithoutRef<"a">) {
   );
 }
 
+/** An image is shown as text: loading it would tell its server that the message is being read. */
+function ImagePlaceholder({ alt, src }: ComponentPropsWithoutRef<"img">) {
+  const texts = useTexts().general;
+  return <span>{`[${alt || texts.image}${src ? `: ${String(src)}` : ""}]`}</span>;
+}
+
 const COMPONENTS: Components = {
   a: Anchor,
   pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
-  // A picture from elsewhere would tell its server that somebody reads this.
-  img: ({ alt, src }) => <span>{`[${alt || "picture"}${src ? `: ${String(src)}` : ""}]`}</span>,
+  img: ImagePlaceholder,
   table: ({ children }) => (
     <div className="table-scroll">
       <table>{children}</table>

@@ -7,7 +7,7 @@ export function NotFound() {
   const texts = useTexts().general;
   return (
     <Empty title={texts.notFoundTitle} text={texts.notFound} isPage>
-      <Link to="/">{texts.backToOverview}</Link>
+      <Link to="/">{texts.goToOverview}</Link>
     </Empty>
   );
 }

@@ -37,7 +37,7 @@ export function ToolRow(props: ToolRowProps) {
         {shown ? (
           <CodeBlock>{pretty(shown)}</CodeBlock>
         ) : (
-          <p className={classes.nothing}>{isRunning ? texts.running : texts.nothing}</p>
+          <p className={classes.nothing}>{isRunning ? texts.running : texts.noOutput}</p>
         )}
       </div>
     </details>

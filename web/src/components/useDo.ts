@@ -1,6 +1,7 @@
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
+import { showError } from "@/components/notices";
 
 /** Do something that changes things: say that it is done, or in words why not, and look at *keys* again. */
 export function useDo(...keys: string[]) {
@@ -16,7 +17,7 @@ export function useDo(...keys: string[]) {
         await Promise.all(watched.split(" ").map((key) => client.invalidateQueries({ queryKey: [key] })));
         return true;
       } catch (error) {
-        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+        showError(error);
         return false;
       } finally {
         setBusy(false);

@@ -35,7 +35,7 @@ export function Loaded({ plugin, instead }: { plugin: PluginTab; instead?: React
     if (isThere) return;
     setProblem(null);
     let timer: ReturnType<typeof setTimeout>;
-    const complain = () => setProblem(new Error(`${plugin.label} was loaded, but has registered no page.`));
+    const complain = () => setProblem(new Error(`The plugin ${plugin.label} was loaded but did not register a page.`));
     loadPlugin(plugin).then(() => {
       timer = setTimeout(complain, PATIENCE_MS);
     }, setProblem);

@@ -20,7 +20,7 @@ function fetchScript(plugin: PluginTab): Promise<void> {
     script.src = addressOf(base, plugin.entry);
     script.async = true;
     script.onload = () => resolve();
-    script.onerror = () => reject(new Error(`The script of ${plugin.label} could not be loaded.`));
+    script.onerror = () => reject(new Error(`Could not load the script of the plugin ${plugin.label}.`));
     document.head.append(script);
   });
 }

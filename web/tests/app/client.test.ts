@@ -13,29 +13,29 @@ describe("a request", () => {
   });
 
   it("fails with the server's own words", async () => {
-    answer(404, { detail: "There is no such session." });
-    await expect(fetchJSON("/api/x")).rejects.toEqual(new ApiError(404, "There is no such session."));
+    answer(404, { detail: "Session not found." });
+    await expect(fetchJSON("/api/x")).rejects.toEqual(new ApiError(404, "Session not found."));
   });
 
   it("tells when a login is needed", async () => {
     const heard = vi.fn();
     const forget = onLogin(heard);
-    answer(401, { detail: "Who is there?", login: "password" });
-    await expect(fetchJSON("/api/x")).rejects.toThrow("Who is there?");
+    answer(401, { detail: "Sign in.", login: "password" });
+    await expect(fetchJSON("/api/x")).rejects.toThrow("Sign in.");
     expect(heard).toHaveBeenCalledWith("password");
     forget();
   });
 
   it("says that the server is not there, in words", async () => {
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
-    await expect(fetchJSON("/api/x")).rejects.toThrow("does not answer");
+    await expect(fetchJSON("/api/x")).rejects.toThrow("Cannot reach");
   });
 
   it("goes to no other server", async () => {
     const reached = vi.fn();
     vi.stubGlobal("fetch", reached);
-    await expect(fetchJSON("https://elsewhere.example/")).rejects.toThrow("not a path");
-    await expect(fetchJSON("//elsewhere.example/")).rejects.toThrow("not a path");
+    await expect(fetchJSON("https://elsewhere.example/")).rejects.toThrow("Not a path");
+    await expect(fetchJSON("//elsewhere.example/")).rejects.toThrow("Not a path");
     expect(reached).not.toHaveBeenCalled();
   });
 });

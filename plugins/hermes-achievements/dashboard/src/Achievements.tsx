@@ -73,7 +73,7 @@ function Notes({ answer, followed }: { answer: Answer; followed: Followed }) {
   const isFailed = scanningOf(answer) === "failed";
   if (isFailed) return <Problem title={words.scanFailed} text={answer.error ?? ""} onRetry={followed.look} />;
   const text = followed.problem
-    ? `${words.cannotAsk}: ${followed.problem}`
+    ? words.cannotRefresh(followed.problem)
     : answer.error && words.staleBecause(answer.error);
   return text ? (
     <p className="ach-note" role="alert">

@@ -27,7 +27,7 @@ export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
           {tier ? (
             <span className="ach-chip">{tier.name}</span>
           ) : (
-            <span className="ach-chip ach-chip-open">{words.open}</span>
+            <span className="ach-chip ach-chip-open">{words.locked}</span>
           )}
         </div>
         {one.unlocked && (
@@ -74,7 +74,7 @@ function Counts({ one }: { one: Achievement }) {
   const { words } = useWords();
   return (
     <details className="ach-counts">
-      <summary>{words.whatCounts}</summary>
+      <summary>{words.criteria}</summary>
       <p>{one.criteria}</p>
       <ul>
         {one.tiers.map((step) => (

@@ -48,8 +48,8 @@ export function Badges({ answer, choice, change }: Props) {
           </ul>
         ) : (
           <div className="ach-empty">
-            <h3>{words.nothingFits}</h3>
-            <p>{words.nothingFitsHelp}</p>
+            <h3>{words.noMatch}</h3>
+            <p>{words.noMatchHelp}</p>
             {isNarrowed(choice) && (
               <button type="button" className="ach-button" onClick={showAll}>
                 {words.showAll}
@@ -69,8 +69,8 @@ function NothingYet({ answer }: { answer: Answer }) {
   if (answer.unlocked_count > 0 || scanningOf(answer) === "first") return null;
   return (
     <section className="ach-empty">
-      <h2>{words.nothingYet}</h2>
-      <p>{words.nothingYetHelp}</p>
+      <h2>{words.empty}</h2>
+      <p>{words.emptyHelp}</p>
       <Anchor to="/chat" className="ach-button ach-button-main">
         {words.startChat}
       </Anchor>

@@ -9,7 +9,7 @@ export function Evidence({ step }: { step: Partial<Step> }) {
   const { words } = useWords();
   const address = addressOf(step);
   if (!step.session_id) return null;
-  if (!address) return <span className="ach-gone">{words.gone}</span>;
+  if (!address) return <span className="ach-gone">{words.evidenceDeleted}</span>;
   return (
     <Anchor to={address} className="ach-evidence" title={words.evidence}>
       <Glyph name="message" size={14} />

@@ -60,7 +60,7 @@ function Search({ value, onChange }: { value: string; onChange(value: string): v
         type="search"
         value={value}
         aria-label={words.search}
-        placeholder={words.searchHint}
+        placeholder={words.searchPlaceholder}
         onChange={(event) => onChange(event.currentTarget.value)}
       />
       {value && (

@@ -12,8 +12,8 @@ export function Reach({ all }: { all: readonly Achievement[] }) {
   return (
     <section aria-labelledby="ach-reach">
       <div className="ach-heading">
-        <h2 id="ach-reach">{words.reach}</h2>
-        <p className="ach-small">{words.reachHelp}</p>
+        <h2 id="ach-reach">{words.closest}</h2>
+        <p className="ach-small">{words.closestHelp}</p>
       </div>
       <ul className="ach-reach">
         {found.map((one) => (

@@ -36,7 +36,7 @@ export function RecapStory({ recap }: { recap: Recap }) {
       </div>
       {recap.highlights.length > 0 && (
         <section className="ach-panel ach-said">
-          <h3>{words.recapSaid}</h3>
+          <h3>{words.recapHighlights}</h3>
           <ul>
             {recap.highlights.map((sentence) => (
               <li key={sentence}>{sentence}</li>
@@ -52,7 +52,7 @@ export function RecapStory({ recap }: { recap: Recap }) {
 function Numbers({ recap }: { recap: Recap }) {
   const { words } = useWords();
   return (
-    <section aria-label={words.recapNumbers}>
+    <section aria-label={words.recapFigures}>
       <dl className="ach-numbers">
         {recap.figures.map(({ name, said }, place) => (
           <div key={name} data-large={place < 3}>
@@ -69,7 +69,7 @@ function Rhythm({ recap }: { recap: Recap }) {
   const { words, locale } = useWords();
   return (
     <section className="ach-panel" aria-labelledby="ach-rhythm">
-      <h3 id="ach-rhythm">{words.recapRhythm}</h3>
+      <h3 id="ach-rhythm">{words.recapActiveHours}</h3>
       <div className="ach-rhythm">
         <Bars
           title={words.recapHours}
@@ -94,7 +94,7 @@ function Moments({ recap }: { recap: Recap }) {
   const { best_day: best, streak, longest_by_time: longest, longest_by_calls: busiest } = recap;
   const count = (value: number) => amount(value, locale);
   return (
-    <section aria-label={words.recapMoments}>
+    <section aria-label={words.recapRecords}>
       <ul className="ach-moments">
         {best && (
           <li>

@@ -24,7 +24,7 @@ export function RecapView({ period, version, change }: Props) {
   );
   if (problem) return <Problem title={words.recapFailed} text={problem} onRetry={again} />;
   if (!found) return <Waiting text={`${words.loading}…`} />;
-  if (found.period === null) return <Waiting text={found.is_scanned ? words.recapNothing : words.recapWaiting} />;
+  if (found.period === null) return <Waiting text={found.is_scanned ? words.recapNoActivity : words.recapWaiting} />;
   return (
     <section className="ach-recap" aria-label={words.views.recap} aria-busy={isLoading}>
       <Bar recap={found} change={(id) => change({ period: id })} />
@@ -50,7 +50,7 @@ function Bar({ recap, change }: { recap: Recap; change(id: string): void }) {
   return (
     <div className="ach-recap-bar">
       <Neighbour label={words.recapEarlier} to={among[place + 1]} glyph="back" onGo={change} />
-      <select aria-label={words.recapChoose} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
+      <select aria-label={words.recapPeriod} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
         <Options label={words.recapYears} choices={years} />
         <Options label={words.recapMonths} choices={months} />
         {![...years, ...months].some((one) => one.id === period.id) && <option value={period.id}>{period.name}</option>}
@@ -103,7 +103,7 @@ function SaveButton({ period }: { period: string }) {
     try {
       save(await fetchFile(`/recap/picture?period=${encodeURIComponent(period)}`), `hermes-recap-${period}.png`);
     } catch (error) {
-      showToast({ title: words.recapFailed, message: wordsOf(error), kind: "bad" });
+      showToast({ title: words.recapSaveFailed, message: wordsOf(error), kind: "bad" });
     } finally {
       setDrawing(false);
     }

@@ -23,7 +23,7 @@ export function ScanBanner({ answer }: { answer: Answer }) {
       <div
         className="ach-track"
         role="progressbar"
-        aria-label={words.scanBar}
+        aria-label={words.scanProgress}
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={progress ? percent : undefined}

@@ -112,7 +112,7 @@ function footOf(one: Achievement, locale: string): string {
 
 function pictureOf(canvas: HTMLCanvasElement | null): Promise<Blob> {
   return new Promise((resolve, reject) => {
-    const take = (file: Blob | null) => (file ? resolve(file) : reject(new Error("no picture")));
+    const take = (file: Blob | null) => (file ? resolve(file) : reject(new Error("The canvas has no image.")));
     if (canvas) canvas.toBlob(take, "image/png");
     else take(null);
   });

@@ -23,13 +23,13 @@ export function useUnlockToasts(answer: Answer | null, catalogue: Catalogue | nu
     }
     const found = newSteps(last, answer);
     if (found.length > MOST_APART) {
-      showToast({ title: words.newManyTitle, message: words.newMany(count(found.length)), kind: "good" });
+      showToast({ title: words.manyUnlocksTitle, message: words.manyUnlocks(count(found.length)), kind: "good" });
       return;
     }
     for (const step of found) {
       const tier = catalogue.tiers.find((one) => one.id === step.tier)?.name ?? step.tier;
-      const title = step.is_first ? words.newUnlock : words.newTier;
-      showToast({ title, message: words.newText(step.name, tier), kind: "good" });
+      const title = step.is_first ? words.unlockTitle : words.tierUpTitle;
+      showToast({ title, message: words.unlockText(step.name, tier), kind: "good" });
     }
   }, [answer, catalogue, words, locale, showToast]);
 }

@@ -52,7 +52,7 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
       }
     >
       {isWide ? (
-        <section className={classes.sideways} tabIndex={0} aria-label={`${title}: ${texts.analytics.picture}`}>
+        <section className={classes.sideways} tabIndex={0} aria-label={`${title}: ${texts.analytics.chart}`}>
           {drawing}
         </section>
       ) : (
@@ -68,9 +68,9 @@ function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details className={classes.numbers} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{texts.numbers}</summary>
+      <summary>{texts.dataTable}</summary>
       {isOpen && (
-        <section className={classes.scroll} tabIndex={0} aria-label={texts.numbers}>
+        <section className={classes.scroll} tabIndex={0} aria-label={texts.dataTable}>
           <Table stickyHeader>
             <Table.Thead>
               <Table.Tr>

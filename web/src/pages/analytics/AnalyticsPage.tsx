@@ -54,7 +54,7 @@ export default function AnalyticsPage() {
       {!data && !error && <Waiting />}
       {data?.error && (
         <Alert color="red" variant="light" role="alert">
-          {texts.unusable} {data.error}
+          {texts.unavailable} {data.error}
         </Alert>
       )}
       {data && <Reading data={data} />}
@@ -96,7 +96,7 @@ function Reading({ data: { progress, is_complete: isComplete } }: { data: Analyt
   if (isComplete || !progress) return null;
   return (
     <div role="status">
-      <Text size="sm">{texts.reading(whole(progress.done), whole(progress.total))}</Text>
+      <Text size="sm">{texts.scanning(whole(progress.done), whole(progress.total))}</Text>
       <Progress value={(100 * progress.done) / Math.max(1, progress.total)} aria-label={texts.title} />
     </div>
   );

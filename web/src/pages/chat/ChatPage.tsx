@@ -2,7 +2,7 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useState } from "react";
-import { useConversation } from "@/chat/useConversation";
+import { isModelMissing, useConversation } from "@/chat/useConversation";
 import { Empty } from "@/components/Empty";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
@@ -73,7 +73,7 @@ export default function ChatPage() {
           status={state.status}
           empty={<Beginning problem={talk.problem} isOpen={Boolean(sessionId)} />}
         />
-        {state.items.length > 0 && talk.problem && <Problem text={talk.problem} />}
+        {state.items.length > 0 && talk.problem && <Problem error={talk.problem} />}
         {state.questions.map((question) => (
           <QuestionCard
             key={question.requestId}
@@ -87,18 +87,18 @@ export default function ChatPage() {
   );
 }
 
-function Beginning({ problem, isOpen }: { problem: string | null; isOpen: boolean }) {
+function Beginning({ problem, isOpen }: { problem: Error | null; isOpen: boolean }) {
   const texts = useTexts().chat;
-  if (problem) return <Problem text={problem} />;
+  if (problem) return <Problem error={problem} />;
   return isOpen ? null : <Empty title={texts.emptyTitle} text={texts.empty} />;
 }
 
-function Problem({ text }: { text: string }) {
+function Problem({ error }: { error: Error }) {
   const texts = useTexts().chat;
-  const isSetup = text.startsWith("No model");
+  const isSetup = isModelMissing(error);
   return (
     <Alert color="red" variant="light" role="alert" title={isSetup ? texts.setupTitle : undefined}>
-      <Text size="sm">{text}</Text>
+      <Text size="sm">{error.message}</Text>
       {isSetup && (
         <Text size="sm">
           {texts.setup} <code>{texts.setupCommand}</code>

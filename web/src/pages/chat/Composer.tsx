@@ -2,7 +2,8 @@ import { ActionIcon, Button, FileButton, Group, Pill, Text, Textarea, Tooltip } 
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
-import { type Manner, type useConversation, wordsOf } from "@/chat/useConversation";
+import type { Manner, useConversation } from "@/chat/useConversation";
+import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { type Attached, attach } from "./attaching";
 import classes from "./ChatPage.module.css";
@@ -34,7 +35,7 @@ export function Composer({ talk, model }: Props) {
 
   const send = async (manner: Manner) => {
     const words = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
-    if (words.length === 0 && files.length > 0) words.push(texts.onlyPictures);
+    if (words.length === 0 && files.length > 0) words.push(texts.imagesOnly);
     if (words.length === 0) return;
     setText("");
     setFiles([]);
@@ -43,7 +44,7 @@ export function Composer({ talk, model }: Props) {
     } catch (error) {
       setText((now) => (now ? `${text}\n${now}` : text));
       setFiles((now) => [...files, ...now]);
-      notifications.show({ color: "red", message: wordsOf(error) });
+      showError(error);
     }
     field.current?.focus();
   };
@@ -54,7 +55,7 @@ export function Composer({ talk, model }: Props) {
         const found = await attach(file, talk.begin, talk.call);
         setFiles((now) => [...now, found]);
       } catch (error) {
-        notifications.show({ color: "red", message: texts.uploadFailed(file.name, wordsOf(error)) });
+        notifications.show({ color: "red", message: texts.uploadFailed(file.name, errorMessage(error)) });
       }
     }
   };
@@ -109,7 +110,7 @@ export function Composer({ talk, model }: Props) {
       <Textarea
         ref={field}
         aria-label={texts.composer}
-        placeholder={isRunning ? texts.placeholderBusy : texts.placeholder}
+        placeholder={isRunning ? texts.placeholderRunning : texts.placeholder}
         variant="unstyled"
         autosize
         minRows={1}

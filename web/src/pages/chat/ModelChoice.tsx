@@ -1,8 +1,7 @@
 import { Select } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { fetchJSON } from "@/api/client";
-import { wordsOf } from "@/chat/useConversation";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 
 interface Models {
@@ -38,8 +37,7 @@ export function ModelChoice({ value, onChoose, isDisabled }: Props) {
       disabled={isDisabled}
       allowDeselect={false}
       onChange={(name) => {
-        if (name)
-          onChoose(name).catch((error: unknown) => notifications.show({ color: "red", message: wordsOf(error) }));
+        if (name) onChoose(name).catch(showError);
       }}
     />
   );

@@ -1,9 +1,8 @@
 import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
 import type { Question } from "@/chat/state";
-import { wordsOf } from "@/chat/useConversation";
 import { CodeBlock } from "@/components/CodeBlock";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 
@@ -15,8 +14,7 @@ interface Props {
 /** The agent asks: may it, which one, or for something secret. */
 export function QuestionCard({ question, onAnswer }: Props) {
   const texts = useTexts().chat.question;
-  const answer = (value: string) =>
-    onAnswer(value).catch((error: unknown) => notifications.show({ color: "red", message: wordsOf(error) }));
+  const answer = (value: string) => onAnswer(value).catch(showError);
   const titles = {
     "approval.request": texts.approve,
     "clarify.request": texts.clarify,
@@ -93,7 +91,7 @@ function Clarify({ question, onAnswer }: Part) {
         <Group gap="xs">
           <TextInput flex={1} aria-label={texts.answer} value={text} onChange={(e) => setText(e.currentTarget.value)} />
           <Button type="submit" disabled={!text}>
-            {texts.answer}
+            {texts.submit}
           </Button>
         </Group>
       </form>
@@ -115,10 +113,10 @@ function Secret({ question, onAnswer }: Part) {
       />
       <Group gap="xs">
         <Button type="submit" size="xs" disabled={!text}>
-          {texts.answer}
+          {texts.submit}
         </Button>
         <Button size="xs" variant="default" onClick={() => onAnswer("")}>
-          {texts.deny}
+          {texts.skip}
         </Button>
       </Group>
     </form>

@@ -71,15 +71,15 @@ const Shown = memo(function Shown({ item, isRunning }: { item: Item; isRunning: 
     return (
       <div className={classes.user} data-waiting={item.isWaiting}>
         {item.text}
-        {item.pictures > 0 && <div className={classes.status}>{texts.pictures(item.pictures)}</div>}
-        {item.isWaiting && <div className={classes.status}>{texts.waiting}</div>}
+        {item.pictures > 0 && <div className={classes.status}>{texts.images(item.pictures)}</div>}
+        {item.isWaiting && <div className={classes.status}>{texts.queued}</div>}
       </div>
     );
   }
   if (item.kind === "note") {
     return (
       <p className={classes.note} data-tone={item.tone}>
-        {item.text || (item.sentence && texts.sentences[item.sentence])}
+        {item.text || (item.sentence && texts.notices[item.sentence])}
       </p>
     );
   }
@@ -94,7 +94,7 @@ function Answer({ item }: { item: AnswerItem }) {
     <article className={classes.item}>
       {item.reasoning && (
         <details className={classes.thoughts}>
-          <summary>{texts.thinking}</summary>
+          <summary>{texts.reasoning}</summary>
           <p>{item.reasoning}</p>
         </details>
       )}

@@ -76,7 +76,7 @@ function Platforms({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   const lead = data.pid && data.started_at && (
     <>
-      {texts.running(data.pid)} {texts.since} <Moment at={data.started_at} />
+      {texts.running(data.pid)} <Moment at={data.started_at} />
     </>
   );
   return (

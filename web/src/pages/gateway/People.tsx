@@ -11,14 +11,14 @@ import { useTexts } from "@/i18n";
 export function People({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   return (
-    <Panel title={texts.people}>
+    <Panel title={texts.users}>
       {data.asking.length > 0 && (
         <>
           <Text fw={600} size="sm">
-            {texts.asking}
+            {texts.requests}
           </Text>
           <Text size="xs" c="dimmed" mb="xs">
-            {texts.askingHelp}
+            {texts.requestsHelp}
           </Text>
           {data.asking.map((one) => (
             <Approval key={`${one.platform} ${one.user_id}`} person={one} />
@@ -30,7 +30,7 @@ export function People({ data }: { data: GatewayView }) {
       </Text>
       {data.allowed.length === 0 && (
         <Text size="sm" c="dimmed">
-          {texts.nobody}
+          {texts.noUsers}
         </Text>
       )}
       {data.allowed.map((one) => (

@@ -112,7 +112,7 @@ function HookList() {
               {one.name}
             </Table.Td>
             <Table.Td>{one.help}</Table.Td>
-            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.nobody}</Text>}</Table.Td>
+            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.noListeners}</Text>}</Table.Td>
             <Table.Td c="var(--bad)">{one.last_error}</Table.Td>
           </Table.Tr>
         ))}

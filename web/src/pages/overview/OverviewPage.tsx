@@ -36,7 +36,7 @@ function Welcome({ data }: { data: Overview }) {
     <>
       <Empty title={texts.welcomeTitle} text={texts.welcome} command={texts.demoCommand}>
         <Button component={Link} to="/chat" mt="sm">
-          {texts.beginChat}
+          {texts.startChat}
         </Button>
       </Empty>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
@@ -87,7 +87,7 @@ function Everything({ data }: { data: Overview }) {
           </Panel>
         </Stack>
         <Stack>
-          <Panel title={texts.fortnight}>
+          <Panel title={texts.lastDays}>
             <Fortnight days={data.week} />
           </Panel>
           <Panel title={texts.running}>

@@ -61,7 +61,7 @@ function Plugin({ plugin }: { plugin: PluginItem }) {
   return (
     <Card facts={plugin} name={plugin.name} title={plugin.name} hooks={plugin.hooks}>
       <Switch
-        aria-label={texts.switchOn(plugin.name)}
+        aria-label={texts.enable(plugin.name)}
         checked={plugin.is_enabled}
         disabled={isBusy}
         onChange={(event) => change(event.currentTarget.checked)}

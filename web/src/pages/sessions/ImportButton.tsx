@@ -3,6 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { fetchJSON } from "@/api/client";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { refresh } from "./changes";
 
@@ -17,24 +18,23 @@ export function ImportButton() {
     setRunning(way);
     try {
       const headers = { "Content-Type": "application/octet-stream" };
-      const { report } = await fetchJSON<Imported>("/api/import", {
+      const { report } = await fetchJSON<ImportResponse>("/api/import", {
         method: "POST",
         headers,
         body: file,
         signal: way.signal,
       });
-      notifications.show({ message: texts.imported(told(report)) });
+      notifications.show({ message: texts.imported(report.imported, report.messages, report.unchanged) });
       await refresh(client);
     } catch (error) {
-      if (!way.signal.aborted)
-        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      if (!way.signal.aborted) showError(error);
     }
     setRunning(null);
   };
   if (running) {
     return (
       <Button size="xs" variant="default" leftSection={<Loader size={12} />} onClick={() => running.abort()}>
-        {texts.stopImport}
+        {texts.cancelImport}
       </Button>
     );
   }
@@ -49,11 +49,6 @@ export function ImportButton() {
   );
 }
 
-interface Imported {
-  report: Record<string, unknown>;
-}
-
-function told(report: Record<string, unknown>): string {
-  const numbers = Object.entries(report).filter(([, value]) => typeof value === "number" && value > 0);
-  return numbers.map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`).join(", ") || "nothing new";
+interface ImportResponse {
+  report: { imported: number; messages: number; unchanged: number };
 }

@@ -1,9 +1,9 @@
 import { Button, Group, Modal, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { sendJSON } from "@/api/client";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { refresh } from "./changes";
 
@@ -30,7 +30,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       if (ids === "everything") await sendJSON("DELETE", "/api/trash");
       else await purgeEach(ids);
     } catch (error) {
-      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      showError(error);
     }
     setDone(null);
     dialog.close();

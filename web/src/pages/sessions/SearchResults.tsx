@@ -57,7 +57,7 @@ export function SearchResults({ filters }: { filters: Filters }) {
       )}
       {progress && (
         <Text size="sm" c="dimmed" mb="xs" role="status">
-          {texts.searching(whole(progress.done), whole(progress.total))}
+          {texts.indexing(whole(progress.done), whole(progress.total))}
         </Text>
       )}
       {named.map((session) => (
@@ -66,7 +66,7 @@ export function SearchResults({ filters }: { filters: Filters }) {
             {session.title}
           </Text>{" "}
           <Text size="xs" c="dimmed" component="span">
-            {texts.named} · {session.source} · <Moment at={session.last_active} />
+            {texts.titleMatch} · {session.source} · <Moment at={session.last_active} />
           </Text>
         </Link>
       ))}
@@ -80,7 +80,7 @@ export function SearchResults({ filters }: { filters: Filters }) {
           loading={search.isFetchingNextPage}
           onClick={() => void search.fetchNextPage()}
         >
-          {texts.transcript.later}
+          {texts.loadMore}
         </Button>
       )}
     </section>

@@ -67,7 +67,7 @@ export function SessionList({ list, filters, chosen, onChoose }: Props) {
       </ul>
       {hasNextPage && (
         <Button variant="subtle" fullWidth loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          {texts.transcript.loadingMore}
+          {texts.loadMore}
         </Button>
       )}
     </section>

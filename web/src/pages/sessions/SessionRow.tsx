@@ -48,7 +48,9 @@ export const SessionRow = memo(function SessionRow({ session, isChosen, onToggle
           {session.model && <span className={classes.model}>{session.model}</span>}
           <span>{texts.general.messages(session.message_count)}</span>
           {session.input_tokens + session.output_tokens > 0 && (
-            <span className={classes.extra}>{short(session.input_tokens + session.output_tokens)} tokens</span>
+            <span className={classes.extra}>
+              {texts.general.tokens(short(session.input_tokens + session.output_tokens))}
+            </span>
           )}
           {session.cost_usd ? <span className={classes.extra}>{dollars(session.cost_usd)}</span> : null}
         </span>

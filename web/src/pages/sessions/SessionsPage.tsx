@@ -18,7 +18,7 @@ const STATES = ["active", "archived", "trash"] as const;
 
 /** Every conversation: to be narrowed down, searched, put in order and looked at. */
 export default function SessionsPage() {
-  const texts = useTexts().sessions;
+  const { sessions: texts, general } = useTexts();
   const navigate = useNavigate();
   const search = useSearch({ strict: false }) as Record<string, unknown>;
   const filters = useMemo(() => parsed(search), [search]);
@@ -49,7 +49,7 @@ export default function SessionsPage() {
   return (
     <Page
       title={texts.title}
-      lead={list.total === null ? undefined : texts.total(whole(list.total))}
+      lead={list.total === null ? undefined : general.sessions(list.total)}
       actions={
         <>
           <ImportButton />

@@ -1,5 +1,5 @@
-import { notifications } from "@mantine/notifications";
 import { fetchChecked } from "@/api/client";
+import { showError } from "@/components/notices";
 import { saveAs } from "@/components/saving";
 
 /** An export file with these sessions, as `hermes sessions export` writes it. */
@@ -12,7 +12,7 @@ export async function downloadExport(ids: string[]): Promise<void> {
     });
     saveAs(await response.blob(), nameIn(response) ?? "hermes-export.jsonl");
   } catch (error) {
-    notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+    showError(error);
   }
 }
 

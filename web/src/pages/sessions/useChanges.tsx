@@ -2,6 +2,7 @@ import { Button, Group } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { type Action, changeAll, OPPOSITE } from "./changes";
 
@@ -38,7 +39,7 @@ export function useChanges() {
         const [first] = failed;
         if (first) notifications.show({ color: "red", message: texts.sessions.failed(failed.length, first.detail) });
       } catch (error) {
-        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+        showError(error);
       }
     },
     [client, texts],

@@ -83,7 +83,7 @@ function Words({ message }: { message: Message }) {
     <>
       {message.reasoning && (
         <details className={classes.thoughts}>
-          <summary>{texts.thinking}</summary>
+          <summary>{texts.reasoning}</summary>
           <p>{message.reasoning}</p>
         </details>
       )}
@@ -96,7 +96,7 @@ function Words({ message }: { message: Message }) {
           </Text>
         ))}
       {message.images.map((url) => (
-        <img key={url.slice(-64)} src={url} alt={texts.picture} className={classes.picture} loading="lazy" />
+        <img key={url.slice(-64)} src={url} alt={texts.image} className={classes.picture} loading="lazy" />
       ))}
     </>
   );

@@ -1,5 +1,4 @@
 import { Badge, Code, TagsInput, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -7,6 +6,7 @@ import { fetchJSON, sendJSON } from "@/api/client";
 import type { SessionDetail } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
 import { Moment } from "@/components/Moment";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { dollars, short, whole } from "@/i18n/format";
 import { refresh } from "../sessions/changes";
@@ -18,7 +18,7 @@ export function Facts({ session }: { session: SessionDetail }) {
   const texts = useTexts().sessions.transcript;
   const tokens = texts.tokensText(short(session.input_tokens), short(session.output_tokens));
   return (
-    <section className={classes.card} aria-label={texts.facts}>
+    <section className={classes.card} aria-label={texts.details}>
       <Tags session={session} />
       <dl className={classes.facts}>
         <Fact name={texts.model}>{session.model}</Fact>
@@ -87,7 +87,7 @@ function Tags({ session }: { session: SessionDetail }) {
       await sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { tags });
       await refresh(client);
     } catch (error) {
-      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      showError(error);
     }
   };
   return (

@@ -1,11 +1,11 @@
 import { ActionIcon, Group, TextInput, Tooltip, Title as Words } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { Pencil } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { SessionDetail } from "@/api/types";
 import { nameOf } from "@/components/naming";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { refresh } from "../sessions/changes";
 import classes from "./Transcript.module.css";
@@ -28,7 +28,7 @@ export function Title({ session }: { session: SessionDetail }) {
       setText(null);
       await refresh(client);
     } catch (error) {
-      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      showError(error);
     }
   };
 
