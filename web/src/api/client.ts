@@ -3,9 +3,9 @@
 /** An answer that is no success; `message` is a sentence for people. */
 export class ApiError extends Error {
   readonly status: number;
-  readonly login: Login | null;
+  readonly login: LoginMethod | null;
 
-  constructor(status: number, message: string, login: Login | null = null) {
+  constructor(status: number, message: string, login: LoginMethod | null = null) {
     super(message);
     this.name = "ApiError";
     this.status = status;
@@ -14,19 +14,19 @@ export class ApiError extends Error {
 }
 
 /** How one gets in: with a fresh link from the terminal, or with a password. */
-export type Login = "link" | "password";
+export type LoginMethod = "link" | "password";
 
-type Listener = (login: Login) => void;
-const listeners = new Set<Listener>();
+type LoginListener = (login: LoginMethod) => void;
+const loginListeners = new Set<LoginListener>();
 
 /** Be told when the server wants to know who we are. */
-export function onLogin(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
+export function onLoginRequired(listener: LoginListener): () => void {
+  loginListeners.add(listener);
+  return () => void loginListeners.delete(listener);
 }
 
-function tellLogin(login: Login): void {
-  for (const listener of listeners) listener(login);
+function notifyLoginRequired(login: LoginMethod): void {
+  for (const listener of loginListeners) listener(login);
 }
 
 /** The JSON a path answers with; an ApiError says in words what went wrong. */
@@ -37,14 +37,14 @@ export async function fetchJSON<T>(path: string, init: RequestInit = {}): Promis
 
 /** The answer of a path, as it came; an ApiError unless it is a success. */
 export async function fetchChecked(path: string, init: RequestInit = {}): Promise<Response> {
-  const response = await reach(path, init);
+  const response = await request(path, init);
   if (response.ok) return response;
-  const error = await complaint(response);
-  if (error.status === 401 && error.login) tellLogin(error.login);
+  const error = await readError(response);
+  if (error.status === 401 && error.login) notifyLoginRequired(error.login);
   throw error;
 }
 
-async function reach(path: string, init: RequestInit): Promise<Response> {
+async function request(path: string, init: RequestInit): Promise<Response> {
   if (!path.startsWith("/") || path.startsWith("//")) throw new ApiError(0, `Not a path on this server: ${path}`);
   try {
     return await fetch(path, { credentials: "same-origin", ...init });
@@ -60,18 +60,18 @@ export function sendJSON<T>(method: string, path: string, body?: unknown): Promi
   return fetchJSON<T>(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
 }
 
-async function complaint(response: Response): Promise<ApiError> {
+async function readError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    const body = JSON.parse(text) as { detail?: unknown; login?: Login };
-    return new ApiError(response.status, wordsOf(body.detail) || response.statusText, body.login ?? null);
+    const body = JSON.parse(text) as { detail?: unknown; login?: LoginMethod };
+    return new ApiError(response.status, formatDetail(body.detail) || response.statusText, body.login ?? null);
   } catch {
     return new ApiError(response.status, response.statusText || `The server returned status ${response.status}.`);
   }
 }
 
 /** FastAPI tells wrong parameters as a list; people want a sentence. */
-export function wordsOf(detail: unknown): string {
+export function formatDetail(detail: unknown): string {
   if (typeof detail === "string") return detail;
   if (!Array.isArray(detail)) return "";
   return detail

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { fetchJSON } from "./client";
 import type { Overview, PluginTab, SessionDetail } from "./types";
 
-const SETTLING_MS = 12_000; // plugins load behind the first answer, and some fail
+const PLUGIN_LOAD_MS = 12_000; // plugins load behind the first answer, and some fail
 
 /** What the first page shows. */
 export function useOverview() {
@@ -21,12 +21,12 @@ export function useIsDemo(): boolean {
 }
 
 /** The tabs that plugins bring. */
-export function useTabs() {
+export function usePluginTabs() {
   return useQuery({
     queryKey: ["tabs"],
     queryFn: () => fetchJSON<PluginTab[]>("/api/dashboard/plugins"),
     staleTime: 60_000,
-    refetchInterval: (query) => (query.state.dataUpdateCount < 2 ? SETTLING_MS : false),
+    refetchInterval: (query) => (query.state.dataUpdateCount < 2 ? PLUGIN_LOAD_MS : false),
   });
 }
 

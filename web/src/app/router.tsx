@@ -8,11 +8,11 @@ import {
   stringifySearchWith,
 } from "@tanstack/react-router";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Overridable } from "@/plugins/Overridable";
+import { OverridablePage } from "@/plugins/OverridablePage";
 import { PluginPage } from "@/plugins/PluginPage";
 import { Shell } from "./Shell";
 
-const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
+const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
 
 /** What breaks on a page stays on it; the way to the others is around it. */
 const errorComponent = ({ error, reset }: { error: unknown; reset: () => void }) => (
@@ -33,27 +33,27 @@ const PAGES = [
   { path: "/settings", load: () => import("@/pages/settings/SettingsPage") },
 ] as const;
 
-const pages = PAGES.map(({ path, load }) => {
+const pageRoutes = PAGES.map(({ path, load }) => {
   const Page = lazyRouteComponent(load as () => Promise<{ default: () => React.ReactNode }>);
   return createRoute({
-    getParentRoute: () => root,
+    getParentRoute: () => rootRoute,
     path,
     validateSearch: (search: Record<string, unknown>) => search,
     errorComponent,
     component: () => (
-      <Overridable path={path.split("/{")[0] ?? path}>
+      <OverridablePage path={path.split("/{")[0] ?? path}>
         <Page />
-      </Overridable>
+      </OverridablePage>
     ),
   });
 });
 
-const pluginRoute = createRoute({ getParentRoute: () => root, path: "$", component: PluginPage, errorComponent });
+const pluginRoute = createRoute({ getParentRoute: () => rootRoute, path: "$", component: PluginPage, errorComponent });
 
 /** The router of the page. */
-export function makeRouter(client: QueryClient) {
+export function createAppRouter(client: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([...pages, pluginRoute]),
+    routeTree: rootRoute.addChildren([...pageRoutes, pluginRoute]),
     context: { client },
     // Words of an address stay as they are written: `day=7` and `q=true`, without quotation marks.
     parseSearch: parseSearchWith((text) => text),

@@ -1,6 +1,6 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
 
-const sea: MantineColorsTuple = [
+const teal: MantineColorsTuple = [
   "#e3f6f8",
   "#c9e9ee",
   "#98d4dd",
@@ -32,7 +32,7 @@ export const theme = createTheme({
   primaryColor: "sea",
   primaryShade: 7, // white words on it can be read in both schemes
   autoContrast: true,
-  colors: { sea, dark },
+  colors: { teal, dark },
   defaultRadius: "md",
   fontFamily: "'Inter Variable', system-ui, sans-serif",
   fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
@@ -41,7 +41,7 @@ export const theme = createTheme({
   cursorType: "pointer",
 });
 
-const shared = {
+const sharedVariables = {
   "--mantine-color-body": "var(--page)",
   "--mantine-color-text": "var(--ink)",
   "--mantine-color-dimmed": "var(--ink-soft)",
@@ -54,14 +54,14 @@ const shared = {
 };
 
 // Words on Mantine's pale badges are too pale themselves.
-const readable = {
+const lightVariables = {
   "--mantine-color-green-light-color": "#1a6d3b",
   "--mantine-color-yellow-light-color": "var(--gold)",
 };
 
 /** Mantine's own variables, told in ours. */
-export const variables: CSSVariablesResolver = () => ({
+export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
-  light: { ...shared, ...readable },
-  dark: shared,
+  light: { ...sharedVariables, ...lightVariables },
+  dark: sharedVariables,
 });

@@ -89,6 +89,6 @@ const ICONS: Record<string, LucideIcon> = {
 
 /** An icon by its Lucide name. */
 export function Icon({ name, size = 20 }: { name: string; size?: number }) {
-  const Found = ICONS[name] ?? Puzzle;
-  return <Found size={size} aria-hidden />;
+  const IconComponent = ICONS[name] ?? Puzzle;
+  return <IconComponent size={size} aria-hidden />;
 }

@@ -10,14 +10,14 @@ export class Registry {
   /** A plugin's page. */
   register = (name: string, component: ComponentType): void => {
     this.#pages.set(name, component);
-    this.#tell();
+    this.#notify();
   };
 
   /** Something of a plugin's in a place of the page. */
   registerSlot = (plugin: string, slot: string, component: ComponentType): void => {
     const filled = this.#slots.get(slot) ?? new Map<string, ComponentType>();
     this.#slots.set(slot, filled.set(plugin, component));
-    this.#tell();
+    this.#notify();
   };
 
   page(name: string): ComponentType | undefined {
@@ -35,7 +35,7 @@ export class Registry {
 
   version = (): number => this.#version;
 
-  #tell(): void {
+  #notify(): void {
     this.#version += 1;
     for (const listener of this.#listeners) listener();
   }

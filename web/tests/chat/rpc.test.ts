@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Rpc, type RpcEvent } from "@/chat/rpc";
+import { RpcClient, type RpcEvent } from "@/chat/rpc";
 
 /** A socket of which the test is the other end. */
 class Socket {
@@ -39,14 +39,14 @@ const socket = (index = 0) => Socket.all[index] as Socket;
 describe("a connection", () => {
   const events: RpcEvent[] = [];
   const states: string[] = [];
-  let rpc: Rpc;
+  let rpc: RpcClient;
 
   beforeEach(() => {
     vi.useFakeTimers();
     Socket.all = [];
     events.length = states.length = 0;
     vi.stubGlobal("WebSocket", Socket);
-    rpc = new Rpc(
+    rpc = new RpcClient(
       "ws://here/api/ws",
       (one) => events.push(one),
       (one) => states.push(one),

@@ -18,7 +18,7 @@ const LIGHT_SERIES = ["#0c6f7e", "#c08a1e", "#6d4fc4", "#3c8f4b", "#c2473d", "#3
 const DARK_SERIES = ["#4fc0d0", "#efc45e", "#a894f0", "#7fd494", "#ff9a92", "#8ab4ff", "#c9b39b", "#ec9ed2"];
 
 /** The colours as they are now. */
-export function palette(isDark: boolean): Palette {
+export function readPalette(isDark: boolean): Palette {
   const style = getComputedStyle(document.documentElement);
   const token = (name: string) => style.getPropertyValue(name).trim();
   return {

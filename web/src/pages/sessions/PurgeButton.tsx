@@ -5,7 +5,7 @@ import { useRef, useState } from "react";
 import { sendJSON } from "@/api/client";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
-import { refresh } from "./changes";
+import { refreshSessions } from "./sessionChanges";
 
 interface Props {
   label: string;
@@ -34,7 +34,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
     }
     setDone(null);
     dialog.close();
-    await refresh(client);
+    await refreshSessions(client);
     onDone();
   };
   const purgeEach = async (each: string[]) => {
@@ -44,7 +44,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       await sendJSON("DELETE", `/api/trash/${encodeURIComponent(id)}`);
     }
   };
-  const leave = () => {
+  const cancel = () => {
     isStopped.current = true;
     if (done === null) dialog.close();
   };
@@ -56,7 +56,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       </Button>
       <Modal
         opened={isOpen}
-        onClose={leave}
+        onClose={cancel}
         title={texts.sessions.purgeTitle}
         centered
         closeButtonProps={{ "aria-label": texts.general.close }}
@@ -71,7 +71,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
           </>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={leave} data-autofocus>
+          <Button variant="default" onClick={cancel} data-autofocus>
             {done === null ? texts.general.cancel : texts.sessions.stop}
           </Button>
           <Button color="red" loading={done !== null} onClick={() => void purge()}>

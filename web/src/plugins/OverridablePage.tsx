@@ -1,0 +1,19 @@
+import type { ReactNode } from "react";
+import { usePluginTabs } from "@/api/queries";
+import { PluginView } from "./PluginPage";
+import { Slot } from "./Slot";
+
+/** A page of the house, or that of a plugin which says that it stands in for it. */
+export function OverridablePage({ path, children }: { path: string; children: ReactNode }) {
+  const { data } = usePluginTabs();
+  const override = data?.find((one) => one.tab.override === path && !one.error);
+  if (override) return <PluginView plugin={override} instead={children} />;
+  const name = path.split("/")[1] || "overview";
+  return (
+    <>
+      <Slot name={`${name}:top`} />
+      {children}
+      <Slot name={`${name}:bottom`} />
+    </>
+  );
+}
