@@ -87,8 +87,8 @@ describe("what is typed meanwhile", () => {
 
   it("waits until it is read", () => {
     const state = addQueuedMessage(running, "and hurry");
-    expect(state.items.at(-1)).toMatchObject({ isWaiting: true });
-    expect(applyEvent(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isWaiting: false });
+    expect(state.items.at(-1)).toMatchObject({ isQueued: true });
+    expect(applyEvent(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isQueued: false });
   });
 
   it("is said once when its turn comes", () => {
@@ -155,7 +155,7 @@ describe("a conversation that is opened", () => {
     const content = [{ type: "text", text: "look" }, { type: "image" }];
     expect(openConversation(openedSession([{ id: 1, role: "user", content }])).items[0]).toMatchObject({
       text: "look",
-      pictures: 1,
+      imageCount: 1,
     });
   });
 
@@ -173,9 +173,9 @@ describe("a conversation that is found again", () => {
     const rows = [asked, { id: 2, role: "assistant", content: "Half", finish_reason: "interrupted" }];
     expect(reopenConversation(running, openedSession(rows)).items.at(-1)).toMatchObject({
       kind: "note",
-      sentence: "cut",
+      notice: "cut",
     });
-    expect(reopenConversation(running, openedSession([asked])).items.at(-1)).toMatchObject({ sentence: "cut" });
+    expect(reopenConversation(running, openedSession([asked])).items.at(-1)).toMatchObject({ notice: "cut" });
   });
 
   it("says nothing when the answer came to its end meanwhile, or still goes on", () => {

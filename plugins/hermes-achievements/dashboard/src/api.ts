@@ -4,7 +4,7 @@ import { sdk } from "./host/sdk";
 const PREFIX = "/api/plugins/hermes-achievements";
 
 /** The JSON of one of them. */
-export function ask<T>(path: string, init?: RequestInit): Promise<T> {
+export function fetchApi<T>(path: string, init?: RequestInit): Promise<T> {
   return sdk.fetchJSON<T>(`${PREFIX}${path}`, init);
 }
 
@@ -15,12 +15,12 @@ export async function fetchFile(path: string): Promise<Blob> {
 }
 
 /** What went wrong, for people. */
-export function wordsOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Let the browser save a file under a name. */
-export function save(file: Blob, name: string): void {
+export function downloadBlob(file: Blob, name: string): void {
   const address = URL.createObjectURL(file);
   const link = document.createElement("a");
   link.href = address;

@@ -1,4 +1,4 @@
-/** What the plugin's own endpoints answer; see docs/reference/achievements.md. */
+/** What the plugin's own endpoints response; see docs/reference/achievements.md. */
 
 /** A tier: `colour` is read on light backgrounds, `glow` on dark ones. */
 export interface Tier {
@@ -87,7 +87,7 @@ export interface ScanMeta {
   status: ScanStatus;
 }
 
-export interface Answer {
+export interface AchievementsResponse {
   achievements: Achievement[];
   unlocked_count: number;
   discovered_count: number;
@@ -100,7 +100,7 @@ export interface Answer {
   scan_meta: ScanMeta;
 }
 
-export interface Rescanned {
+export interface RescanResponse {
   unlocked_count: number;
   waiting_for: string | null;
   scan_meta: Omit<ScanMeta, "status">;
@@ -117,12 +117,12 @@ export interface RecapDay {
   tool_calls: number;
 }
 
-export interface Counted {
+export interface RankedItem {
   name: string;
   times: number;
 }
 
-export interface Longest {
+export interface RecapSession {
   session_id: string;
   title: string;
   amount: number;
@@ -145,15 +145,15 @@ export interface Recap {
   active_days: number;
   hours: number[];
   weekdays: number[];
-  tools: Counted[];
-  programs: Counted[];
-  models: Counted[];
-  longest_by_time: Longest | null;
-  longest_by_calls: Longest | null;
+  tools: RankedItem[];
+  programs: RankedItem[];
+  models: RankedItem[];
+  longest_by_time: RecapSession | null;
+  longest_by_calls: RecapSession | null;
   best_day: RecapDay | null;
   streak: { days: number; last_day: string } | null;
   tier_ups: (TimelineStep & { day: string })[];
 }
 
 /** There may be nothing to look back on, or nothing yet. */
-export type RecapAnswer = Recap | { period: null; is_scanned: boolean };
+export type RecapResponse = Recap | { period: null; is_scanned: boolean };

@@ -1,8 +1,8 @@
 /** Days on a grid, and how warm each of them is. */
 import type { RecapDay } from "./types";
 
-const CALENDAR_DAYS = 42; // more than that is shown as a strip of weeks
-const WEEK = 7;
+const MAX_CALENDAR_DAYS = 42; // more than that is shown as a strip of weeks
+const WEEK_DAYS = 7;
 
 /** A day's place: `week` counts from the first week, `weekday` from Monday. */
 export interface Cell {
@@ -16,16 +16,16 @@ export interface Cell {
 
 /** The day of the week, Monday as 0. */
 export function weekdayOf(day: string): number {
-  return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % WEEK;
+  return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % WEEK_DAYS;
 }
 
 /** Every day with its place and its level. */
-export function cellsOf(days: readonly RecapDay[]): Cell[] {
-  const limits = limitsOf(days.map((one) => one.messages).filter((count) => count > 0));
+export function buildCells(days: readonly RecapDay[]): Cell[] {
+  const limits = levelLimits(days.map((one) => one.messages).filter((count) => count > 0));
   const offset = days[0] ? weekdayOf(days[0].day) : 0;
-  return days.map((one, number) => ({
-    week: Math.floor((offset + number) / WEEK),
-    weekday: (offset + number) % WEEK,
+  return days.map((one, index) => ({
+    week: Math.floor((offset + index) / WEEK_DAYS),
+    weekday: (offset + index) % WEEK_DAYS,
     day: one.day,
     messages: one.messages,
     level: limits.filter((limit) => one.messages > limit).length,
@@ -33,15 +33,15 @@ export function cellsOf(days: readonly RecapDay[]): Cell[] {
 }
 
 /** What a day has to exceed for each level: quarters of the active days, not of the best. */
-function limitsOf(counts: number[]): number[] {
+function levelLimits(counts: number[]): number[] {
   const ranked = [...counts].sort((a, b) => a - b);
   const quarter = (part: number) => ranked[Math.floor(((ranked.length - 1) * part) / 4)] ?? 0;
   return ranked.length === 0 ? [0] : [0, quarter(1), quarter(2), quarter(3)];
 }
 
 /** Whether so many days are better shown as a strip of weeks than as a calendar. */
-export function isStrip(days: readonly RecapDay[]): boolean {
-  return days.length > CALENDAR_DAYS;
+export function isWeekStrip(days: readonly RecapDay[]): boolean {
+  return days.length > MAX_CALENDAR_DAYS;
 }
 
 /** The weeks in which months begin; a month is 0 to 11. */

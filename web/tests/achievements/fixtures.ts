@@ -1,5 +1,10 @@
 /** Badges and answers, made up for tests. */
-import type { Achievement, Answer, ScanMeta, Step } from "../../../plugins/hermes-achievements/dashboard/src/types";
+import type {
+  Achievement,
+  AchievementsResponse,
+  ScanMeta,
+  Step,
+} from "../../../plugins/hermes-achievements/dashboard/src/types";
 
 export function badge(part: Partial<Achievement> & { id: string }): Achievement {
   const state = part.state ?? (part.tier ? "unlocked" : "discovered");
@@ -32,11 +37,11 @@ export function step(tier: string, at: number, part: Partial<Step> = {}): Step {
   return { tier, at, value: 10, session_id: "s1", message_id: 7, title: "A talk", is_gone: false, ...part };
 }
 
-export function answer(
+export function response(
   achievements: Achievement[],
   mode: ScanMeta["mode"] = "full",
-  part: Partial<Answer> = {},
-): Answer {
+  part: Partial<AchievementsResponse> = {},
+): AchievementsResponse {
   const count = (state: string) => achievements.filter((one) => one.state === state).length;
   return {
     achievements,

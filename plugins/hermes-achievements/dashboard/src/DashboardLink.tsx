@@ -4,7 +4,7 @@ import { sdk } from "./host/sdk";
 type Props = AnchorHTMLAttributes<HTMLAnchorElement> & { to: string };
 
 /** A link to a page of the dashboard that does not load everything anew. */
-export function Anchor({ to, children, ...rest }: Props) {
+export function DashboardLink({ to, children, ...rest }: Props) {
   const follow = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();

@@ -1,16 +1,16 @@
 import { useCallback, useEffect, useState } from "react";
-import { ask, wordsOf } from "./api";
+import { errorMessage, fetchApi } from "./api";
 
-interface Fetched<T> {
-  found: T | null;
+interface FetchResult<T> {
+  data: T | null;
   problem: string | null;
   isLoading: boolean;
-  again(): void;
+  retry(): void;
 }
 
-/** What a path answers; asked anew when the path or *version* changes, and the old answer stays until then. */
-export function useFetched<T>(path: string, version = ""): Fetched<T> {
-  const [found, setFound] = useState<T | null>(null);
+/** What a path answers; asked anew when the path or *version* changes, and the old response stays until then. */
+export function useFetch<T>(path: string, version = ""): FetchResult<T> {
+  const [data, setData] = useState<T | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [isLoading, setLoading] = useState(true);
   const [attempt, setAttempt] = useState(0);
@@ -19,21 +19,21 @@ export function useFetched<T>(path: string, version = ""): Fetched<T> {
   useEffect(() => {
     const leaving = new AbortController();
     setLoading(wanted !== "");
-    ask<T>(path, { signal: leaving.signal }).then(
-      (answer) => {
-        setFound(answer);
+    fetchApi<T>(path, { signal: leaving.signal }).then(
+      (response) => {
+        setData(response);
         setProblem(null);
         setLoading(false);
       },
       (error) => {
         if (leaving.signal.aborted) return;
-        setProblem(wordsOf(error));
+        setProblem(errorMessage(error));
         setLoading(false);
       },
     );
     return () => leaving.abort();
   }, [path, wanted]);
 
-  const again = useCallback(() => setAttempt((count) => count + 1), []);
-  return { found, problem, isLoading, again };
+  const retry = useCallback(() => setAttempt((count) => count + 1), []);
+  return { data, problem, isLoading, retry };
 }

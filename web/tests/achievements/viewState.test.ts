@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
-  choiceOf,
-  chosen,
-  countsOf,
-  EVERYTHING,
-  isNarrowed,
-  queryOf,
-} from "../../../plugins/hermes-achievements/dashboard/src/choosing";
-import { badge, step } from "./made";
+  countMatches,
+  DEFAULT_VIEW_STATE,
+  filterBadges,
+  hasBadgeFilters,
+  parseViewState,
+  toQueryString,
+} from "../../../plugins/hermes-achievements/dashboard/src/viewState";
+import { badge, step } from "./fixtures";
 
 const OLD = badge({ id: "old", name: "Zebra", tier: "bronze", tier_rank: 2, tier_history: [step("bronze", 100)] });
 const NEW = badge({ id: "new", name: "Yak", tier: "clay", tier_rank: 1, tier_history: [step("clay", 200)] });
@@ -17,7 +17,8 @@ const FAR = badge({ id: "far", name: "Cat", category: "shell", progress: 1, prog
 const HIDDEN = badge({ id: "secret-1", name: "Secret", state: "secret", next_threshold: null });
 const ALL = [HIDDEN, FAR, OLD, TOP, NEAR, NEW];
 
-const ids = (part: Partial<typeof EVERYTHING>) => chosen(ALL, { ...EVERYTHING, ...part }).map((one) => one.id);
+const ids = (part: Partial<typeof DEFAULT_VIEW_STATE>) =>
+  filterBadges(ALL, { ...DEFAULT_VIEW_STATE, ...part }).map((one) => one.id);
 
 describe("choosing badges", () => {
   it("shows the newest first, then what is under way, then secrets", () => {
@@ -45,11 +46,11 @@ describe("choosing badges", () => {
 
   it("finds a badge by the conversation that earned it", () => {
     const one = badge({ id: "x", tier: "clay", evidence: step("clay", 1, { title: "Release ferry" }) });
-    expect(chosen([one, FAR], { ...EVERYTHING, search: "ferry" })).toEqual([one]);
+    expect(filterBadges([one, FAR], { ...DEFAULT_VIEW_STATE, search: "ferry" })).toEqual([one]);
   });
 
   it("counts what each filter would show, given the others", () => {
-    const counts = countsOf(ALL, { ...EVERYTHING, category: "shell", state: "discovered" });
+    const counts = countMatches(ALL, { ...DEFAULT_VIEW_STATE, category: "shell", state: "discovered" });
     expect(counts.states).toEqual({ all: 2, unlocked: 0, discovered: 2, secret: 0 });
     expect(counts.categories).toEqual({ all: 2, shell: 2 });
   });
@@ -61,23 +62,29 @@ describe("choosing badges", () => {
   });
 });
 
-describe("a choice in the address", () => {
+describe("a viewState in the address", () => {
   it("comes back as it was put in", () => {
-    const choice = { ...EVERYTHING, state: "unlocked", search: "a & b=c", sort: "name", category: "craft" } as const;
-    expect(choiceOf(queryOf(choice))).toEqual(choice);
+    const viewState = {
+      ...DEFAULT_VIEW_STATE,
+      state: "unlocked",
+      search: "a & b=c",
+      sort: "name",
+      category: "craft",
+    } as const;
+    expect(parseViewState(toQueryString(viewState))).toEqual(viewState);
   });
 
   it("says nothing where everything is shown", () => {
-    expect(queryOf(EVERYTHING)).toBe("");
-    expect(choiceOf("")).toEqual(EVERYTHING);
+    expect(toQueryString(DEFAULT_VIEW_STATE)).toBe("");
+    expect(parseViewState("")).toEqual(DEFAULT_VIEW_STATE);
   });
 
   it("takes what is said wrongly as not said", () => {
-    expect(choiceOf("?sort=luck&state=lost&view=nowhere&category=")).toEqual(EVERYTHING);
+    expect(parseViewState("?sort=luck&state=lost&view=nowhere&category=")).toEqual(DEFAULT_VIEW_STATE);
   });
 
   it("knows whether anything is left out", () => {
-    expect(isNarrowed({ ...EVERYTHING, sort: "name", search: " " })).toBe(false);
-    expect(isNarrowed({ ...EVERYTHING, search: "x" })).toBe(true);
+    expect(hasBadgeFilters({ ...DEFAULT_VIEW_STATE, sort: "name", search: " " })).toBe(false);
+    expect(hasBadgeFilters({ ...DEFAULT_VIEW_STATE, search: "x" })).toBe(true);
   });
 });

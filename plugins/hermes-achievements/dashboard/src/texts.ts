@@ -140,7 +140,7 @@ const en = {
   recapNoBadges: "No badges earned in this period.",
 };
 
-export type Words = typeof en;
+export type Texts = typeof en;
 
 /** Texts by locale; English is the fallback. */
-export const WORDS: Record<string, Words> = { en };
+export const TEXTS: Record<string, Texts> = { en };

@@ -1,17 +1,17 @@
 /** What is nearest to its next tier. */
 import type { Achievement } from "./types";
 
-export const IN_REACH = 6;
+export const MAX_CLOSEST_BADGES = 6;
 
 /** The badges with the least way to go, of those that have begun. */
-export function nextInReach(all: readonly Achievement[], limit = IN_REACH): Achievement[] {
+export function closestBadges(all: readonly Achievement[], limit = MAX_CLOSEST_BADGES): Achievement[] {
   return all
     .filter((one) => one.state !== "secret" && one.next_threshold !== null && one.progress > 0)
-    .sort((a, b) => share(b) - share(a) || (a.next_threshold ?? 0) - (b.next_threshold ?? 0))
+    .sort((a, b) => progressShare(b) - progressShare(a) || (a.next_threshold ?? 0) - (b.next_threshold ?? 0))
     .slice(0, limit);
 }
 
 /** How much of the next threshold is there already; finer than whole percents. */
-export function share(one: Achievement): number {
+export function progressShare(one: Achievement): number {
   return one.next_threshold ? Math.min(1, one.progress / one.next_threshold) : 1;
 }

@@ -1,4 +1,4 @@
-/** The catalogue's icons, as shapes: nothing of an answer becomes markup. */
+/** The catalogue's icons, as shapes: nothing of an response becomes markup. */
 
 export interface Shape {
   tag: string;
@@ -9,7 +9,7 @@ const TAGS = new Set(["path", "circle", "rect", "line", "polyline", "polygon", "
 const ATTRIBUTES = new Set("d cx cy r rx ry x y width height x1 y1 x2 y2 points".split(" "));
 
 /** What an icon is made of; anything that is no plain shape is left out. */
-export function shapesOf(markup: string): Shape[] {
+export function parseShapes(markup: string): Shape[] {
   const found: Shape[] = [];
   for (const [, tag = "", inside = ""] of markup.matchAll(/<([a-z]+)\s([^<>]*?)\/?>/g)) {
     if (!TAGS.has(tag)) continue;
@@ -22,8 +22,8 @@ export function shapesOf(markup: string): Shape[] {
   return found;
 }
 
-/** The corners of a hexagon that stands on its tip. */
-export function hexagon(x: number, y: number, radius: number): [number, number][] {
+/** The corners of a hexagonCorners that stands on its tip. */
+export function hexagonCorners(x: number, y: number, radius: number): [number, number][] {
   return Array.from({ length: 6 }, (_, number) => [
     x + radius * Math.sin((Math.PI / 3) * number),
     y - radius * Math.cos((Math.PI / 3) * number),
@@ -31,14 +31,14 @@ export function hexagon(x: number, y: number, radius: number): [number, number][
 }
 
 /** The same as SVG takes it. */
-export function points(x: number, y: number, radius: number): string {
-  return hexagon(x, y, radius)
+export function hexagonPoints(x: number, y: number, radius: number): string {
+  return hexagonCorners(x, y, radius)
     .map(([left, top]) => `${left.toFixed(2)},${top.toFixed(2)}`)
     .join(" ");
 }
 
 /** A shape as a path that can be stroked on a canvas; null for one that has no size. */
-export function pathData({ tag, attributes }: Shape): string | null {
+export function toPathData({ tag, attributes }: Shape): string | null {
   const of = (name: string) => Number(attributes[name] ?? 0);
   switch (tag) {
     case "path":

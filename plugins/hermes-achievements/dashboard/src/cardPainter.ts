@@ -1,27 +1,36 @@
 /** Draws a share card; nothing leaves the machine. */
-import { type CardLayout, HEIGHT, LEFT, type Line, MEDAL, type Measure, ROOM, WIDTH } from "./cardLayout";
-import { hexagon, pathData, shapesOf } from "./drawing";
+import {
+  CARD_HEIGHT,
+  CARD_WIDTH,
+  type CardLayout,
+  type Line,
+  MEDAL,
+  type Measure,
+  TEXT_LEFT,
+  TEXT_WIDTH,
+} from "./cardLayout";
+import { hexagonCorners, parseShapes, toPathData } from "./iconShapes";
 import type { Tier } from "./types";
 
-const GROUND = "#12141c";
+const BACKGROUND = "#12141c";
 const EDGE = "#2b3040";
 const INK = "#eef0f6";
-const SOFT = "#a3aabd";
-const FAINT = "#4a5166";
+const MUTED = "#a3aabd";
+const DISABLED = "#4a5166";
 const FONT = '"Inter Variable", Inter, system-ui, sans-serif';
 
 type Context = CanvasRenderingContext2D;
 
-/** How wide words are on this canvas. */
-export function measureOn(context: Context): Measure {
-  return (words, size, weight) => {
+/** How wide texts are on this canvas. */
+export function createMeasure(context: Context): Measure {
+  return (text, size, weight) => {
     context.font = fontOf(size, weight);
-    return context.measureText(words).width;
+    return context.measureText(text).width;
   };
 }
 
 /** Wait until the letters are there; a canvas does not draw them again when they come. */
-export async function lettersReady(): Promise<void> {
+export async function loadFonts(): Promise<void> {
   await Promise.all([400, 700].map((weight) => document.fonts.load(fontOf(28, weight))));
 }
 
@@ -31,65 +40,65 @@ function fontOf(size: number, weight: number): string {
 
 /** Draw everything. */
 export function paintCard(context: Context, card: CardLayout, tier: Tier, icon: string, tiers: readonly Tier[]): void {
-  ground(context, tier);
-  medal(context, tier, icon);
+  paintBackground(context, tier);
+  paintMedal(context, tier, icon);
   for (const dot of card.ladder) {
-    context.fillStyle = dot.isEarned ? (tiers.find((one) => one.id === dot.tier)?.glow ?? tier.glow) : FAINT;
+    context.fillStyle = dot.isEarned ? (tiers.find((one) => one.id === dot.tier)?.glow ?? tier.glow) : DISABLED;
     context.beginPath();
     context.arc(dot.x, dot.y, 9, 0, 2 * Math.PI);
     context.fill();
   }
-  pill(context, card, tier);
-  for (const line of card.name) write(context, line, INK);
-  for (const line of card.description) write(context, line, SOFT);
+  paintPill(context, card, tier);
+  for (const line of card.name) paintLine(context, line, INK);
+  for (const line of card.description) paintLine(context, line, MUTED);
   context.fillStyle = EDGE;
-  context.fillRect(LEFT, 538, ROOM, 1.5);
-  write(context, card.foot, SOFT);
-  mark(context, tier);
+  context.fillRect(TEXT_LEFT, 538, TEXT_WIDTH, 1.5);
+  paintLine(context, card.foot, MUTED);
+  paintBrand(context, tier);
 }
 
-function ground(context: Context, tier: Tier): void {
-  context.fillStyle = GROUND;
-  context.fillRect(0, 0, WIDTH, HEIGHT);
-  glow(context, tier, 236, 284, 720, 0.34);
-  glow(context, tier, WIDTH, HEIGHT, 620, 0.12);
+function paintBackground(context: Context, tier: Tier): void {
+  context.fillStyle = BACKGROUND;
+  context.fillRect(0, 0, CARD_WIDTH, CARD_HEIGHT);
+  paintGlow(context, tier, 236, 284, 720, 0.34);
+  paintGlow(context, tier, CARD_WIDTH, CARD_HEIGHT, 620, 0.12);
   context.fillStyle = tier.glow;
-  context.fillRect(0, 0, WIDTH, 8);
+  context.fillRect(0, 0, CARD_WIDTH, 8);
 }
 
-function glow(context: Context, tier: Tier, x: number, y: number, radius: number, strength: number): void {
+function paintGlow(context: Context, tier: Tier, x: number, y: number, radius: number, strength: number): void {
   const light = context.createRadialGradient(x, y, 0, x, y, radius);
-  light.addColorStop(0, faded(tier.glow, strength));
-  light.addColorStop(1, faded(tier.glow, 0));
+  light.addColorStop(0, withAlpha(tier.glow, strength));
+  light.addColorStop(1, withAlpha(tier.glow, 0));
   context.fillStyle = light;
-  context.fillRect(0, 0, WIDTH, HEIGHT);
+  context.fillRect(0, 0, CARD_WIDTH, CARD_HEIGHT);
 }
 
 /** A colour of the catalogue (`#rrggbb`) that lets through what lies below. */
-export function faded(colour: string, strength: number): string {
+export function withAlpha(colour: string, strength: number): string {
   const part = Math.round(Math.min(1, Math.max(0, strength)) * 255);
   return `${colour}${part.toString(16).padStart(2, "0")}`;
 }
 
-function medal(context: Context, tier: Tier, icon: string): void {
+function paintMedal(context: Context, tier: Tier, icon: string): void {
   const { x, y, radius } = MEDAL;
-  outline(context, hexagon(x, y, radius));
-  context.fillStyle = GROUND;
+  tracePath(context, hexagonCorners(x, y, radius));
+  context.fillStyle = BACKGROUND;
   context.fill();
   context.strokeStyle = tier.glow;
   context.lineWidth = radius / 16;
   context.lineJoin = "round";
   context.stroke();
-  outline(context, hexagon(x, y, radius * 0.86));
+  tracePath(context, hexagonCorners(x, y, radius * 0.86));
   const face = context.createLinearGradient(0, y - radius, 0, y + radius);
-  face.addColorStop(0, faded(tier.glow, 0.4));
-  face.addColorStop(1, faded(tier.glow, 0.1));
+  face.addColorStop(0, withAlpha(tier.glow, 0.4));
+  face.addColorStop(1, withAlpha(tier.glow, 0.1));
   context.fillStyle = face;
   context.fill();
   drawIcon(context, icon, x, y, radius * 0.92, tier.glow);
 }
 
-function outline(context: Context, corners: [number, number][]): void {
+function tracePath(context: Context, corners: [number, number][]): void {
   context.beginPath();
   for (const [x, y] of corners) context.lineTo(x, y);
   context.closePath();
@@ -103,22 +112,22 @@ function drawIcon(context: Context, icon: string, x: number, y: number, size: nu
   context.lineWidth = 2;
   context.lineCap = "round";
   context.lineJoin = "round";
-  for (const shape of shapesOf(icon)) {
-    const path = pathData(shape);
+  for (const shape of parseShapes(icon)) {
+    const path = toPathData(shape);
     if (path) context.stroke(new Path2D(path));
   }
   context.restore();
 }
 
-function pill(context: Context, { pill: shown }: CardLayout, tier: Tier): void {
+function paintPill(context: Context, { pill: shown }: CardLayout, tier: Tier): void {
   context.fillStyle = tier.glow;
   context.beginPath();
   context.roundRect(shown.x, shown.y, shown.width, shown.height, shown.height / 2);
   context.fill();
-  write(context, { text: shown.text, x: shown.x + 22, y: shown.y + 28, size: shown.size, weight: 700 }, GROUND);
+  paintLine(context, { text: shown.text, x: shown.x + 22, y: shown.y + 28, size: shown.size, weight: 700 }, BACKGROUND);
 }
 
-function write(context: Context, line: Line, colour: string): void {
+function paintLine(context: Context, line: Line, colour: string): void {
   context.font = fontOf(line.size, line.weight);
   context.fillStyle = colour;
   context.textAlign = "left";
@@ -126,13 +135,13 @@ function write(context: Context, line: Line, colour: string): void {
 }
 
 /** Whose it is. */
-function mark(context: Context, tier: Tier): void {
-  const right = WIDTH - 70;
+function paintBrand(context: Context, tier: Tier): void {
+  const right = CARD_WIDTH - 70;
   context.font = fontOf(24, 700);
   const width = context.measureText("Hermes").width;
   context.fillStyle = INK;
   context.fillText("Hermes", right - width, 580);
-  outline(context, hexagon(right - width - 20, 572, 10));
+  tracePath(context, hexagonCorners(right - width - 20, 572, 10));
   context.strokeStyle = tier.glow;
   context.lineWidth = 3;
   context.stroke();

@@ -1,48 +1,48 @@
 import { useContext, useId } from "react";
-import { type Choice, countsOf, SORTS, type Sort, STATES } from "./choosing";
-import { amount } from "./format";
+import { formatNumber } from "./format";
 import { Glyph } from "./Glyph";
 import { CatalogueContext } from "./Medal";
 import type { Achievement } from "./types";
-import { useWords } from "./useWords";
+import { useTexts } from "./useTexts";
+import { countMatches, SORTS, type Sort, STATES, type ViewState } from "./viewState";
 
 interface Props {
   all: readonly Achievement[];
-  choice: Choice;
-  change(part: Partial<Choice>): void;
+  viewState: ViewState;
+  change(part: Partial<ViewState>): void;
 }
 
 /** What is to be seen, and in which order. */
-export function FilterBar({ all, choice, change }: Props) {
-  const { words } = useWords();
+export function BadgeFilterBar({ all, viewState, change }: Props) {
+  const { texts } = useTexts();
   const { categories } = useContext(CatalogueContext);
-  const counts = countsOf(all, choice);
+  const counts = countMatches(all, viewState);
   return (
     <div className="ach-filters">
       <div className="ach-filters-top">
-        <Search value={choice.search} onChange={(search) => change({ search })} />
-        <SortChoice value={choice.sort} onChange={(sort) => change({ sort })} />
+        <Search value={viewState.search} onChange={(search) => change({ search })} />
+        <SortSelect value={viewState.sort} onChange={(sort) => change({ sort })} />
       </div>
       <fieldset className="ach-pills">
-        <legend>{words.stateLabel}</legend>
+        <legend>{texts.stateLabel}</legend>
         {STATES.map((state) => (
           <Pill
             key={state}
-            label={words.states[state]}
+            label={texts.states[state]}
             count={counts.states[state]}
-            isOn={choice.state === state}
+            isOn={viewState.state === state}
             onClick={() => change({ state })}
           />
         ))}
       </fieldset>
       <fieldset className="ach-pills ach-pills-scroll">
-        <legend>{words.categoryLabel}</legend>
-        {[{ id: "all", name: words.allCategories }, ...categories].map(({ id, name }) => (
+        <legend>{texts.categoryLabel}</legend>
+        {[{ id: "all", name: texts.allCategories }, ...categories].map(({ id, name }) => (
           <Pill
             key={id}
             label={name}
             count={counts.categories[id] ?? 0}
-            isOn={choice.category === id}
+            isOn={viewState.category === id}
             onClick={() => change({ category: id })}
           />
         ))}
@@ -52,19 +52,19 @@ export function FilterBar({ all, choice, change }: Props) {
 }
 
 function Search({ value, onChange }: { value: string; onChange(value: string): void }) {
-  const { words } = useWords();
+  const { texts } = useTexts();
   return (
     <div className="ach-search">
       <Glyph name="search" />
       <input
         type="search"
         value={value}
-        aria-label={words.search}
-        placeholder={words.searchPlaceholder}
+        aria-label={texts.search}
+        placeholder={texts.searchPlaceholder}
         onChange={(event) => onChange(event.currentTarget.value)}
       />
       {value && (
-        <button type="button" aria-label={words.clearSearch} onClick={() => onChange("")}>
+        <button type="button" aria-label={texts.clearSearch} onClick={() => onChange("")}>
           <Glyph name="close" />
         </button>
       )}
@@ -72,16 +72,16 @@ function Search({ value, onChange }: { value: string; onChange(value: string): v
   );
 }
 
-function SortChoice({ value, onChange }: { value: Sort; onChange(value: Sort): void }) {
-  const { words } = useWords();
+function SortSelect({ value, onChange }: { value: Sort; onChange(value: Sort): void }) {
+  const { texts } = useTexts();
   const id = useId();
   return (
     <div className="ach-sort">
-      <label htmlFor={id}>{words.sortLabel}</label>
+      <label htmlFor={id}>{texts.sortLabel}</label>
       <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value as Sort)}>
         {SORTS.map((one) => (
           <option key={one} value={one}>
-            {words.sorts[one]}
+            {texts.sorts[one]}
           </option>
         ))}
       </select>
@@ -97,10 +97,10 @@ interface PillProps {
 }
 
 function Pill({ label, count, isOn, onClick }: PillProps) {
-  const { locale } = useWords();
+  const { locale } = useTexts();
   return (
     <button type="button" className="ach-pill" aria-pressed={isOn} data-empty={count === 0} onClick={onClick}>
-      {label} <span>{amount(count, locale)}</span>
+      {label} <span>{formatNumber(count, locale)}</span>
     </button>
   );
 }

@@ -1,10 +1,10 @@
 import { useContext } from "react";
-import { amount } from "./format";
+import { formatNumber } from "./format";
 import { CatalogueContext, tint } from "./Medal";
-import { useWords } from "./useWords";
+import { useTexts } from "./useTexts";
 
 const RADIUS = 54;
-const AROUND = 2 * Math.PI * RADIUS;
+const CIRCUMFERENCE = 2 * Math.PI * RADIUS;
 
 interface Props {
   unlocked: number;
@@ -13,19 +13,19 @@ interface Props {
 }
 
 /** How many are unlocked, as a ring: an arc for each tier, the highest first. */
-export function Ring({ unlocked, total, counts }: Props) {
-  const { words, locale } = useWords();
+export function UnlockRing({ unlocked, total, counts }: Props) {
+  const { texts, locale } = useTexts();
   const { tiers } = useContext(CatalogueContext);
-  const said = words.unlockedOf(amount(unlocked, locale), amount(total, locale));
+  const label = texts.unlockedOf(formatNumber(unlocked, locale), formatNumber(total, locale));
   let turned = 0;
   const arcs = [...tiers].reverse().map((tier) => {
-    const length = total > 0 ? ((counts[tier.id] ?? 0) / total) * AROUND : 0;
+    const length = total > 0 ? ((counts[tier.id] ?? 0) / total) * CIRCUMFERENCE : 0;
     const arc = { tier, length, from: turned };
     turned += length;
     return arc;
   });
   return (
-    <div className="ach-ring" role="img" aria-label={said}>
+    <div className="ach-ring" role="img" aria-label={label}>
       <svg viewBox="0 0 128 128" aria-hidden="true">
         <circle className="ach-ring-ground" cx="64" cy="64" r={RADIUS} />
         {arcs.map(({ tier, length, from }) => (
@@ -36,15 +36,15 @@ export function Ring({ unlocked, total, counts }: Props) {
             cx="64"
             cy="64"
             r={RADIUS}
-            strokeDasharray={`${Math.max(0, length - 1.2)} ${AROUND}`}
+            strokeDasharray={`${Math.max(0, length - 1.2)} ${CIRCUMFERENCE}`}
             strokeDashoffset={-from}
           />
         ))}
       </svg>
-      <div className="ach-ring-words" aria-hidden="true">
-        <b>{amount(unlocked, locale)}</b>
-        <span>/ {amount(total, locale)}</span>
-        <small>{words.unlocked}</small>
+      <div className="ach-ring-text" aria-hidden="true">
+        <b>{formatNumber(unlocked, locale)}</b>
+        <span>/ {formatNumber(total, locale)}</span>
+        <small>{texts.unlocked}</small>
       </div>
     </div>
   );
