@@ -1,6 +1,6 @@
-/** Requests to the server this page came from, and to no other. */
+/** Requests to the server of this page; other servers are refused. */
 
-/** An answer that is no success; `message` is a sentence for people. */
+/** A failed request; `message` can be shown to the user. */
 export class ApiError extends Error {
   readonly status: number;
   readonly login: LoginMethod | null;
@@ -13,13 +13,13 @@ export class ApiError extends Error {
   }
 }
 
-/** How one gets in: with a fresh link from the terminal, or with a password. */
+/** How to sign in: with a link from the terminal, or with a password. */
 export type LoginMethod = "link" | "password";
 
 type LoginListener = (login: LoginMethod) => void;
 const loginListeners = new Set<LoginListener>();
 
-/** Be told when the server wants to know who we are. */
+/** Subscribe to requests for a sign-in; returns the unsubscribe function. */
 export function onLoginRequired(listener: LoginListener): () => void {
   loginListeners.add(listener);
   return () => void loginListeners.delete(listener);
@@ -29,13 +29,13 @@ function notifyLoginRequired(login: LoginMethod): void {
   for (const listener of loginListeners) listener(login);
 }
 
-/** The JSON a path answers with; an ApiError says in words what went wrong. */
+/** The JSON of a path; throws an ApiError on failure. */
 export async function fetchJSON<T>(path: string, init: RequestInit = {}): Promise<T> {
   const response = await fetchChecked(path, init);
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
 
-/** The answer of a path, as it came; an ApiError unless it is a success. */
+/** The response of a path; throws an ApiError unless it succeeds. */
 export async function fetchChecked(path: string, init: RequestInit = {}): Promise<Response> {
   const response = await request(path, init);
   if (response.ok) return response;
@@ -70,7 +70,7 @@ async function readError(response: Response): Promise<ApiError> {
   }
 }
 
-/** FastAPI tells wrong parameters as a list; people want a sentence. */
+/** Format an error detail; FastAPI reports invalid parameters as a list. */
 export function formatDetail(detail: unknown): string {
   if (typeof detail === "string") return detail;
   if (!Array.isArray(detail)) return "";
@@ -79,7 +79,7 @@ export function formatDetail(detail: unknown): string {
     .join("; ");
 }
 
-/** A path with a query; what is empty is left out, lists are repeated. */
+/** A path with a query string; empty values are omitted, lists are repeated. */
 export function withQuery(path: string, query: Record<string, unknown>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

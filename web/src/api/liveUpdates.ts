@@ -1,20 +1,20 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { fetchChecked } from "./client";
 
-/** Whether the page hears of changes at once. */
+/** Whether live updates are connected. */
 export type LiveStatus = "live" | "lost";
 
 const REFRESH_DELAY_MS = 400;
 const RECONNECT_MS = 3000;
 
-/** Look again at what has changed, as the server tells it; the returned function stops that. */
+/** Refetch queries when the server reports changes; returns the function that stops it. */
 export function subscribeToChanges(client: QueryClient, tell: (state: LiveStatus) => void): () => void {
   const follower = new ChangeStream(client, tell);
   follower.open();
   return () => follower.close();
 }
 
-/** One stream after the other: a browser gives up on one that is refused, this does not. */
+/** An event stream that reconnects; browsers do not reconnect a refused EventSource. */
 class ChangeStream {
   readonly #client: QueryClient;
   readonly #onStatus: (state: LiveStatus) => void;
@@ -48,7 +48,7 @@ class ChangeStream {
 
   #handleHello(): void {
     this.#onStatus("live");
-    if (this.#wasLost) void this.#client.invalidateQueries(); // nobody told us what happened meanwhile
+    if (this.#wasLost) void this.#client.invalidateQueries(); // changes during the outage are unknown
     this.#wasLost = false;
   }
 
@@ -56,7 +56,7 @@ class ChangeStream {
     this.#wasLost = true;
     this.#onStatus("lost");
     if (source.readyState !== EventSource.CLOSED || this.#source !== source) return;
-    // It was refused. An ordinary request finds out whether somebody has to log in.
+    // The stream was refused. An ordinary request reports a 401, which opens the sign-in form.
     fetchChecked("/api/dashboard/plugins").catch(() => {});
     clearTimeout(this.#reconnectTimer);
     this.#reconnectTimer = setTimeout(() => this.open(), RECONNECT_MS);
@@ -83,7 +83,7 @@ class ChangeStream {
 
 const MAX_REFETCHED_PAGES = 8;
 
-/** A list somebody has scrolled far down is not fetched whole for every change: its head is a query of its own. */
+/** Long lists are not refetched as a whole for every change; their first page is a separate query. */
 function isLongList(data: unknown): boolean {
   const pages = (data as { pages?: unknown[] } | undefined)?.pages;
   return (pages?.length ?? 0) > MAX_REFETCHED_PAGES;

@@ -9,7 +9,7 @@ import { consumeLaunchToken } from "./launchToken";
 
 type AuthState = "checking" | "open" | LoginMethod | "used-link";
 
-/** Lets nobody see the page whom the server does not know. */
+/** Shows the page to signed-in users and the sign-in form to others. */
 export function AuthGuard({ children }: { children: ReactNode }) {
   const [state, setState] = useState<AuthState>("checking");
   const client = useQueryClient();
@@ -36,14 +36,14 @@ export function AuthGuard({ children }: { children: ReactNode }) {
   );
 }
 
-/** Use a launch token, if the address brought one; what stands between us and the page. */
+/** Redeem the launch token of the URL, if there is one. */
 async function redeemToken(token: string | null): Promise<AuthState> {
-  if (!token) return "open"; // the first request tells
+  if (!token) return "open"; // the first request reports whether a sign-in is required
   try {
     await sendJSON("POST", "/api/auth/launch", { token });
     return "open";
   } catch {
-    return (await isSignedIn()) ? "open" : "used-link"; // an old link in a browser that is let in anyway
+    return (await isSignedIn()) ? "open" : "used-link"; // a used link in a browser that is already signed in
   }
 }
 

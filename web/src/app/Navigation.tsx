@@ -5,7 +5,7 @@ import { Icon } from "@/plugins/Icon";
 import classes from "./Navigation.module.css";
 import { builtInTabs, isActivePath, orderTabs } from "./tabs";
 
-/** The way to every page, those of plugins among them. */
+/** Links to all pages, including those of plugins. */
 export function Navigation() {
   const texts = useTexts().general;
   const { data: plugins = [] } = usePluginTabs();

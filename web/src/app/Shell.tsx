@@ -25,7 +25,7 @@ import { SlotPluginLoader } from "@/plugins/SlotPluginLoader";
 import { Navigation } from "./Navigation";
 import classes from "./Shell.module.css";
 
-/** What stands around every page: the way to the others, and whether we are connected. */
+/** The frame of every page: navigation, connection status and slots. */
 export function Shell() {
   const texts = useTexts().general;
   const connection = useLiveStatus();
@@ -36,7 +36,7 @@ export function Shell() {
 
   useEffect(() => setNavigator((path) => void router.navigate({ href: path })), [router]);
   useEffect(() => {
-    if (pathname) close(); // gone to another page
+    if (pathname) close(); // the route has changed
   }, [pathname, close]);
 
   return (
@@ -135,9 +135,9 @@ function LogoutButton() {
   const texts = useTexts().general;
   const client = useQueryClient();
   const signOut = async () => {
-    await sendJSON("POST", "/api/auth/logout").catch(() => {}); // who is not let in any more is out already
+    await sendJSON("POST", "/api/auth/logout").catch(() => {}); // an expired session is already signed out
     client.clear();
-    await fetchChecked("/api/dashboard/plugins").catch(() => {}); // the refusal says how one gets in again
+    await fetchChecked("/api/dashboard/plugins").catch(() => {}); // the 401 response opens the sign-in form
   };
   return (
     <Tooltip label={texts.logout}>

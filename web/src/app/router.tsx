@@ -14,15 +14,15 @@ import { Shell } from "./Shell";
 
 const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
 
-/** What breaks on a page stays on it; the way to the others is around it. */
+/** Errors of a page are shown inside the shell, so navigation keeps working. */
 const errorComponent = ({ error, reset }: { error: unknown; reset: () => void }) => (
   <ErrorPane error={error as Error} onRetry={reset} />
 );
 
-/** The pages of the house. A page is fetched when somebody first goes there; a plugin may stand in for it. */
+/** The built-in pages, loaded on first use. A plugin can override a page. */
 const PAGES = [
   { path: "/", load: () => import("@/pages/overview/OverviewPage") },
-  // One page with and without a conversation: what is typed stays when the first message gives it a name.
+  // One route with and without a session id, so that the composer keeps its state when a session is created.
   { path: "/chat/{-$sessionId}", load: () => import("@/pages/chat/ChatPage") },
   { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
   { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
@@ -55,7 +55,7 @@ export function createAppRouter(client: QueryClient) {
   return createRouter({
     routeTree: rootRoute.addChildren([...pageRoutes, pluginRoute]),
     context: { client },
-    // Words of an address stay as they are written: `day=7` and `q=true`, without quotation marks.
+    // Search parameters stay plain strings: `day=7` and `q=true`, without quotation marks.
     parseSearch: parseSearchWith((text) => text),
     stringifySearch: stringifySearchWith(JSON.stringify),
     defaultPreload: "intent",

@@ -9,7 +9,7 @@ export interface Tab {
   icon: string;
 }
 
-/** The tabs of the house, in their order. */
+/** The built-in tabs in order. */
 export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
   return [
     { id: "overview", path: "/", label: labels.overview, icon: "LayoutDashboard" },
@@ -23,7 +23,7 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
   ];
 }
 
-/** All tabs: plugins stand where their manifests ask to, and at the end where that place does not exist. */
+/** Insert plugin tabs at the positions of their manifests; unknown positions go to the end. */
 export function orderTabs(tabs: Tab[], plugins: PluginTab[]): Tab[] {
   const found = [...tabs];
   for (const plugin of plugins) {
@@ -38,7 +38,7 @@ export function orderTabs(tabs: Tab[], plugins: PluginTab[]): Tab[] {
   return found;
 }
 
-/** Whether a tab is the one somebody is looking at. */
+/** Whether a tab's path contains the current path. */
 export function isActivePath(path: string, pathname: string): boolean {
   return path === "/" ? pathname === "/" : pathname === path || pathname.startsWith(`${path}/`);
 }

@@ -13,7 +13,7 @@ const teal: MantineColorsTuple = [
   "#034650",
 ];
 
-// Mantine draws fields, menus and dialogs of the dark scheme with these.
+// Mantine uses these for fields, menus and dialogs of the dark scheme.
 const dark: MantineColorsTuple = [
   "#e7eaef",
   "#c7cdd8",
@@ -27,10 +27,10 @@ const dark: MantineColorsTuple = [
   "#0b0e13",
 ];
 
-/** The look of the page; its colours come from tokens.css, so that plugins can use the same. */
+/** The Mantine theme; its colours come from tokens.css, which plugins can use too. */
 export const theme = createTheme({
   primaryColor: "sea",
-  primaryShade: 7, // white words on it can be read in both schemes
+  primaryShade: 7, // white text on it is readable in both schemes
   autoContrast: true,
   colors: { teal, dark },
   defaultRadius: "md",
@@ -53,13 +53,13 @@ const sharedVariables = {
   "--mantine-color-placeholder": "var(--ink-soft)",
 };
 
-// Words on Mantine's pale badges are too pale themselves.
+// The default text colours of Mantine's light badges have too little contrast.
 const lightVariables = {
   "--mantine-color-green-light-color": "#1a6d3b",
   "--mantine-color-yellow-light-color": "var(--gold)",
 };
 
-/** Mantine's own variables, told in ours. */
+/** Mantine's CSS variables, mapped to the tokens of the page. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: { ...sharedVariables, ...lightVariables },

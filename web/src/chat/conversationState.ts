@@ -1,4 +1,4 @@
-/** A conversation as it is shown, and how what happens changes it. Everything here is a pure function. */
+/** The state of a conversation on screen and the pure functions that update it. */
 import type { RpcEvent } from "./rpc";
 
 export interface UserItem {
@@ -32,7 +32,7 @@ export interface ToolItem {
 export interface NoteItem {
   kind: "note";
   key: string;
-  /** What was said, or which sentence of the page says it. */
+  /** The text of the note; empty if `notice` names a text of the page. */
   text: string;
   notice: "stopped" | "failed" | "cut" | null;
   tone: "plain" | "bad";
@@ -67,7 +67,7 @@ export interface Conversation {
   questions: AgentQuestion[];
   isRunning: boolean;
   info: SessionInfo | null;
-  /** What was typed and nobody has read: it goes back to where it was typed. */
+  /** Unread input of an ended turn, which goes back into the composer. */
   returnedText: string;
   status: string;
   isOutdated: boolean;
@@ -117,7 +117,7 @@ export interface OpenedSession {
   } | null;
 }
 
-/** A conversation that was just opened: what is stored, and what a running turn has shown besides. */
+/** The state of an opened conversation: stored messages and the output of a running turn. */
 export function openConversation(found: OpenedSession): Conversation {
   const items: Item[] = [];
   for (const row of found.messages) addStoredMessage(items, row);
@@ -139,7 +139,7 @@ export function openConversation(found: OpenedSession): Conversation {
   return { ...state, questions: inflight.questions.map((one) => parseQuestion(one.type, one.payload)) };
 }
 
-/** The same conversation, found again after the connection was lost; an answer that was cut off is told of. */
+/** The state after a reconnect; a note marks an answer that was cut off. */
 export function reopenConversation(before: Conversation, found: OpenedSession): Conversation {
   const next = openConversation(found);
   const last = found.messages.at(-1);
@@ -147,18 +147,18 @@ export function reopenConversation(before: Conversation, found: OpenedSession): 
   return before.isRunning && !next.isRunning && isCut ? addNote(next, "", { notice: "cut" }) : next;
 }
 
-/** The conversation after something happened in it. */
+/** The conversation after an event. */
 export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
   const handle = EVENT_HANDLERS[event.type];
   return handle ? handle(state, event.payload) : state;
 }
 
-/** What was typed while a turn runs stands there until somebody reads it. */
+/** Add a message that waits for the running turn. */
 export function addQueuedMessage(state: Conversation, text: string): Conversation {
   return { ...state, items: [...state.items, { ...userItem(state.items, text), isQueued: true }] };
 }
 
-/** A remark of the page's own. */
+/** Add a note of the page itself. */
 export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
   const note: NoteItem = { kind: "note", key: nextKey(state.items), text, notice: null, tone: "plain", ...rest };
   return { ...state, items: [...state.items, note] };
@@ -217,7 +217,7 @@ function appendToAnswer(state: Conversation, text: string, reasoning: string): C
 
 function completeTurn(state: Conversation, payload: Payload): Conversation {
   const items = endStreaming(state.items).filter((one) => one.kind !== "user" || !one.isQueued);
-  const done = { ...state, items, isRunning: false, questions: [], status: "", returned: toText(payload.unread) };
+  const done = { ...state, items, isRunning: false, questions: [], status: "", returnedText: toText(payload.unread) };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
   if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
   return done;
@@ -254,7 +254,7 @@ function markFirstQueuedRead(items: Item[]): Item[] {
   return items.map((one, position) => (position === index && one.kind === "user" ? { ...one, isQueued: false } : one));
 }
 
-/** One more stored message, at the end of a list that is being made. */
+/** Append the items of a stored message. */
 function addStoredMessage(items: Item[], row: StoredMessage): void {
   const { text, imageCount } = parseContent(row.content);
   if (row.role === "user") items.push({ ...userItem(items, text), imageCount });
@@ -283,7 +283,7 @@ function toolItemFromCall(items: Item[], call: StoredCall): ToolItem {
   return toolItem(items, { tool_id: call.id, name, context: summarizeArguments(text), args_text: text });
 }
 
-/** The argument that says most, for one line beside a tool's name. */
+/** The first string argument, for the line of a tool call. */
 export function summarizeArguments(args: string): string {
   try {
     const found: unknown = JSON.parse(args);
@@ -318,7 +318,7 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
     key: nextKey(items),
     toolId: toText(payload.tool_id),
     name,
-    context: toText(payload.context).replace(`${name} `, ""), // the name stands beside it
+    context: toText(payload.context).replace(`${name} `, ""), // the name is shown beside it
     args: toText(payload.args_text),
     output: "",
     result: null,
@@ -326,7 +326,7 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
   };
 }
 
-/** Items are only ever added at the end, so a key is one more than the last. */
+/** The next key; items are only appended, so it is one more than the last. */
 function nextKey(items: Item[]): string {
   return String(Number(items.at(-1)?.key ?? 0) + 1);
 }

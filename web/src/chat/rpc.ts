@@ -1,6 +1,6 @@
-/** JSON-RPC over a WebSocket: ask and wait for the answer, and hear of what happens. */
+/** JSON-RPC over a WebSocket: requests, responses and events. */
 
-/** An answer that is an error; `code` tells which. */
+/** An error response. */
 export class RpcError extends Error {
   readonly code: number;
 
@@ -11,7 +11,7 @@ export class RpcError extends Error {
   }
 }
 
-/** Something that happened in a conversation. */
+/** An event of a conversation. */
 export interface RpcEvent {
   type: string;
   session_id: string;
@@ -37,7 +37,7 @@ const CONNECTION_LOST_CODE = -32000;
 const MIN_BACKOFF_MS = 300;
 const MAX_BACKOFF_MS = 8000;
 
-/** A connection that comes back by itself. */
+/** A JSON-RPC client that reconnects with backoff. */
 export class RpcClient {
   readonly #url: string;
   readonly #onEvent: (event: RpcEvent) => void;
@@ -57,7 +57,7 @@ export class RpcClient {
     this.#connect();
   }
 
-  /** The result of a request; what is asked before the connection stands waits for it. */
+  /** Send a request and return its result; requests made before the connection is open are queued. */
   call<T>(method: string, params: Record<string, unknown> = {}): Promise<T> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -69,7 +69,7 @@ export class RpcClient {
     });
   }
 
-  /** Let go for good. */
+  /** Close the connection and do not reconnect. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#reconnectTimer);
@@ -108,7 +108,7 @@ export class RpcClient {
     else waiting.resolve(frame.result);
   }
 
-  /** Nobody waits for an answer that cannot come any more. */
+  /** Reject all pending calls: their responses cannot arrive. */
   #rejectPending(): void {
     this.#sendQueue.length = 0;
     for (const { reject } of this.#pendingCalls.values())

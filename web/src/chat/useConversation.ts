@@ -13,7 +13,7 @@ import {
 } from "./conversationState";
 import { RpcClient, RpcError, type RpcState } from "./rpc";
 
-/** How something is said while a turn runs: to that turn, or after it. */
+/** How a message is sent during a turn: to that turn, or after it. */
 export type SendMode = "steer" | "queue";
 
 interface CommandOutcome {
@@ -29,10 +29,10 @@ const NO_MODEL_CODE = 5032;
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
 /**
- * A conversation with the agent, followed over a connection that comes back by itself.
+ * A conversation with the agent over a connection that reconnects automatically.
  *
- * `storedId` names a stored conversation; without one, the first thing that is said begins a new one, and
- * `onMoved` is told where it is stored.
+ * `storedId` names a stored conversation; without one, the first message creates a conversation, and
+ * `onMoved` receives its id.
  */
 export function useConversation(storedId: string | undefined, onMoved: (storedId: string) => void) {
   const [state, setState] = useState<Conversation>(EMPTY_CONVERSATION);
@@ -54,7 +54,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     if (isOtherSession) onMovedRef.current(found.stored_session_id);
   }, []);
 
-  /** The stored conversation, opened once however many ask for it at the same time. */
+  /** Open a stored conversation; concurrent callers share one request. */
   const openStored = useCallback(
     (id: string): Promise<OpenedSession> => {
       if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
@@ -85,7 +85,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
         setConnection(next);
         if (next === "lost") {
           live.current = null;
-          fetchChecked("/api/dashboard/plugins").catch(() => {}); // finds out whether somebody has to log in
+          fetchChecked("/api/dashboard/plugins").catch(() => {}); // reports a 401, which opens the sign-in form
         }
         if (next === "open" && stored.current && !opening.current) resume(stored.current);
       },
@@ -112,11 +112,11 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     rpc.current?.call<OpenedSession>("session.activate", { session_id: id }).then(showSession, setProblem);
   }, [state.isOutdated, showSession]);
 
-  /** The live id, of a conversation that is begun now if there is none. */
+  /** The id of the open session; creates a session if none is open. */
   const ensureSession = useCallback(
     async (model?: string): Promise<string> => {
       if (live.current) return live.current;
-      // What is said goes to the conversation that is shown, also while that is still being opened.
+      // The message goes to the conversation on screen, even while it is still being opened.
       if (stored.current) return (await (opening.current ?? openStored(stored.current))).session_id;
       if (!rpc.current) throw new Error("Not connected to the server yet. Try again.");
       const found = await rpc.current.call<OpenedSession>("session.create", { source: "web", model });

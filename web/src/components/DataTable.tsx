@@ -1,7 +1,7 @@
 import { ScrollArea, Table, Text } from "@mantine/core";
 import { Children, type ReactNode } from "react";
 
-/** A table that says so when there is nothing in it. */
+/** A table with a placeholder for the empty state. */
 export function DataTable({ head, empty, children }: { head: string[]; empty: string; children: ReactNode }) {
   if (Children.count(children) === 0) {
     return (

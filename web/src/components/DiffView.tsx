@@ -1,7 +1,7 @@
 import classes from "./DiffView.module.css";
 import type { DiffLine } from "./toolText";
 
-/** A change, line by line; the signs say the same as the colours. */
+/** A diff by line; signs repeat what the colours show. */
 export function DiffView({ lines }: { lines: DiffLine[] }) {
   return (
     <pre className={classes.diff} tabIndex={0}>

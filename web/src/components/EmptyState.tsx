@@ -5,12 +5,12 @@ interface Props {
   title: string;
   text: ReactNode;
   command?: string;
-  /** Whether it is the name of the whole page. */
+  /** The title is the page's main heading. */
   isPage?: boolean;
   children?: ReactNode;
 }
 
-/** Where a list would be, and why there is none: what to do about it, perhaps as a command. */
+/** A placeholder for empty content, with a hint and an optional command. */
 export function EmptyState({ title, text, command, isPage, children }: Props) {
   return (
     <Stack align="center" gap="xs" py="3rem" px="md" ta="center">

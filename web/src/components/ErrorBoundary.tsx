@@ -3,12 +3,12 @@ import { ErrorPane } from "./ErrorPane";
 
 interface Props {
   label: string;
-  /** What is shown below the error, where there is something that does as well. */
+  /** Shown below the error. */
   fallback?: ReactNode;
   children: ReactNode;
 }
 
-/** What breaks in here stays in here. */
+/** Contains render errors of its children. */
 export class ErrorBoundary extends Component<Props, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
 

@@ -1,7 +1,7 @@
 import { Center, Loader } from "@mantine/core";
 import { useTexts } from "@/i18n";
 
-/** Something is on its way. */
+/** A centered loading indicator. */
 export function LoadingIndicator() {
   const texts = useTexts().general;
   return (

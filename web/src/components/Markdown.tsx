@@ -3,7 +3,7 @@ import classes from "./Markdown.module.css";
 
 const MarkdownRenderer = lazy(() => import("./MarkdownRenderer"));
 
-/** Markdown, drawn as inert text: HTML in it stays text, and nothing is fetched for it. */
+/** Markdown without HTML and without remote resources. */
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   return (
     <div className={classes.text}>

@@ -8,7 +8,7 @@ import "./highlight.css";
 
 const SAFE_LINK = /^(https?:|mailto:)/i;
 
-/** A link leads away from the page, and tells nobody where from. */
+/** A link that opens in a new tab and sends no referrer. */
 function ExternalLink({ href = "", children }: ComponentPropsWithoutRef<"a">) {
   if (!SAFE_LINK.test(href)) return <span>{children}</span>;
   return (
@@ -35,7 +35,7 @@ const COMPONENTS: Components = {
   ),
 };
 
-/** The work of drawing Markdown, with the libraries that do it. */
+/** Renders Markdown; loaded on demand because its libraries are large. */
 export default function MarkdownRenderer({ text }: { text: string }) {
   return (
     <ReactMarkdown

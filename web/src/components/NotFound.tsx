@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useTexts } from "@/i18n";
 import { EmptyState } from "./EmptyState";
 
-/** There is nothing at this address. */
+/** The page for unknown paths. */
 export function NotFound() {
   const texts = useTexts().general;
   return (

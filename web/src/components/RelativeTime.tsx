@@ -3,7 +3,7 @@ import { formatDateTime, formatRelativeTime, toMilliseconds } from "@/i18n/forma
 
 const MINUTE_MS = 60_000;
 
-/** How long ago something was; the whole date when pointed at. */
+/** A relative time with the full date as its tooltip. */
 export function RelativeTime({ at }: { at: number }) {
   const [now, setNow] = useState(() => Date.now() / 1000);
   useEffect(() => {

@@ -9,7 +9,7 @@ export interface ToolRowProps {
   name: string;
   context: string;
   args: string;
-  /** What it has printed so far. */
+  /** Output so far. */
   output?: string;
   result: string | null;
   isFailure?: boolean | null;
@@ -17,7 +17,7 @@ export interface ToolRowProps {
   seconds?: number | null;
 }
 
-/** A tool at work: one line, which opens to what it was given and what came back. */
+/** A tool call: one line that expands to arguments and result. */
 export function ToolRow(props: ToolRowProps) {
   const texts = useTexts().chat.tool;
   const { name, context, args, output, result, isRunning, seconds } = props;

@@ -1,4 +1,4 @@
-/** Hand something to the person as a file. */
+/** Save a blob as a file. */
 export function downloadBlob(content: Blob, name: string): void {
   const url = URL.createObjectURL(content);
   const anchor = document.createElement("a");

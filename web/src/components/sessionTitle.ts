@@ -1,4 +1,4 @@
-/** What a conversation is called: its title, or how it began. */
+/** The title of a session, or its first words. */
 export function sessionTitle(session: { title: string | null; preview: string }, untitled: string): string {
   return session.title || session.preview || untitled;
 }

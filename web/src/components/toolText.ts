@@ -1,12 +1,12 @@
-/** What a tool was given and gave back, as people read it. */
+/** Readable tool arguments and results. */
 
-/** A line of a change: taken away, added, or neither. */
+/** A line of a diff: removed, added or unchanged. */
 export interface DiffLine {
   sign: "+" | "-" | " ";
   text: string;
 }
 
-/** JSON with its lines apart; anything else as it is. */
+/** Indent JSON; other text is unchanged. */
 export function formatToolText(text: string): string {
   const start = text.trimStart()[0];
   if (start !== "{" && start !== "[") return text;
@@ -17,7 +17,7 @@ export function formatToolText(text: string): string {
   }
 }
 
-/** An object with one long text in it is shown as that text, below the rest. */
+/** An object with exactly one multi-line value is shown as that text below the other values. */
 function formatObject(value: unknown): string {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value, null, 2);
   const entries = Object.entries(value);
@@ -28,7 +28,7 @@ function formatObject(value: unknown): string {
   return [...head, String(long[0]?.[1])].join("\n");
 }
 
-/** The change that an edit makes, when its arguments say what was there and what will be. */
+/** The diff of an edit, if its arguments contain the old and the new text. */
 export function diffFromArguments(name: string, args: string): DiffLine[] | null {
   if (!/patch|edit|write|replace/i.test(name)) return null;
   let found: Record<string, unknown>;
@@ -55,7 +55,7 @@ function parsePatchLine(line: string): DiffLine {
 
 const MAX_COMPARED_LINES = 600;
 
-/** Which lines were taken and which were added; the longest common run of lines stays. */
+/** Diff two texts by line, by their longest common subsequence. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const old = before === "" ? [] : before.split("\n");
   const now = after.split("\n");

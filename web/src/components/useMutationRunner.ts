@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { showError } from "@/components/notices";
 
-/** Do something that changes things: say that it is done, or in words why not, and look at *keys* again. */
+/** Run a mutation, notify about its success or failure, and refetch the queries with these keys. */
 export function useMutationRunner(...keys: string[]) {
   const client = useQueryClient();
   const [isBusy, setBusy] = useState(false);

@@ -1,29 +1,29 @@
-/** Numbers, times and sizes as people read them. */
+/** Formatting of numbers, times and sizes. */
 
 const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 
-const MAX_DATE_MS = 8.64e15; // what a Date can hold
+const MAX_DATE_MS = 8.64e15; // the limit of Date
 
-/** A moment in milliseconds that every formatter takes; what no clock can show becomes the nearest it can. */
+/** Convert seconds to milliseconds, clamped to what a Date can hold. */
 export function toMilliseconds(at: number): number {
   return Number.isFinite(at) ? Math.max(-MAX_DATE_MS, Math.min(MAX_DATE_MS, at * 1000)) : 0;
 }
 
-/** 1234567 as 1.2M; small numbers as they are. */
+/** Format large numbers compactly: 1234567 as "1.2M". */
 export function formatCompact(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: value < 10_000 ? 1 : 0 }).format(
     value,
   );
 }
 
-/** A number with its thousands apart. */
+/** Format an integer with thousands separators. */
 export function formatInteger(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 0 }).format(value);
 }
 
-/** US dollars; tiny amounts keep their digits. */
+/** Format US dollars; amounts below one keep three digits. */
 export function formatDollars(value: number, locale = "en"): string {
   const digits = value !== 0 && Math.abs(value) < 1 ? 3 : 2;
   return new Intl.NumberFormat(locale, {
@@ -34,7 +34,7 @@ export function formatDollars(value: number, locale = "en"): string {
   }).format(value);
 }
 
-/** A share of one as a percentage. */
+/** Format a fraction as a percentage. */
 export function formatPercent(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: value < 0.1 ? 1 : 0 }).format(value);
 }
@@ -53,17 +53,17 @@ export function formatRelativeTime(at: number, now = Date.now() / 1000, locale =
   return formatter.format(Math.round(seconds / (365 * DAY_SECONDS)), "year");
 }
 
-/** A moment, whole: "Sun, 15 Nov 2026, 20:43". */
+/** Format a date and time: "Sunday, 15 November 2026 at 20:43". */
 export function formatDateTime(at: number, locale = "en-GB"): string {
   return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(toMilliseconds(at));
 }
 
-/** The time of day of a moment. */
+/** Format the time of day. */
 export function formatTime(at: number, locale = "en-GB"): string {
   return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(toMilliseconds(at));
 }
 
-/** A day of the calendar: "15 Nov 2026". */
+/** Format a calendar day: "15 Nov 2026". */
 export function formatDay(text: string, locale = "en-GB"): string {
   const [year, month, date] = text.split("-").map(Number);
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }).format(
@@ -71,7 +71,7 @@ export function formatDay(text: string, locale = "en-GB"): string {
   );
 }
 
-/** A length of time: "2 h 5 min". */
+/** Format a duration: "2 h 5 min". */
 export function formatDuration(seconds: number): string {
   if (seconds < MINUTE_SECONDS) return `${Math.round(seconds)} s`;
   if (seconds < HOUR_SECONDS) return `${Math.round(seconds / MINUTE_SECONDS)} min`;
@@ -80,7 +80,7 @@ export function formatDuration(seconds: number): string {
   return minutes ? `${hours} h ${minutes} min` : `${hours} h`;
 }
 
-/** Bytes: "4.2 MB". */
+/** Format a size: "4.2 MB". */
 export function formatBytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = count;

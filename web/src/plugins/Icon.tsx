@@ -41,7 +41,7 @@ import {
   Zap,
 } from "lucide-react";
 
-// Manifests name an icon; those that fit a tab are here, so that the page need not carry all of them.
+// Manifests name an icon; only a selection is bundled to keep the page small.
 const ICONS: Record<string, LucideIcon> = {
   Activity,
   Award,

@@ -3,7 +3,7 @@ import { usePluginTabs } from "@/api/queries";
 import { PluginView } from "./PluginPage";
 import { Slot } from "./Slot";
 
-/** A page of the house, or that of a plugin which says that it stands in for it. */
+/** A built-in page, or the plugin page that overrides it. */
 export function OverridablePage({ path, children }: { path: string; children: ReactNode }) {
   const { data } = usePluginTabs();
   const override = data?.find((one) => one.tab.override === path && !one.error);

@@ -12,7 +12,7 @@ import { loadPlugin } from "./scriptLoader";
 
 const REGISTER_TIMEOUT_MS = 2000;
 
-/** The page of whichever plugin has this address. */
+/** The page of the plugin that owns the current path. */
 export function PluginPage() {
   const { pathname } = useLocation();
   const { data, error, refetch } = usePluginTabs();
@@ -22,7 +22,7 @@ export function PluginPage() {
   return plugin ? <PluginView key={plugin.name} plugin={plugin} /> : <NotFound />;
 }
 
-/** A plugin's page: its script is fetched, then its component is shown, or the reason why not. */
+/** Load a plugin's script, then show its page or the error. */
 export function PluginView({ plugin, instead }: { plugin: PluginTab; instead?: ReactNode }) {
   useSyncExternalStore(registry.subscribe, registry.version);
   const [problem, setProblem] = useState<Error | null>(null);

@@ -2,7 +2,7 @@ import { useSyncExternalStore } from "react";
 import { ErrorBoundary } from "@/components/ErrorBoundary";
 import { registry } from "./registry";
 
-/** A place of the page where plugins may put something. */
+/** A slot that plugins can fill. */
 export function Slot({ name }: { name: string }) {
   useSyncExternalStore(registry.subscribe, registry.version);
   return registry.slot(name).map(([plugin, Component]) => (

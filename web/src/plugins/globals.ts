@@ -9,7 +9,7 @@ declare global {
   }
 }
 
-/** Put the two names on the window that plugins' scripts look for. */
+/** Set the two window properties that plugin scripts use. */
 export function installPluginGlobals(): void {
   window.__HERMES_PLUGINS__ = { register: registry.register, registerSlot: registry.registerSlot };
   window.__HERMES_PLUGIN_SDK__ = sdk;

@@ -1,9 +1,9 @@
-/** How something outside the tree of components goes to another page; the shell says how. */
+/** Navigation for code outside the component tree; the shell provides the function. */
 type Navigator = (path: string) => void;
 
 let navigator: Navigator = (path) => window.location.assign(path);
 
-/** From now on, go this way. */
+/** Set the function that navigates. */
 export function setNavigator(way: Navigator): void {
   navigator = way;
 }

@@ -2,13 +2,13 @@ import type { PluginTab } from "@/api/types";
 
 const loaded = new Map<string, Promise<void>>();
 
-/** Fetch a plugin's script and style sheet, once; rejects when the script cannot be had. */
+/** Load a plugin's script and style sheet once; rejects if the script cannot be loaded. */
 export function loadPlugin(plugin: PluginTab): Promise<void> {
   const pending = loaded.get(plugin.name);
   if (pending) return pending;
   const promise = appendScript(plugin);
   loaded.set(plugin.name, promise);
-  promise.catch(() => loaded.delete(plugin.name)); // another try may succeed
+  promise.catch(() => loaded.delete(plugin.name)); // a retry may succeed
   return promise;
 }
 

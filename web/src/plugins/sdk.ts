@@ -34,7 +34,7 @@ function useConfirmDelete(remove: (id: string) => Promise<void>): ReturnType<Plu
 
 const { useState, useEffect, useCallback, useMemo, useRef, useContext, createContext } = React;
 
-/** What plugins are made with; see types.ts. */
+/** The SDK of dashboard plugins; see types.ts. */
 export const sdk: PluginSdk = {
   sdkVersion: "1.2.0",
   React,

@@ -58,7 +58,7 @@ const ConfirmDialog: PluginComponents["ConfirmDialog"] = ({ open, title, message
   );
 };
 
-/** The page's own components under the names that plugins know. */
+/** The components of the SDK. */
 export const components: PluginComponents = {
   Card: ({ children, ...rest }) => (
     <Paper withBorder bg="var(--panel)" p="md" {...rest}>

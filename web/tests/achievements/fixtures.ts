@@ -1,4 +1,4 @@
-/** Badges and answers, made up for tests. */
+/** Badges and responses for tests. */
 import type {
   Achievement,
   AchievementsResponse,

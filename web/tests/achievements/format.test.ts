@@ -16,7 +16,7 @@ import {
 import { TEXTS } from "../../../plugins/hermes-achievements/dashboard/src/texts";
 
 describe("numbers and times", () => {
-  it("have their thousands apart, and are shortened where they are very large", () => {
+  it("have thousands separators and are compact when large", () => {
     expect([0, 1234, 99_999, 259_958, 31_100_000].map((one) => formatNumber(one))).toEqual([
       "0",
       "1,234",
@@ -26,7 +26,7 @@ describe("numbers and times", () => {
     ]);
   });
 
-  it("are told as people tell them", () => {
+  it("are formatted with units", () => {
     expect([0, 45, 60, 754, 3600, 12_000].map(formatDuration)).toEqual([
       "1 s",
       "45 s",
@@ -55,7 +55,7 @@ describe("days on a grid", () => {
     expect([sunday?.week, sunday?.weekday, monday?.week, monday?.weekday]).toEqual([0, 6, 1, 0]);
   });
 
-  it("are as warm as their quarter of the active days", () => {
+  it("have the level of their quartile", () => {
     expect(buildCells(days("2026-01-05", [0, 1, 2, 3, 4, 100])).map((one) => one.level)).toEqual([0, 1, 1, 2, 3, 4]);
     expect(buildCells(days("2026-01-05", [0, 0])).map((one) => one.level)).toEqual([0, 0]);
     expect(buildCells([])).toEqual([]);
@@ -69,14 +69,14 @@ describe("days on a grid", () => {
   });
 });
 
-describe("words", () => {
-  it("are there in English, and in every other language the same ones", () => {
+describe("texts", () => {
+  it("have the same keys in every language", () => {
     const keys = Object.keys(TEXTS.en ?? {}).sort();
     expect(keys.length).toBeGreaterThan(50);
     for (const words of Object.values(TEXTS)) expect(Object.keys(words).sort()).toEqual(keys);
   });
 
-  it("say how far a scan is", () => {
+  it("report the progress of a scan", () => {
     expect(TEXTS.en?.scanned("1,200", "6,000", "20")).toBe("Scanned 1,200 of 6,000 sessions · 20 %");
   });
 });

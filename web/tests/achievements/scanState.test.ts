@@ -30,7 +30,7 @@ describe("how a scan is going", () => {
     expect(scanPhase(response([], "failed"))).toBe("failed");
   });
 
-  it("is looked at every second while it runs, and seldom when there is none", () => {
+  it("is polled every second while it runs, and rarely when idle", () => {
     expect(pollDelay(response([], "pending"))).toBe(POLL_SCANNING_MS);
     expect(pollDelay(running("full"))).toBe(POLL_SCANNING_MS);
     expect(pollDelay(response([], "full", { is_stale: true }))).toBe(POLL_STALE_MS);
@@ -38,7 +38,7 @@ describe("how a scan is going", () => {
     expect(pollDelay(response([], "full"))).toBe(POLL_IDLE_MS);
   });
 
-  it("says how far it is, and rounds down so that 100 % is the end", () => {
+  it("reports its progress, and rounds down so that 100 % is the end", () => {
     expect(scanProgress(running("in_progress", 5999, 6000))).toEqual({
       done: 5999,
       total: 6000,
@@ -47,13 +47,13 @@ describe("how a scan is going", () => {
     });
   });
 
-  it("knows how far another process is from the response itself", () => {
+  it("reports the progress of another process", () => {
     const made = response([], "in_progress");
     made.scan_meta = { ...made.scan_meta, sessions_scanned_so_far: 30, sessions_expected_total: 40 };
     expect(scanProgress(made)).toEqual({ done: 30, total: 40, percent: 75, secondsLeft: null });
   });
 
-  it("says nothing before the size of the history is known, and after the end", () => {
+  it("has no progress before the total is known and after the end", () => {
     expect(scanProgress(response([], "pending"))).toBeNull();
     expect(scanProgress(response([], "full"))).toBeNull();
   });
@@ -63,7 +63,7 @@ describe("time left", () => {
   const watch = (...pairs: [number, number][]) =>
     pairs.reduce<Sample[]>((known, [at, done]) => addSample(known, { at, done }), []);
 
-  it("follows the speed that was seen", () => {
+  it("follows the observed speed", () => {
     expect(estimateSecondsLeft(watch([0, 0], [2, 100]), 600)).toBe(10);
   });
 
@@ -73,7 +73,7 @@ describe("time left", () => {
     expect(estimateSecondsLeft(watch([0, 5], [9, 5]), 10)).toBeNull();
   });
 
-  it("forgets what was long ago, and everything when a scan begins anew", () => {
+  it("drops old samples, and all samples when a scan restarts", () => {
     expect(watch([0, 0], [10, 1], [25, 40]).map((one) => one.at)).toEqual([10, 25]);
     expect(watch([0, 50], [1, 3])).toEqual([{ at: 1, done: 3 }]);
   });

@@ -56,7 +56,7 @@ describe("an icon", () => {
   });
 });
 
-describe("words on a card", () => {
+describe("texts on a card", () => {
   it("are wrapText where there is no more room", () => {
     expect(wrapText("one two three", 10, 400, 40, 3, measure)).toEqual(["one two", "three"]);
   });
@@ -66,7 +66,7 @@ describe("words on a card", () => {
     expect(wrapText("incomprehensibilities", 10, 400, 40, 1, measure)).toEqual(["incompr…"]);
   });
 
-  it("are none where nothing is said", () => {
+  it("are empty for an empty text", () => {
     expect(wrapText("", 10, 400, 40, 2, measure)).toEqual([]);
   });
 });
@@ -107,7 +107,7 @@ describe("a share card", () => {
     expect(fileName(one)).toBe("hermes-chronicler-clay.png");
   });
 
-  it("lets a colour fade", () => {
+  it("adds an alpha channel to a colour", () => {
     expect(withAlpha("#f5cf4a", 0.5)).toBe("#f5cf4a80");
     expect(withAlpha("#f5cf4a", 2)).toBe("#f5cf4aff");
     expect(withAlpha("#f5cf4a", 0)).toBe("#f5cf4a00");

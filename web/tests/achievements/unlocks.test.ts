@@ -46,7 +46,7 @@ describe("a timeline", () => {
     expect(sortSteps([BRONZE, OTHER]).map((one) => one.at)).toEqual([300, 200, 100]);
   });
 
-  it("is told by months, in the order of the steps", () => {
+  it("is grouped by month, in the order of the steps", () => {
     const at = (day: string) => Date.parse(`${day}T12:00:00Z`) / 1000;
     const one = badge({
       id: "m",

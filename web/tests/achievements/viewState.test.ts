@@ -20,7 +20,7 @@ const ALL = [HIDDEN, FAR, OLD, TOP, NEAR, NEW];
 const ids = (part: Partial<typeof DEFAULT_VIEW_STATE>) =>
   filterBadges(ALL, { ...DEFAULT_VIEW_STATE, ...part }).map((one) => one.id);
 
-describe("choosing badges", () => {
+describe("filtering badges", () => {
   it("shows the newest first, then what is under way, then secrets", () => {
     expect(ids({})).toEqual(["new", "old", "top", "near", "far", "secret-1"]);
   });
@@ -63,7 +63,7 @@ describe("choosing badges", () => {
 });
 
 describe("a viewState in the address", () => {
-  it("comes back as it was put in", () => {
+  it("survives a round trip", () => {
     const viewState = {
       ...DEFAULT_VIEW_STATE,
       state: "unlocked",
@@ -74,16 +74,16 @@ describe("a viewState in the address", () => {
     expect(parseViewState(toQueryString(viewState))).toEqual(viewState);
   });
 
-  it("says nothing where everything is shown", () => {
+  it("is empty for the default view", () => {
     expect(toQueryString(DEFAULT_VIEW_STATE)).toBe("");
     expect(parseViewState("")).toEqual(DEFAULT_VIEW_STATE);
   });
 
-  it("takes what is said wrongly as not said", () => {
+  it("ignores invalid values", () => {
     expect(parseViewState("?sort=luck&state=lost&view=nowhere&category=")).toEqual(DEFAULT_VIEW_STATE);
   });
 
-  it("knows whether anything is left out", () => {
+  it("reports whether filters are set", () => {
     expect(hasBadgeFilters({ ...DEFAULT_VIEW_STATE, sort: "name", search: " " })).toBe(false);
     expect(hasBadgeFilters({ ...DEFAULT_VIEW_STATE, search: "x" })).toBe(true);
   });

@@ -12,26 +12,26 @@ describe("a request", () => {
     await expect(fetchJSON("/api/x")).resolves.toEqual({ a: 1 });
   });
 
-  it("fails with the server's own words", async () => {
+  it("fails with the message of the server", async () => {
     answer(404, { detail: "Session not found." });
     await expect(fetchJSON("/api/x")).rejects.toEqual(new ApiError(404, "Session not found."));
   });
 
-  it("tells when a login is needed", async () => {
-    const heard = vi.fn();
-    const forget = onLoginRequired(heard);
+  it("reports that a sign-in is required", async () => {
+    const listener = vi.fn();
+    const unsubscribe = onLoginRequired(listener);
     answer(401, { detail: "Sign in.", login: "password" });
     await expect(fetchJSON("/api/x")).rejects.toThrow("Sign in.");
-    expect(heard).toHaveBeenCalledWith("password");
-    forget();
+    expect(listener).toHaveBeenCalledWith("password");
+    unsubscribe();
   });
 
-  it("says that the server is not there, in words", async () => {
+  it("reports that the server cannot be reached", async () => {
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
     await expect(fetchJSON("/api/x")).rejects.toThrow("Cannot reach");
   });
 
-  it("goes to no other server", async () => {
+  it("refuses other servers", async () => {
     const reached = vi.fn();
     vi.stubGlobal("fetch", reached);
     await expect(fetchJSON("https://elsewhere.example/")).rejects.toThrow("Not a path");
@@ -40,7 +40,7 @@ describe("a request", () => {
   });
 });
 
-describe("words", () => {
+describe("texts", () => {
   it("are made of a list of wrong parameters", () => {
     expect(formatDetail([{ loc: ["query", "limit"], msg: "too large" }])).toBe("limit: too large");
   });

@@ -64,7 +64,7 @@ describe("an answer", () => {
     expect(state.items.every((one) => one.kind !== "answer" || !one.isStreaming)).toBe(true);
   });
 
-  it("that was stopped says so and stays", () => {
+  it("that was interrupted stays, with a note", () => {
     const state = applyEvents([
       event("message.start", { text: "go" }),
       event("message.delta", { text: "Half" }),
@@ -73,7 +73,7 @@ describe("an answer", () => {
     expect(state.items.map((one) => one.kind)).toEqual(["user", "answer", "note"]);
   });
 
-  it("that failed tells why", () => {
+  it("that failed shows the reason", () => {
     const state = applyEvents([
       event("message.start", { text: "go" }),
       event("message.complete", { status: "error", error: "No key." }),
@@ -82,7 +82,7 @@ describe("an answer", () => {
   });
 });
 
-describe("what is typed meanwhile", () => {
+describe("a message sent during a turn", () => {
   const running = applyEvents([event("message.start", { text: "go" })]);
 
   it("waits until it is read", () => {
@@ -91,12 +91,12 @@ describe("what is typed meanwhile", () => {
     expect(applyEvent(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isQueued: false });
   });
 
-  it("is said once when its turn comes", () => {
+  it("is shown once when its turn starts", () => {
     const state = applyEvents([event("message.start", { text: "and then?" })], addQueuedMessage(running, "and then?"));
     expect(state.items.filter((one) => one.kind === "user" && one.text === "and then?")).toHaveLength(1);
   });
 
-  it("goes back to the composer when nobody has read it", () => {
+  it("goes back to the composer if it was not read", () => {
     const state = applyEvent(
       addQueuedMessage(running, "late"),
       event("message.complete", { status: "interrupted", unread: "late" }),
@@ -107,7 +107,7 @@ describe("what is typed meanwhile", () => {
 });
 
 describe("questions", () => {
-  it("are asked and closed", () => {
+  it("are added and removed", () => {
     const asked = applyEvent(
       EMPTY_CONVERSATION,
       event("approval.request", { command: "rm x", request_id: "q", allow_permanent: true }),

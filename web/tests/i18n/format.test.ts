@@ -12,7 +12,7 @@ import {
   formatTime,
 } from "@/i18n/format";
 
-describe("people read", () => {
+describe("formatting of", () => {
   it("numbers", () => {
     expect([formatCompact(999), formatCompact(1234), formatCompact(259_958), formatInteger(1234567)]).toEqual([
       "999",
@@ -26,7 +26,7 @@ describe("people read", () => {
     expect([formatDollars(0), formatDollars(0.0042), formatDollars(41.654)]).toEqual(["$0.00", "$0.004", "$41.65"]);
   });
 
-  it("shares", () => {
+  it("fractions", () => {
     expect([formatPercent(0.034), formatPercent(0.5)]).toEqual(["3.4%", "50%"]);
   });
 
@@ -46,7 +46,7 @@ describe("people read", () => {
     expect([formatBytes(512), formatBytes(4_200_000)]).toEqual(["512 B", "4.2 MB"]);
   });
 
-  it("moments no clock can show, without a crash", () => {
+  it("timestamps outside the range of Date", () => {
     for (const at of [1e14, -1e20, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(formatDateTime(at)).toBeTypeOf("string");
       expect(formatTime(at)).toBeTypeOf("string");

@@ -30,7 +30,7 @@ describe("ranges", () => {
 });
 
 describe("a heat map", () => {
-  it("is not paled by one wild day", () => {
+  it("ignores a single outlier", () => {
     expect(colorScaleMaximum([...Array<number>(99).fill(10), 5000])).toBe(10);
     expect(colorScaleMaximum([])).toBe(1);
   });

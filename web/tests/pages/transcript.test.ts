@@ -7,7 +7,7 @@ const message = (id: number, role: string, rest: Partial<Message> = {}) =>
   ({ id, role, text: "", tool_calls: [], tool_call_id: null, state: "active", ...rest }) as Message;
 
 describe("blocks", () => {
-  it("hold what one says before the other does", () => {
+  it("hold consecutive messages of one role", () => {
     const call = { id: "a", name: "terminal", arguments: "{}" };
     const found = groupMessages([
       message(1, "user"),
@@ -24,7 +24,7 @@ describe("blocks", () => {
     expect(groupMessages([message(1, "tool", { tool_call_id: "gone" })])).toHaveLength(1);
   });
 
-  it("do not mix what was taken back with what counts", () => {
+  it("do not mix undone messages with active ones", () => {
     expect(groupMessages([message(1, "assistant", { state: "undone" }), message(2, "assistant")])).toHaveLength(2);
   });
 
@@ -34,7 +34,7 @@ describe("blocks", () => {
   });
 });
 
-describe("a family tree", () => {
+describe("a session tree", () => {
   const node = (id: string, parent: string | null) => ({ id, parent_id: parent }) as TreeNode;
 
   it("puts children below their parents", () => {
@@ -42,7 +42,7 @@ describe("a family tree", () => {
     expect(top?.children[0]?.children[0]?.node.id).toBe("c");
   });
 
-  it("shows everybody, also where parents are missing or go round in a circle", () => {
+  it("shows every session, even if parents are missing or form a cycle", () => {
     const found = buildTree([node("a", "b"), node("b", "a"), node("c", "gone"), node("d", "d")]);
     const count = (branches: typeof found): number => branches.reduce((sum, one) => sum + 1 + count(one.children), 0);
     expect(count(found)).toBe(4);

@@ -17,7 +17,7 @@ import { useUnlockToasts } from "./useUnlockToasts";
 import { useViewState } from "./useViewState";
 import { DEFAULT_VIEW_STATE, toQueryString, VIEWS, type ViewState } from "./viewState";
 
-/** The page: what was earned, when, and what a year was made of. */
+/** The page: badges, timeline and recap. */
 export function Achievements() {
   const { texts } = useTexts();
   const feed = useAchievements();
@@ -67,7 +67,7 @@ function Page({ response, feed }: { response: AchievementsResponse; feed: Achiev
   );
 }
 
-/** What is not as it should be; nothing is hidden for it. */
+/** Errors of the last scan or refresh. */
 function ScanNotices({ response, feed }: { response: AchievementsResponse; feed: AchievementsFeed }) {
   const { texts } = useTexts();
   const isFailed = scanPhase(response) === "failed";

@@ -13,7 +13,7 @@ interface Props {
   onShare(one: Achievement): void;
 }
 
-/** One badge: what it is, how far it is, what earned it. */
+/** A badge with its progress and its evidence. */
 export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
   const { texts } = useTexts();
   const tier = useTier(one.tier);
@@ -52,7 +52,7 @@ export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
   );
 });
 
-/** It says no more than its hint. */
+/** A secret badge shows only its hint. */
 function SecretCard({ one }: { one: Achievement }) {
   const { texts } = useTexts();
   return (
@@ -69,7 +69,7 @@ function SecretCard({ one }: { one: Achievement }) {
   );
 }
 
-/** Exactly what counts, and what each tier takes. */
+/** The criteria of a badge and the threshold of each tier. */
 function Criteria({ one }: { one: Achievement }) {
   const { texts } = useTexts();
   return (

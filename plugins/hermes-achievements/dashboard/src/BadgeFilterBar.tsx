@@ -12,7 +12,7 @@ interface Props {
   change(part: Partial<ViewState>): void;
 }
 
-/** What is to be seen, and in which order. */
+/** The search, filters and sort order of badges. */
 export function BadgeFilterBar({ all, viewState, change }: Props) {
   const { texts } = useTexts();
   const { categories } = useContext(CatalogueContext);

@@ -16,7 +16,7 @@ interface Props {
   change(part: Partial<ViewState>): void;
 }
 
-/** All badges: what is near, and whatever is asked for. */
+/** The badges closest to their next tier, and the filtered list. */
 export function BadgeList({ response, viewState, change }: Props) {
   const { texts, locale } = useTexts();
   const [shared, share] = useState<Achievement | null>(null);
@@ -63,7 +63,7 @@ export function BadgeList({ response, viewState, change }: Props) {
   );
 }
 
-/** Before the first conversation. */
+/** Shown before the first unlock. */
 function EmptyNotice({ response }: { response: AchievementsResponse }) {
   const { texts } = useTexts();
   if (response.unlocked_count > 0 || scanPhase(response) === "first") return null;

@@ -4,7 +4,7 @@ import { closestBadges, progressShare } from "./tierProgress";
 import type { Achievement } from "./types";
 import { useTexts } from "./useTexts";
 
-/** What is nearest to its next tier. */
+/** The badges closest to their next tier. */
 export function ClosestBadges({ all }: { all: readonly Achievement[] }) {
   const { texts } = useTexts();
   const found = closestBadges(all);

@@ -3,7 +3,7 @@ import { sdk } from "./host/sdk";
 
 type Props = AnchorHTMLAttributes<HTMLAnchorElement> & { to: string };
 
-/** A link to a page of the dashboard that does not load everything anew. */
+/** A link to a dashboard page that does not reload the application. */
 export function DashboardLink({ to, children, ...rest }: Props) {
   const follow = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

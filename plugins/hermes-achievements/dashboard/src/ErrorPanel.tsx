@@ -7,7 +7,7 @@ interface Props {
   onRetry(): void;
 }
 
-/** What went wrong, in texts, and what can be done. */
+/** An error message with a retry button and a link to the settings. */
 export function ErrorPanel({ title, text, onRetry }: Props) {
   const { texts } = useTexts();
   return (

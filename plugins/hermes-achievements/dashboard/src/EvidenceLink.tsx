@@ -4,7 +4,7 @@ import type { Step } from "./types";
 import { evidencePath } from "./unlocks";
 import { useTexts } from "./useTexts";
 
-/** The conversation that earned something; opens at the message. */
+/** A link to the message that earned a tier. */
 export function EvidenceLink({ step }: { step: Partial<Step> }) {
   const { texts } = useTexts();
   const address = evidencePath(step);

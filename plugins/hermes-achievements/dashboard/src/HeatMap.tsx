@@ -6,7 +6,7 @@ import { useTexts } from "./useTexts";
 
 const LEVELS = [0, 1, 2, 3, 4];
 
-/** The days of a period: a strip of weeks for a year, a calendar for a month. */
+/** A heat map of the days of a period: a strip of weeks for a year, a calendar for a month. */
 export function HeatMap({ recap }: { recap: Recap }) {
   const { texts, locale } = useTexts();
   const cells = useMemo(() => buildCells(recap.days), [recap.days]);

@@ -10,7 +10,7 @@ import { countByTier, sortSteps } from "./unlocks";
 import type { AchievementsFeed } from "./useAchievements";
 import { useTexts } from "./useTexts";
 
-/** What it all amounts to. */
+/** The header with totals and the latest unlock. */
 export function Hero({ response, feed }: { response: AchievementsResponse; feed: AchievementsFeed }) {
   const { texts, locale } = useTexts();
   const { tiers } = useContext(CatalogueContext);

@@ -5,7 +5,7 @@ import type { Catalogue, Tier } from "./types";
 const NOTHING: Catalogue = { tiers: [], categories: [], icons: {} };
 const FALLBACK_ICON = "award";
 
-/** Tiers, categories and drawings, for whoever shows a badge. */
+/** The catalogue: tiers, categories and icons. */
 export const CatalogueContext = createContext<Catalogue>(NOTHING);
 
 /** A tier by its id. */
@@ -14,13 +14,13 @@ export function useTier(id: string | null | undefined): Tier | null {
   return tiers.find((one) => one.id === id) ?? null;
 }
 
-/** What gives an element (with the class `ach-tinted`) the colour of a tier, in either scheme. */
+/** The style that gives an element with the class `ach-tinted` the colour of a tier. */
 export function tint(tier: Tier | null | undefined): CSSProperties {
   if (!tier) return {};
   return { "--tier-colour": tier.colour, "--tier-glow": tier.glow } as CSSProperties;
 }
 
-/** The gradients that medals refer to; stands once on the page. */
+/** The gradients that medals refer to; rendered once per page. */
 export function MedalGradients() {
   const { tiers } = useContext(CatalogueContext);
   return (
@@ -52,7 +52,7 @@ interface Props {
   size?: number;
 }
 
-/** A badge's medal: its icon on a hexagonCorners in the colour of its tier; without one it is still to be earned. */
+/** The medal of a badge: its icon on a hexagon in the colour of its tier. */
 export const Medal = memo(function Medal({ icon, tier: id, size = 60 }: Props) {
   const tier = useTier(id);
   const { icons } = useContext(CatalogueContext);

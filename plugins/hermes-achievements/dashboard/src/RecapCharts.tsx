@@ -5,12 +5,12 @@ import { useTexts } from "./useTexts";
 interface BarsProps {
   title: string;
   values: number[];
-  /** What stands below a bar. */
+  /** The label below a bar. */
   label(index: number): string;
   describe(index: number, count: string): string;
 }
 
-/** Criteria side by side. */
+/** A bar chart of counts. */
 export function Bars({ title, values, label, describe }: BarsProps) {
   const { locale } = useTexts();
   const highest = Math.max(1, ...values);
@@ -33,7 +33,7 @@ export function Bars({ title, values, label, describe }: BarsProps) {
   );
 }
 
-/** The highest frequent of a kind, with how often. */
+/** A ranked list with counts. */
 export function Ranked({ title, counted }: { title: string; counted: RankedItem[] }) {
   const { locale } = useTexts();
   const highest = counted[0]?.times ?? 1;

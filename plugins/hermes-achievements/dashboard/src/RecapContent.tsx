@@ -10,7 +10,7 @@ import type { Recap, RecapSession, TimelineStep } from "./types";
 import { evidencePath, stepKey } from "./unlocks";
 import { useTexts } from "./useTexts";
 
-/** What a period was made of, one thing after the other. */
+/** The content of a recap. */
 export function RecapContent({ recap }: { recap: Recap }) {
   const { texts } = useTexts();
   return (
@@ -88,7 +88,7 @@ function ActiveHours({ recap }: { recap: Recap }) {
   );
 }
 
-/** The day, the streak and the sessions that stood out. */
+/** Most active day, longest streak, longest and busiest session. */
 function Records({ recap }: { recap: Recap }) {
   const { texts, locale } = useTexts();
   const { best_day: best, streak, longest_by_time: longest, longest_by_calls: busiest } = recap;

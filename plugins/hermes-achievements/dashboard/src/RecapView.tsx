@@ -10,12 +10,12 @@ import { useTexts } from "./useTexts";
 
 interface Props {
   period: string;
-  /** Something that changes when there is more to look back on. */
+  /** Changes when new data is available. */
   version: string;
   change(part: { period: string }): void;
 }
 
-/** A year or a month, to scroll through and to save. */
+/** The recap of a year or a month. */
 export function RecapView({ period, version, change }: Props) {
   const { texts } = useTexts();
   const { data, problem, isLoading, retry } = useFetch<RecapResponse>(
@@ -41,11 +41,11 @@ function Waiting({ text }: { text: string }) {
   );
 }
 
-/** Which period, the ones beside it, and a picture of it. */
+/** Selects the period and saves its image. */
 function Bar({ recap, change }: { recap: Recap; change(id: string): void }) {
   const { texts } = useTexts();
   const { period, years, months } = recap;
-  const among = period.kind === "month" ? months : years; // the latest first
+  const among = period.kind === "month" ? months : years; // newest first
   const place = among.findIndex((one) => one.id === period.id);
   return (
     <div className="ach-recap-bar">

@@ -6,7 +6,7 @@ import { scanPhase, scanProgress } from "./scanState";
 import type { AchievementsFeed } from "./useAchievements";
 import { useTexts } from "./useTexts";
 
-/** Scan now; says that it runs, and how it went. */
+/** Buttons that start a scan and report its result. */
 export function RescanButtons({ feed }: { feed: AchievementsFeed }) {
   const { texts } = useTexts();
   const scan = useRescan(feed);
@@ -52,7 +52,7 @@ function useRescan(feed: AchievementsFeed) {
   };
 }
 
-/** A scan of what is new hides nothing: it is only mentioned. */
+/** The progress of an incremental scan. */
 function Refreshing({ feed: { response, isRescanning } }: { feed: AchievementsFeed }) {
   const { texts, locale } = useTexts();
   const isRunning = response !== null && scanPhase(response) === "refresh";

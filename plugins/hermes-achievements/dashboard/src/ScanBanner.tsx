@@ -4,7 +4,7 @@ import { addSample, estimateSecondsLeft, type Sample, scanProgress } from "./sca
 import type { AchievementsResponse } from "./types";
 import { useTexts } from "./useTexts";
 
-/** How far the first scan is; badges appear below while it runs. */
+/** The progress of the first scan; badges appear below during the scan. */
 export function ScanBanner({ response }: { response: AchievementsResponse }) {
   const { texts, locale } = useTexts();
   const progress = scanProgress(response);
@@ -36,7 +36,7 @@ export function ScanBanner({ response }: { response: AchievementsResponse }) {
   );
 }
 
-/** The scan's own guess, or one from the speed that was seen here. */
+/** The server's estimate of the time left, or one from the observed speed. */
 function useTimeLeft(done: number, total: number, said: number | null): number | null {
   const [samples, setSamples] = useState<Sample[]>([]);
   useEffect(() => {

@@ -15,7 +15,7 @@ interface Props {
   onClose(): void;
 }
 
-/** A picture of a badge to show around, drawn here. */
+/** A dialog with an image of a badge to copy or download. */
 export function ShareDialog({ one, onClose }: Props) {
   const { texts } = useTexts();
   const { tiers } = useContext(CatalogueContext);
@@ -41,7 +41,7 @@ function Card({ one, tier }: { one: Achievement; tier: Tier }) {
   const download = async () => downloadBlob(await toPngBlob(canvas.current), fileName(one));
   const copy = async () => {
     try {
-      // The picture itself is a promise: Safari wants the clipboard to be asked for at once.
+      // Safari requires the clipboard call within the click, so the image is passed as a promise.
       await navigator.clipboard.write([new ClipboardItem({ "image/png": toPngBlob(canvas.current) })]);
       showToast(texts.copied, "good");
     } catch {
@@ -78,7 +78,7 @@ function Card({ one, tier }: { one: Achievement; tier: Tier }) {
   );
 }
 
-/** Paints the card once its letters are there; whether that is done. */
+/** Paint the card when its fonts are loaded; returns whether that is done. */
 function usePaintedCard(canvas: { current: HTMLCanvasElement | null }, one: Achievement, tier: Tier): boolean {
   const { texts, locale } = useTexts();
   const { tiers, icons } = useContext(CatalogueContext);

@@ -4,7 +4,7 @@ import { progressShare } from "./tierProgress";
 import type { Achievement } from "./types";
 import { useTexts } from "./useTexts";
 
-/** How far it is to the next tier. */
+/** Progress to the next tier. */
 export function TierProgressBar({ one }: { one: Achievement }) {
   const { texts, locale } = useTexts();
   const next = useTier(one.next_tier);

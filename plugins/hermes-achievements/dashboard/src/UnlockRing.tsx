@@ -12,7 +12,7 @@ interface Props {
   counts: Record<string, number>;
 }
 
-/** How many are unlocked, as a ring: an arc for each tier, the highest first. */
+/** The share of unlocked badges as a ring with one arc per tier, highest first. */
 export function UnlockRing({ unlocked, total, counts }: Props) {
   const { texts, locale } = useTexts();
   const { tiers } = useContext(CatalogueContext);

@@ -1,25 +1,25 @@
-/** The plugin's own endpoints. */
+/** Requests to the endpoints of the plugin. */
 import { sdk } from "./host/sdk";
 
 const PREFIX = "/api/plugins/hermes-achievements";
 
-/** The JSON of one of them. */
+/** The JSON of an endpoint. */
 export function fetchApi<T>(path: string, init?: RequestInit): Promise<T> {
   return sdk.fetchJSON<T>(`${PREFIX}${path}`, init);
 }
 
-/** A file of one of them. */
+/** The file of an endpoint. */
 export async function fetchFile(path: string): Promise<Blob> {
   const response = await sdk.authedFetch(`${PREFIX}${path}`);
   return response.blob();
 }
 
-/** What went wrong, for people. */
+/** The message of anything that was thrown. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Let the browser save a file under a name. */
+/** Save a blob as a file. */
 export function downloadBlob(file: Blob, name: string): void {
   const address = URL.createObjectURL(file);
   const link = document.createElement("a");

@@ -1,10 +1,10 @@
-/** Where everything stands on a share card. */
+/** The layout of a share card. */
 import type { Achievement, Tier } from "./types";
 
 export const CARD_WIDTH = 1200;
 export const CARD_HEIGHT = 630;
 export const MEDAL = { x: 236, y: 290, radius: 158 } as const;
-export const TEXT_LEFT = 450; // where the texts begin; the medal has the maxWidth before
+export const TEXT_LEFT = 450; // the medal takes the space to the left
 export const TEXT_WIDTH = CARD_WIDTH - TEXT_LEFT - 70;
 const LADDER_Y = 500;
 const LADDER_STEP = 34;
@@ -14,7 +14,7 @@ const TEXT_LINE_HEIGHT = 40;
 const TEXT_MIDDLE = 300;
 const ELLIPSIS = "…";
 
-/** How wide some texts are, in a size and weight. */
+/** The width of a text in a font size and weight. */
 export type Measure = (text: string, size: number, weight: number) => number;
 
 export interface Line {
@@ -33,7 +33,7 @@ export interface CardLayout {
   foot: Line;
 }
 
-/** What is written on a card. */
+/** The texts of a card. */
 export interface CardTexts {
   pill: string;
   name: string;
@@ -41,7 +41,7 @@ export interface CardTexts {
   foot: string;
 }
 
-/** Texts in lines no wider than *maxWidth*; what does not fit into *maxLines* lines ends in an ellipsis. */
+/** Wrap a text to *maxWidth* and at most *maxLines* lines; the rest becomes an ellipsis. */
 export function wrapText(
   text: string,
   size: number,
@@ -82,7 +82,7 @@ function truncate(
   return characters.join("").trimEnd() + ELLIPSIS;
 }
 
-/** The name as large as it can be. */
+/** The largest font size in which the name fits. */
 function fitName(name: string, measure: Measure): { size: number; lines: string[] } {
   const tried = NAME_SIZES.map((size) => ({ size, lines: wrapText(name, size, 700, TEXT_WIDTH, 2, measure) }));
   return (
@@ -91,7 +91,7 @@ function fitName(name: string, measure: Measure): { size: number; lines: string[
   );
 }
 
-/** A whole card. */
+/** Compute the layout of a card. */
 export function layOutCard(one: Achievement, texts: CardTexts, tiers: readonly Tier[], measure: Measure): CardLayout {
   const { size, lines } = fitName(texts.name, measure);
   const descriptionLines = wrapText(texts.description, TEXT_SIZE, 400, TEXT_WIDTH, 3, measure);
@@ -126,7 +126,7 @@ export function layOutCard(one: Achievement, texts: CardTexts, tiers: readonly T
   };
 }
 
-/** A dot for each tier there is to earn; those that are earned shine. */
+/** One dot per tier; earned ones are lit. */
 function layOutLadder(one: Achievement, tiers: readonly Tier[]): CardLayout["ladder"] {
   const steps = one.tiers.filter((step) => tiers.some((tier) => tier.id === step.name));
   if (steps.length < 2) return [];
@@ -140,7 +140,7 @@ function layOutLadder(one: Achievement, tiers: readonly Tier[]): CardLayout["lad
   }));
 }
 
-/** A name for the file. */
+/** The file name of the image. */
 export function fileName(one: Achievement): string {
   return `hermes-${one.id}-${one.tier ?? "open"}.png`;
 }

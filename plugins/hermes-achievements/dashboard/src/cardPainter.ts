@@ -1,4 +1,4 @@
-/** Draws a share card; nothing leaves the machine. */
+/** Draws a share card on a canvas. */
 import {
   CARD_HEIGHT,
   CARD_WIDTH,
@@ -21,7 +21,7 @@ const FONT = '"Inter Variable", Inter, system-ui, sans-serif';
 
 type Context = CanvasRenderingContext2D;
 
-/** How wide texts are on this canvas. */
+/** Measure texts on this canvas. */
 export function createMeasure(context: Context): Measure {
   return (text, size, weight) => {
     context.font = fontOf(size, weight);
@@ -29,7 +29,7 @@ export function createMeasure(context: Context): Measure {
   };
 }
 
-/** Wait until the letters are there; a canvas does not draw them again when they come. */
+/** Load the fonts; a canvas is not redrawn when a font arrives later. */
 export async function loadFonts(): Promise<void> {
   await Promise.all([400, 700].map((weight) => document.fonts.load(fontOf(28, weight))));
 }
@@ -38,7 +38,7 @@ function fontOf(size: number, weight: number): string {
   return `${weight} ${size}px ${FONT}`;
 }
 
-/** Draw everything. */
+/** Draw the card. */
 export function paintCard(context: Context, card: CardLayout, tier: Tier, icon: string, tiers: readonly Tier[]): void {
   paintBackground(context, tier);
   paintMedal(context, tier, icon);
@@ -74,7 +74,7 @@ function paintGlow(context: Context, tier: Tier, x: number, y: number, radius: n
   context.fillRect(0, 0, CARD_WIDTH, CARD_HEIGHT);
 }
 
-/** A colour of the catalogue (`#rrggbb`) that lets through what lies below. */
+/** A colour (`#rrggbb`) with an alpha channel. */
 export function withAlpha(colour: string, strength: number): string {
   const part = Math.round(Math.min(1, Math.max(0, strength)) * 255);
   return `${colour}${part.toString(16).padStart(2, "0")}`;
@@ -134,7 +134,7 @@ function paintLine(context: Context, line: Line, colour: string): void {
   context.fillText(line.text, line.x, line.y);
 }
 
-/** Whose it is. */
+/** Draw the name of the product. */
 function paintBrand(context: Context, tier: Tier): void {
   const right = CARD_WIDTH - 70;
   context.font = fontOf(24, 700);

@@ -1,16 +1,16 @@
-/** Days on a grid, and how warm each of them is. */
+/** The cells of a heat map of days. */
 import type { RecapDay } from "./types";
 
-const MAX_CALENDAR_DAYS = 42; // more than that is shown as a strip of weeks
+const MAX_CALENDAR_DAYS = 42; // longer periods are shown as a strip of weeks
 const WEEK_DAYS = 7;
 
-/** A day's place: `week` counts from the first week, `weekday` from Monday. */
+/** The position of a day: `week` counts from the first week, `weekday` from Monday. */
 export interface Cell {
   week: number;
   weekday: number;
   day: string;
   messages: number;
-  /** 0 for nothing, 4 for the busiest quarter. */
+  /** 0 for no activity, 4 for the busiest quarter. */
   level: number;
 }
 
@@ -19,7 +19,7 @@ export function weekdayOf(day: string): number {
   return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % WEEK_DAYS;
 }
 
-/** Every day with its place and its level. */
+/** The cells of all days. */
 export function buildCells(days: readonly RecapDay[]): Cell[] {
   const limits = levelLimits(days.map((one) => one.messages).filter((count) => count > 0));
   const offset = days[0] ? weekdayOf(days[0].day) : 0;
@@ -32,14 +32,14 @@ export function buildCells(days: readonly RecapDay[]): Cell[] {
   }));
 }
 
-/** What a day has to exceed for each level: quarters of the active days, not of the best. */
+/** The lower limit of each level: quartiles of the active days. */
 function levelLimits(counts: number[]): number[] {
   const ranked = [...counts].sort((a, b) => a - b);
   const quarter = (part: number) => ranked[Math.floor(((ranked.length - 1) * part) / 4)] ?? 0;
   return ranked.length === 0 ? [0] : [0, quarter(1), quarter(2), quarter(3)];
 }
 
-/** Whether so many days are better shown as a strip of weeks than as a calendar. */
+/** Whether the days are shown as a strip of weeks instead of a calendar. */
 export function isWeekStrip(days: readonly RecapDay[]): boolean {
   return days.length > MAX_CALENDAR_DAYS;
 }

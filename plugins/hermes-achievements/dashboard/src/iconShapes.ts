@@ -1,4 +1,4 @@
-/** The catalogue's icons, as shapes: nothing of an response becomes markup. */
+/** Parses the catalogue's icons into shapes, so that no markup of a response is inserted. */
 
 export interface Shape {
   tag: string;
@@ -8,7 +8,7 @@ export interface Shape {
 const TAGS = new Set(["path", "circle", "rect", "line", "polyline", "polygon", "ellipse"]);
 const ATTRIBUTES = new Set("d cx cy r rx ry x y width height x1 y1 x2 y2 points".split(" "));
 
-/** What an icon is made of; anything that is no plain shape is left out. */
+/** Parse the shapes of an icon; everything else is dropped. */
 export function parseShapes(markup: string): Shape[] {
   const found: Shape[] = [];
   for (const [, tag = "", inside = ""] of markup.matchAll(/<([a-z]+)\s([^<>]*?)\/?>/g)) {
@@ -22,7 +22,7 @@ export function parseShapes(markup: string): Shape[] {
   return found;
 }
 
-/** The corners of a hexagonCorners that stands on its tip. */
+/** The corners of a hexagon with a vertex at the top. */
 export function hexagonCorners(x: number, y: number, radius: number): [number, number][] {
   return Array.from({ length: 6 }, (_, number) => [
     x + radius * Math.sin((Math.PI / 3) * number),
@@ -30,14 +30,14 @@ export function hexagonCorners(x: number, y: number, radius: number): [number, n
   ]);
 }
 
-/** The same as SVG takes it. */
+/** The corners as an SVG points attribute. */
 export function hexagonPoints(x: number, y: number, radius: number): string {
   return hexagonCorners(x, y, radius)
     .map(([left, top]) => `${left.toFixed(2)},${top.toFixed(2)}`)
     .join(" ");
 }
 
-/** A shape as a path that can be stroked on a canvas; null for one that has no size. */
+/** Convert a shape to SVG path data; null for a shape without a size. */
 export function toPathData({ tag, attributes }: Shape): string | null {
   const of = (name: string) => Number(attributes[name] ?? 0);
   switch (tag) {

@@ -1,4 +1,4 @@
-/** How a scan is going, and when to look again. */
+/** The state of a scan and the polling interval. */
 import type { AchievementsResponse } from "./types";
 import { isComplete } from "./unlocks";
 
@@ -8,9 +8,9 @@ export const POLL_IDLE_MS = 20_000;
 export const POLL_ERROR_MS = 5000;
 
 const SAMPLE_WINDOW_SECONDS = 20;
-const MIN_SAMPLE_SECONDS = 1.5; // of watching, before a guess is believable
+const MIN_SAMPLE_SECONDS = 1.5; // the minimum for an estimate
 
-/** `first`: nothing complete is known yet. `refresh`: what is new is being read. */
+/** `first`: no complete result exists yet. `refresh`: an incremental scan is running. */
 export type ScanPhase = "first" | "refresh" | "failed" | "idle";
 
 export function scanPhase(response: AchievementsResponse): ScanPhase {
@@ -20,7 +20,7 @@ export function scanPhase(response: AchievementsResponse): ScanPhase {
   return status.state === "running" ? "refresh" : "idle";
 }
 
-/** How long to wait before looking again. */
+/** The delay before the next poll. */
 export function pollDelay(response: AchievementsResponse): number {
   const scanning = scanPhase(response);
   if (scanning === "first" || scanning === "refresh") return POLL_SCANNING_MS;
@@ -35,7 +35,7 @@ export interface Progress {
   secondsLeft: number | null;
 }
 
-/** How far the scan is; null while nobody knows how much there is to do. */
+/** The progress of the scan; null while the total is unknown. */
 export function scanProgress(response: AchievementsResponse): Progress | null {
   const { scan_meta: meta } = response;
   const { progress } = meta.status;
@@ -47,20 +47,20 @@ export function scanProgress(response: AchievementsResponse): Progress | null {
   return { done, total, percent: Math.floor((100 * done) / total), secondsLeft };
 }
 
-/** How many sessions were read at a moment, in seconds. */
+/** The number of scanned sessions at a time in seconds. */
 export interface Sample {
   at: number;
   done: number;
 }
 
-/** The samples that say how fast it goes now; a scan that starts anew forgets the last one. */
+/** Add a sample and drop old ones; a restarted scan drops all. */
 export function addSample(samples: readonly Sample[], next: Sample): Sample[] {
   const isRestarted = next.done < (samples.at(-1)?.done ?? 0);
   const kept = isRestarted ? [] : samples.filter((one) => next.at - one.at <= SAMPLE_WINDOW_SECONDS);
   return [...kept, next];
 }
 
-/** Seconds until all are read, at the speed that was addSample; null when that is not known yet. */
+/** Seconds left at the observed speed; null if unknown. */
 export function estimateSecondsLeft(samples: readonly Sample[], total: number): number | null {
   const first = samples[0];
   const last = samples.at(-1);

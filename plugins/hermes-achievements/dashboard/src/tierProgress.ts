@@ -1,9 +1,9 @@
-/** What is nearest to its next tier. */
+/** Progress of badges towards their next tier. */
 import type { Achievement } from "./types";
 
 export const MAX_CLOSEST_BADGES = 6;
 
-/** The badges with the least way to go, of those that have begun. */
+/** The badges with some progress that are closest to their next tier. */
 export function closestBadges(all: readonly Achievement[], limit = MAX_CLOSEST_BADGES): Achievement[] {
   return all
     .filter((one) => one.state !== "secret" && one.next_threshold !== null && one.progress > 0)
@@ -11,7 +11,7 @@ export function closestBadges(all: readonly Achievement[], limit = MAX_CLOSEST_B
     .slice(0, limit);
 }
 
-/** How much of the next threshold is there already; finer than whole percents. */
+/** The reached fraction of the next threshold. */
 export function progressShare(one: Achievement): number {
   return one.next_threshold ? Math.min(1, one.progress / one.next_threshold) : 1;
 }

@@ -1,6 +1,6 @@
-/** What the plugin's own endpoints response; see docs/reference/achievements.md. */
+/** Types of the plugin's responses; see docs/reference/achievements.md. */
 
-/** A tier: `colour` is read on light backgrounds, `glow` on dark ones. */
+/** A tier: `colour` is for light backgrounds, `glow` for dark ones. */
 export interface Tier {
   id: string;
   name: string;
@@ -15,15 +15,15 @@ export interface Category {
   order: number;
 }
 
-/** What answers refer to by name. */
+/** Tiers, categories and icons that responses refer to by id. */
 export interface Catalogue {
   tiers: Tier[];
   categories: Category[];
-  /** What stands inside a 24 by 24 SVG. */
+  /** The content of 24 by 24 SVG icons. */
   icons: Record<string, string>;
 }
 
-/** A tier that was reached, and the message that did it. */
+/** A reached tier and the message that earned it. */
 export interface Step {
   tier: string;
   value: number;
@@ -34,7 +34,7 @@ export interface Step {
   is_gone?: boolean;
 }
 
-/** A step in a timeline, where it has to say what it is a step of. */
+/** A step with its badge, for the timeline. */
 export interface TimelineStep extends Step {
   id: string;
   name: string;
@@ -155,5 +155,5 @@ export interface Recap {
   tier_ups: (TimelineStep & { day: string })[];
 }
 
-/** There may be nothing to look back on, or nothing yet. */
+/** A recap, or none if there is no activity or the scan is not complete. */
 export type RecapResponse = Recap | { period: null; is_scanned: boolean };

@@ -2,7 +2,7 @@
 import { formatMonth } from "./format";
 import type { Achievement, AchievementsResponse, TimelineStep } from "./types";
 
-/** Every step of every badge, the latest first. */
+/** All steps of all badges, newest first. */
 export function sortSteps(all: readonly Achievement[]): TimelineStep[] {
   return all
     .flatMap((one) =>
@@ -18,15 +18,15 @@ export function sortSteps(all: readonly Achievement[]): TimelineStep[] {
     .sort((a, b) => b.at - a.at || b.value - a.value || a.id.localeCompare(b.id, "en"));
 }
 
-/** What names a step among all others. */
+/** The unique key of a step. */
 export function stepKey(step: { id: string; tier: string }): string {
   return `${step.id} ${step.tier}`;
 }
 
 /**
- * What was reached between two answers.
+ * The steps that were reached between two responses.
  *
- * Only complete answers can be compared: while a first scan runs, badges are found, not earned.
+ * Only complete responses are compared: during a first scan, old unlocks appear that are not new.
  */
 export function findNewSteps(before: AchievementsResponse | null, after: AchievementsResponse): TimelineStep[] {
   if (before === null || !isComplete(before) || !isComplete(after)) return [];
@@ -34,7 +34,7 @@ export function findNewSteps(before: AchievementsResponse | null, after: Achieve
   return sortSteps(after.achievements).filter((step) => !known.has(stepKey(step)));
 }
 
-/** Whether everything was read when this was made. */
+/** Whether the response is the result of a complete scan. */
 export function isComplete(response: AchievementsResponse): boolean {
   return response.scan_meta.mode === "full" || response.scan_meta.mode === "incremental";
 }
@@ -44,7 +44,7 @@ export interface Month {
   steps: TimelineStep[];
 }
 
-/** Steps by the month they were made in; the order stays. */
+/** Group steps by month, in their order. */
 export function groupByMonth(steps: readonly TimelineStep[], locale = "en"): Month[] {
   const months = new Map<string, TimelineStep[]>();
   for (const step of steps) {
@@ -56,7 +56,7 @@ export function groupByMonth(steps: readonly TimelineStep[], locale = "en"): Mon
   return [...months].map(([name, found]) => ({ name, steps: found }));
 }
 
-/** How many badges stand at each tier. */
+/** The number of badges per tier. */
 export function countByTier(all: readonly Achievement[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const one of all) {
@@ -65,7 +65,7 @@ export function countByTier(all: readonly Achievement[]): Record<string, number>
   return counts;
 }
 
-/** The page of the message that did it; null when the conversation is gone or was never known. */
+/** The path of the message that earned a step; null if the session is deleted or unknown. */
 export function evidencePath(step: { session_id?: string | null; message_id?: number | null; is_gone?: boolean }) {
   if (!step.session_id || step.is_gone) return null;
   const message = step.message_id ? `?message=${step.message_id}` : "";

@@ -4,16 +4,16 @@ import { POLL_ERROR_MS, POLL_SCANNING_MS, pollDelay } from "./scanState";
 import type { AchievementsResponse, RescanResponse } from "./types";
 
 export interface AchievementsFeed {
-  /** The last response; it stays while the next one is fetched, and when that fails. */
+  /** The last successful response. */
   response: AchievementsResponse | null;
   problem: string | null;
   isRescanning: boolean;
   refresh(): void;
-  /** Scan now, with *full* from the beginning; rejects with the reason when that fails. */
+  /** Start a scan; a *full* scan reads the entire history. Rejects if the scan fails. */
   rescan(full: boolean): Promise<RescanResponse>;
 }
 
-/** All badges, as they are and as they change; nothing is asked while nobody looks. */
+/** Poll the badges while the page is visible. */
 export function useAchievements(): AchievementsFeed {
   const [response, setResponse] = useState<AchievementsResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -50,7 +50,7 @@ export function useAchievements(): AchievementsFeed {
     return () => {
       document.removeEventListener("visibilitychange", onVisible);
       clearTimeout(timer.current);
-      turn.current += 1; // an response that is under way comes too late
+      turn.current += 1; // ignores responses that are still pending
     };
   }, [refresh]);
 

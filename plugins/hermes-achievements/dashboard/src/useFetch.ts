@@ -8,7 +8,7 @@ interface FetchResult<T> {
   retry(): void;
 }
 
-/** What a path answers; asked anew when the path or *version* changes, and the old response stays until then. */
+/** Fetch a path; refetch when the path or *version* changes, and keep the old data until then. */
 export function useFetch<T>(path: string, version = ""): FetchResult<T> {
   const [data, setData] = useState<T | null>(null);
   const [problem, setProblem] = useState<string | null>(null);

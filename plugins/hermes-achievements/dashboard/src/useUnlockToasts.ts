@@ -7,7 +7,7 @@ import { useTexts } from "./useTexts";
 
 const MAX_SEPARATE_TOASTS = 3;
 
-/** Says what was earned while the page is open; what was there before it is not news. */
+/** Shows a toast for every unlock while the page is open. */
 export function useUnlockToasts(response: AchievementsResponse | null, catalogue: Catalogue | null): void {
   const { texts, locale } = useTexts();
   const { showToast } = sdk.useToast();

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { parseViewState, toQueryString, type ViewState } from "./viewState";
 
-/** What the address asks for, and a way to fetchApi for something else without leaving a trail in the history. */
+/** The view state of the URL and a function that updates it without adding a history entry. */
 export function useViewState(): [ViewState, (change: Partial<ViewState>) => void] {
   const [, redraw] = useState(0);
   const again = useCallback(() => redraw((count) => count + 1), []);

@@ -1,4 +1,4 @@
-/** Which badges are shown, in which order; kept in the address. */
+/** The view, filters and sort order of the page, stored in the URL. */
 import { progressShare } from "./tierProgress";
 import type { Achievement, State } from "./types";
 
@@ -16,7 +16,7 @@ export interface ViewState {
   category: string;
   search: string;
   sort: Sort;
-  /** Of the look back; "" is the latest year. */
+  /** The period of the recap; "" is the latest year. */
   period: string;
 }
 
@@ -29,7 +29,7 @@ export const DEFAULT_VIEW_STATE: ViewState = {
   period: "",
 };
 
-/** What an address asks for; what it says wrongly is as if it were not parameters. */
+/** Parse the query string of a URL; invalid values are ignored. */
 export function parseViewState(query: string): ViewState {
   const parameters = new URLSearchParams(query);
   return {
@@ -42,7 +42,7 @@ export function parseViewState(query: string): ViewState {
   };
 }
 
-/** The address' query for a viewState: only what differs from showing everything. */
+/** The query string of a view state, without default values. */
 export function toQueryString(viewState: ViewState): string {
   const parameters = new URLSearchParams();
   for (const name of Object.keys(DEFAULT_VIEW_STATE) as (keyof ViewState)[]) {
@@ -56,12 +56,12 @@ function oneOf<T extends string>(known: readonly T[], value: string | null): T |
   return known.find((one) => one === value);
 }
 
-/** Whether anything is left out. */
+/** Whether any filter is set. */
 export function hasBadgeFilters(viewState: ViewState): boolean {
   return viewState.state !== "all" || viewState.category !== "all" || viewState.search.trim() !== "";
 }
 
-/** The badges that fit, in the order asked for. */
+/** The badges that match the filters, sorted. */
 export function filterBadges(all: readonly Achievement[], viewState: ViewState): Achievement[] {
   return all
     .filter(
@@ -73,7 +73,7 @@ export function filterBadges(all: readonly Achievement[], viewState: ViewState):
     .sort(ORDERS[viewState.sort]);
 }
 
-/** How many badges each filter would show, given the other filters. */
+/** How many badges each filter value would show, given the other filters. */
 export function countMatches(all: readonly Achievement[], viewState: ViewState) {
   const found = all.filter((one) => matchesSearch(one, viewState.search));
   const ofCategory = found.filter((one) => matchesCategory(one, viewState.category));
@@ -93,7 +93,7 @@ function matchesCategory(one: Achievement, category: string): boolean {
   return category === "all" || one.category === category;
 }
 
-/** Every word has to be somewhere in what is cardText on the card. */
+/** Whether every word of the search occurs in the text of the card. */
 export function matchesSearch(one: Achievement, search: string): boolean {
   const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return true;
@@ -103,7 +103,7 @@ export function matchesSearch(one: Achievement, search: string): boolean {
   return words.every((word) => cardText.includes(word));
 }
 
-/** When the badge came to its tier; 0 where that is not known. */
+/** When the badge reached its tier; 0 if unknown. */
 export function lastEarnedAt(one: Achievement): number {
   return one.tier_history?.at(-1)?.at ?? one.unlocked_at ?? 0;
 }

@@ -5,13 +5,13 @@ import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
 import { echarts } from "./echarts";
 import { type Palette, readPalette } from "./palette";
 
-/** What can be had of a chart that is drawn. */
+/** Access to a rendered chart. */
 export interface ChartHandle {
   toPng(): string;
 }
 
 export interface ChartProps {
-  /** What to draw, in the colours of the moment. */
+  /** Builds the ECharts option with the current colours. */
   buildOption: (colours: Palette) => EChartsCoreOption;
   height: number;
   label: string;
@@ -19,7 +19,7 @@ export interface ChartProps {
   handle?: Ref<ChartHandle>;
 }
 
-/** A chart; it follows the colours of the page, its own width, and what is to be drawn. */
+/** A chart that follows the colour scheme, its own width and its option. */
 export function Chart({ buildOption, height, label, onSelect, handle }: ChartProps) {
   const container = useRef<HTMLDivElement>(null);
   const chart = useRef<EChartsType | null>(null);
@@ -47,7 +47,7 @@ export function Chart({ buildOption, height, label, onSelect, handle }: ChartPro
       animation: !isMotionReduced,
       animationDuration: 300,
       textStyle: { fontFamily: "'Inter Variable', sans-serif", color: colours.soft },
-      // The page allows no styles in its markup, so tooltips are drawn, not written.
+      // The content security policy forbids inline styles in markup, so tooltips are drawn on the canvas.
       tooltip: {
         renderMode: "richText",
         backgroundColor: colours.panel,

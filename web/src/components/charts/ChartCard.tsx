@@ -12,14 +12,14 @@ import { type ChartTable, toCsv } from "./csv";
 interface Props extends Omit<ChartProps, "handle" | "label"> {
   title: string;
   help?: ReactNode;
-  /** The numbers behind the picture: for the file, and for those who cannot see the picture. */
+  /** The data of the chart, for the CSV file and the accessible table. */
   table: ChartTable;
-  /** The sessions behind a row of the table, for those who do not point at the picture. */
+  /** The session filter for a row of the table. */
   filterForRow: (row: number) => Record<string, unknown>;
   isWide?: boolean;
 }
 
-/** A chart with its name, and ways to take it along: as a picture or as numbers. */
+/** A chart with a title and PNG and CSV downloads. */
 export function ChartCard({ title, help, table, filterForRow, isWide, ...chart }: Props) {
   const texts = useTexts();
   const chartHandle = useRef<ChartHandle>(null);
@@ -103,7 +103,7 @@ function ChartDataTable({ table, filterForRow }: Pick<Props, "table" | "filterFo
   );
 }
 
-/** The bytes of a `data:` url. They are read here: the page may fetch from its own server and from nowhere else. */
+/** Decode a `data:` URL; the content security policy forbids fetching it. */
 function dataUrlToBlob(url: string): Blob {
   const [head = "", body = ""] = url.split(",", 2);
   const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));

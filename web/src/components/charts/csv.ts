@@ -1,10 +1,10 @@
-/** Numbers with their names. */
+/** A table with column names. */
 export interface ChartTable {
   head: string[];
   rows: (string | number)[][];
 }
 
-/** A table as CSV; a cell that a spreadsheet would take for a formula stays a text. */
+/** Convert a table to CSV; cells that a spreadsheet would evaluate as formulas are quoted. */
 export function toCsv({ head, rows }: ChartTable): string {
   return `${[head, ...rows].map((row) => row.map(toCell).join(",")).join("\r\n")}\r\n`;
 }

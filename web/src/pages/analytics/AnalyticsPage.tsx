@@ -18,7 +18,7 @@ import { TotalsRow } from "./TotalsRow";
 const SCAN_REFETCH_MS = 1500;
 const ERROR_REFETCH_MS = 15_000;
 
-/** What a history amounts to, in pictures; every one leads to the sessions behind it. */
+/** Charts of the history; each links to the sessions it counts. */
 export default function AnalyticsPage() {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -70,7 +70,7 @@ export default function AnalyticsPage() {
   );
 }
 
-/** When to look again: soon while a history is being read, seldom while it cannot be, else when told. */
+/** The refetch interval: short during a scan, long after an error, otherwise none. */
 function refetchInterval(data: Analytics | undefined): number | false {
   if (data?.error) return ERROR_REFETCH_MS;
   return data?.is_complete === false ? SCAN_REFETCH_MS : false;

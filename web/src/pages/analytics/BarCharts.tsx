@@ -9,7 +9,7 @@ import { formatCompact } from "@/i18n/format";
 const MAX_TOOLS = 12;
 const CHART_HEIGHT = 280;
 
-/** The tools, and how often they fail. */
+/** Tool calls and failures per tool. */
 export function ToolsChart({ data }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -62,7 +62,7 @@ export function ToolsChart({ data }: { data: Analytics }) {
   );
 }
 
-/** Where somebody talks. */
+/** Sessions per source. */
 export function SourcesChart({ data }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -110,7 +110,7 @@ interface HistogramProps {
   kind: "lengths" | "durations";
 }
 
-/** How long sessions are, by messages or by the clock. */
+/** A histogram of session lengths or durations. */
 export function HistogramChart({ data, kind }: HistogramProps) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -143,7 +143,7 @@ export function HistogramChart({ data, kind }: HistogramProps) {
       "min" in step
         ? { min_messages: step.min, max_messages: step.max ?? undefined }
         : { min_seconds: step.min_seconds, max_seconds: step.max_seconds ?? undefined };
-    return { ...bounds, state: "kept", since: data.since, until: data.until }; // what lies in the trash is not counted
+    return { ...bounds, state: "kept", since: data.since, until: data.until }; // the chart does not count trashed sessions
   };
   return (
     <ChartCard

@@ -6,7 +6,7 @@ import type { Palette } from "@/components/charts/palette";
 import { useTexts } from "@/i18n";
 import { formatDay } from "@/i18n/format";
 
-/** A year, day by day. */
+/** A heat map of the days of a year. */
 export function CalendarChart({ calendar }: { calendar: Calendar }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -64,7 +64,7 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
   );
 }
 
-/** The hours of the week. */
+/** A heat map of weekdays and hours. */
 export function HoursChart({ data: { hours, since, until } }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
@@ -117,7 +117,7 @@ export function HoursChart({ data: { hours, since, until } }: { data: Analytics 
   );
 }
 
-/** Where the darkest colour begins: a single wild day must not leave all others pale. */
+/** The upper end of the colour scale: the 95th percentile, so that outliers do not dominate. */
 export function colorScaleMaximum(values: number[]): number {
   const sorted = values.filter((one) => one > 0).sort((one, other) => one - other);
   return sorted[Math.floor(sorted.length * 0.95)] ?? 1;

@@ -5,7 +5,7 @@ import { useTexts } from "@/i18n";
 import { formatCompact, formatDollars, formatDuration, formatInteger, formatPercent } from "@/i18n/format";
 import { formatChange } from "./ranges";
 
-/** The sums over the days, and how they compare with as many days before. */
+/** Totals of the period, compared with the previous one. */
 export function TotalsRow({ data: { totals, before } }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const compared = (now: number, then: number) => {

@@ -1,16 +1,16 @@
-/** How far back the page looks; it lives in the address. */
+/** The day range of the page, stored in the URL. */
 export const DAY_RANGES = ["7", "30", "90", "365", "all"] as const;
 export type DayRange = (typeof DAY_RANGES)[number];
 
 const FIRST_DAY = "2000-01-01";
 
-/** The range of an address. */
+/** Parse the range of a URL. */
 export function parseRange(value: unknown): DayRange {
   const text = String(value ?? "");
   return (DAY_RANGES as readonly string[]).includes(text) ? (text as DayRange) : "90";
 }
 
-/** A day as the server takes it. */
+/** A date as YYYY-MM-DD. */
 export function toIsoDay(date: Date): string {
   const two = (number: number) => String(number).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
@@ -24,7 +24,7 @@ export function firstDayOf(range: DayRange, today: Date): string {
   return toIsoDay(first);
 }
 
-/** How much more or less than before: "+12 %"; null where there is nothing to compare with. */
+/** Format a relative change: "+12%"; null without a previous value. */
 export function formatChange(now: number, before: number, locale = "en"): string | null {
   if (before === 0) return null;
   const share = (now - before) / before;
@@ -35,7 +35,7 @@ export function formatChange(now: number, before: number, locale = "en"): string
   }).format(share);
 }
 
-/** Days gathered into weeks where there are too many to be told apart. */
+/** Group consecutive days so that there are at most *most* groups. */
 export function groupDays<T extends { day: string }>(days: T[], most: number): T[][] {
   const size = Math.max(1, Math.ceil(days.length / most));
   const groups: T[][] = [];

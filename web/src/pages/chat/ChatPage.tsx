@@ -13,7 +13,7 @@ import { ModelSelect } from "./ModelSelect";
 import { QuestionCard } from "./QuestionCard";
 import { RecentConversations } from "./RecentConversations";
 
-/** Talk to the agent; the address names the conversation, so a reload finds it as it stands. */
+/** The chat page; the URL names the session, so a reload reopens it. */
 export default function ChatPage() {
   const texts = useTexts().chat;
   const { sessionId } = useParams({ strict: false }) as { sessionId?: string };

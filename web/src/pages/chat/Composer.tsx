@@ -13,7 +13,7 @@ interface Props {
   model: string | undefined;
 }
 
-/** Where things are said: now, to the turn that runs, or after it. */
+/** The input for messages and attachments. */
 export function Composer({ conversation, model }: Props) {
   const texts = useTexts().chat;
   const [text, setText] = useState("");
@@ -24,7 +24,7 @@ export function Composer({ conversation, model }: Props) {
   const { clearReturnedText } = conversation;
 
   useEffect(() => {
-    if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone it would cover the page with keys
+    if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
   }, []);
 
   useEffect(() => {

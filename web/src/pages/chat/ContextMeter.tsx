@@ -4,7 +4,7 @@ import { useTexts } from "@/i18n";
 import { formatDollars, formatPercent } from "@/i18n/format";
 import classes from "./ChatPage.module.css";
 
-/** How much of what the model can read is used, and what the conversation has cost. */
+/** The used share of the context window and the cost of the conversation. */
 export function ContextMeter({ info }: { info: SessionInfo | null }) {
   const texts = useTexts().chat;
   if (!info?.window) return null;

@@ -16,7 +16,7 @@ interface Props {
   empty: ReactNode;
 }
 
-/** What was said; it stays at its end while somebody is there, and leaves alone who reads further up. */
+/** The messages of a conversation; follows new output only while scrolled to the end. */
 export function ConversationLog({ items, isRunning, status, empty }: Props) {
   const texts = useTexts().chat;
   const scroll = useRef<HTMLDivElement>(null);
@@ -89,7 +89,7 @@ const LogItem = memo(function Shown({ item, isRunning }: { item: Item; isRunning
 
 function AnswerView({ item }: { item: AnswerItem }) {
   const texts = useTexts().chat;
-  const text = useDeferredValue(item.text); // a long answer is drawn when there is time for it
+  const text = useDeferredValue(item.text); // rendering a long answer must not block input
   return (
     <article className={classes.item}>
       {item.reasoning && (

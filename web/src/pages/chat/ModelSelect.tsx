@@ -15,7 +15,7 @@ interface Props {
   isDisabled: boolean;
 }
 
-/** Which model answers. */
+/** A select box for the model. */
 export function ModelSelect({ value, onChoose, isDisabled }: Props) {
   const texts = useTexts().chat;
   const { data } = useQuery({

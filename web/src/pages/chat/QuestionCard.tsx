@@ -11,7 +11,7 @@ interface Props {
   onAnswer: (value: string) => Promise<unknown>;
 }
 
-/** The agent asks: may it, which one, or for something secret. */
+/** A question of the agent: an approval, a clarification or a secret. */
 export function QuestionCard({ question, onAnswer }: Props) {
   const texts = useTexts().chat.question;
   const answer = (value: string) => onAnswer(value).catch(showError);
@@ -36,7 +36,7 @@ interface QuestionProps {
   onAnswer: (value: string) => void;
 }
 
-/** What is typed, and its way out. */
+/** The state of a form with one text field. */
 function useTextForm(onAnswer: (value: string) => void) {
   const [text, setText] = useState("");
   const submit = (event: FormEvent) => {

@@ -7,7 +7,7 @@ import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 
-/** The latest conversations, whichever way they were held. */
+/** The most recent conversations of all sources. */
 export function RecentConversations({ current }: { current: string | undefined }) {
   const texts = useTexts();
   const { data } = useQuery({

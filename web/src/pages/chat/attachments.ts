@@ -1,6 +1,6 @@
 import { fetchJSON, withQuery } from "@/api/client";
 
-/** A file that goes along with what is said next. */
+/** A file to send with the next message. */
 export interface Attachment {
   name: string;
   path: string;
@@ -16,7 +16,7 @@ interface UploadResponse {
 type EnsureSession = () => Promise<string>;
 type RpcCall = <T>(method: string, params?: Record<string, unknown>) => Promise<T>;
 
-/** Bring a file to where the agent can read it; a picture is shown to the model itself. */
+/** Upload a file to where the agent can read it; images are attached to the next message. */
 export async function uploadAttachment(file: File, ensureSession: EnsureSession, call: RpcCall): Promise<Attachment> {
   const found = await fetchJSON<UploadResponse>(withQuery("/api/uploads", { name: file.name }), {
     method: "POST",

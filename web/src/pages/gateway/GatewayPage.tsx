@@ -17,7 +17,7 @@ import { UserAccess } from "./UserAccess";
 const REFETCH_MS = 5000;
 const HEALTHY_STATES = new Set(["connected", "running", "ok"]);
 
-/** Chat apps: platforms, chats, what waits, what went wrong, and who may talk. */
+/** The gateway: platforms, queues, chats, errors and users. */
 export default function GatewayPage() {
   const texts = useTexts().gateway;
   const { data, error, refetch } = useQuery({

@@ -7,7 +7,7 @@ import { Panel } from "@/components/Panel";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
-/** Who may talk to the agent in chats, and who asks to. */
+/** Approved users and pending requests. */
 export function UserAccess({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   return (

@@ -16,7 +16,7 @@ import { useTexts } from "@/i18n";
 const PAGE_SIZE = 50;
 const STATE_COLORS: Record<string, string> = { done: "green", delivered: "green", failed: "red", waiting: "yellow" };
 
-/** Which boundaries conversations have crossed, and who was told. */
+/** The event log and the hooks of plugins. */
 export default function HooksPage() {
   const texts = useTexts().hooks;
   return (

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { formatDay, formatInteger } from "@/i18n/format";
 import classes from "./Overview.module.css";
 
-/** The last days as bars; each leads to the sessions of its day. */
+/** Messages per day as bars; each links to the sessions of its day. */
 export function DayBars({ days }: { days: { day: string; messages: number }[] }) {
   const highest = Math.max(1, ...days.map((one) => one.messages));
   return (

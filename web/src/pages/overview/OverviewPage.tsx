@@ -17,7 +17,7 @@ import { DayBars } from "./DayBars";
 import classes from "./Overview.module.css";
 import { RecentUnlocks } from "./RecentUnlocks";
 
-/** The first page: today, what is going on, what there is. */
+/** The overview page: today's numbers, recent and running sessions, health. */
 export default function OverviewPage() {
   const texts = useTexts().overview;
   const { data, error, refetch } = useOverview();

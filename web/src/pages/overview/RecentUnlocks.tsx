@@ -15,7 +15,7 @@ interface Unlock {
   at: number;
 }
 
-/** What was earned last, where achievements are switched on. */
+/** The latest achievements, if the plugin is enabled. */
 export function RecentUnlocks() {
   const texts = useTexts().overview;
   const { data, error } = useQuery({

@@ -12,7 +12,7 @@ import { Page } from "@/components/Page";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
-/** What extends Hermes, to be switched on and off. */
+/** Installed plugins, with switches to enable them. */
 export default function PluginsPage() {
   const texts = useTexts().plugins;
   const { data, error, refetch } = useQuery({
@@ -38,7 +38,7 @@ export default function PluginsPage() {
   );
 }
 
-/** A plugin that is nothing but a page. */
+/** A plugin that consists of a dashboard page only. */
 function PageOnly({ tab }: { tab: PluginTab }) {
   return (
     <Card
@@ -78,7 +78,7 @@ interface CardProps {
   children?: ReactNode;
 }
 
-/** What is known about a plugin. */
+/** Metadata of a plugin. */
 function Card({ facts, name, title, hooks = [], children }: CardProps) {
   const texts = useTexts().plugins;
   const marks = [facts.source === "bundled" && texts.bundled, facts.has_dashboard && texts.dashboard].filter(Boolean);

@@ -15,7 +15,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** What can be done with the sessions that were selected. */
+/** Actions on the selected sessions. */
 export function BulkActionBar({ ids, state, onDone }: Props) {
   const texts = useTexts().sessions;
   const change = useBulkAction();
@@ -92,7 +92,7 @@ function TagButton({ onTag }: { onTag: (tag: string) => void }) {
   );
 }
 
-/** An export file with these sessions, as `hermes sessions export` writes it. */
+/** Download an export of these sessions, in the format of `hermes sessions export`. */
 async function downloadExport(ids: string[]): Promise<void> {
   try {
     const response = await fetchChecked("/api/export", {

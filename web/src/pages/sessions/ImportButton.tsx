@@ -7,7 +7,7 @@ import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { refreshSessions } from "./sessionChanges";
 
-/** Take in an export file: nothing that is here already is changed. */
+/** A button that imports an export file; existing sessions are not changed. */
 export function ImportButton() {
   const texts = useTexts().sessions;
   const client = useQueryClient();

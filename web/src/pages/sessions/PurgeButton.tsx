@@ -10,12 +10,12 @@ import { refreshSessions } from "./sessionChanges";
 interface Props {
   label: string;
   text: string;
-  /** These, or everything that is in the trash. */
+  /** Session ids, or everything in the trash. */
   ids: string[] | "everything";
   onDone: () => void;
 }
 
-/** Deleting for good: the one thing here that cannot be undone, so it is asked about. It can be stopped half way. */
+/** A button that deletes permanently, after a confirmation; the deletion can be stopped midway. */
 export function PurgeButton({ label, text, ids, onDone }: Props) {
   const texts = useTexts();
   const client = useQueryClient();

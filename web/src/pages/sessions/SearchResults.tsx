@@ -16,7 +16,7 @@ import { splitByMarks } from "./searchMarks";
 const PAGE_SIZE = 30;
 const MAX_TITLE_MATCHES = 5;
 
-/** Where the words were said; each leads to its message. */
+/** Search results; each links to its message. */
 export function SearchResults({ filters }: { filters: SessionFilters }) {
   const texts = useTexts().sessions;
   const { source, since, until } = toQuery(filters);
@@ -87,7 +87,7 @@ export function SearchResults({ filters }: { filters: SessionFilters }) {
   );
 }
 
-/** The conversations that are called so, before those in which it was said. */
+/** Sessions whose title matches, shown before message matches. */
 function useTitleMatches(filters: SessionFilters): SessionItem[] {
   const { source, since, until } = toQuery(filters);
   const { data } = useQuery({

@@ -16,10 +16,10 @@ interface Props {
   onChange: (filters: SessionFilters) => void;
 }
 
-/** What the list is narrowed down to. */
+/** The form of the session filters. */
 export function SessionFilterBar({ filters, facets, onChange }: Props) {
   const texts = useTexts().sessions;
-  const isSearching = Boolean(filters.q); // a search asks for words, where and when; nothing else is shown then
+  const isSearching = Boolean(filters.q); // the search supports only source and dates as filters
   return (
     <search className={classes.bar} aria-label={texts.filters}>
       <SearchField value={filters.q ?? ""} onChange={(q) => onChange({ ...filters, q })} />

@@ -20,7 +20,7 @@ interface Props {
   onSelect: (chosen: ReadonlySet<string>) => void;
 }
 
-/** The sessions; only those in sight are in the page, however many there are. */
+/** The virtualized list of sessions. */
 export function SessionList({ list, filters, selected, onSelect }: Props) {
   const texts = useTexts().sessions;
   const scroll = useRef<HTMLDivElement>(null);

@@ -16,7 +16,7 @@ import { useFacets, useSessionList } from "./useSessionList";
 const NO_SELECTION: ReadonlySet<string> = new Set();
 const LISTED_STATES = ["active", "archived", "trash"] as const;
 
-/** Every conversation: to be narrowed down, searched, put in order and looked at. */
+/** All sessions: filters, search and bulk actions. */
 export default function SessionsPage() {
   const { sessions: texts, general } = useTexts();
   const navigate = useNavigate();
@@ -36,7 +36,7 @@ export default function SessionsPage() {
 
   const state = filters.state ?? "active";
   const counts = facets.data?.counts;
-  // Charts lead here with what they count: all of it, or what is not in the trash.
+  // Links from charts may ask for all sessions, or for all that are not in the trash.
   const shown = state === "kept" || state === "all" ? [...LISTED_STATES, state] : LISTED_STATES;
   const stateOptions = shown.map((value) => ({
     value,

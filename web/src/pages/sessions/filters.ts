@@ -1,4 +1,4 @@
-/** What a list of sessions is narrowed down to; it lives in the address, so that it can be linked to and kept. */
+/** The filters of the session list, stored in the URL. */
 
 export interface SessionFilters {
   q?: string;
@@ -7,7 +7,7 @@ export interface SessionFilters {
   model?: string;
   tag?: string;
   pinned?: boolean;
-  /** A search looks at what tools were told and said, too. */
+  /** The search includes tool arguments and output. */
   tools?: boolean;
   since?: string;
   until?: string;
@@ -23,7 +23,7 @@ export interface SessionFilters {
   folder?: string;
 }
 
-/** Those that come with a link and have no field of their own on the page. */
+/** Filters that come from links and have no form field. */
 const CHIP_FILTERS = [
   "day",
   "tool",
@@ -41,7 +41,7 @@ const TEXT_FILTERS = ["q", "state", "source", "model", "tag", "since", "until", 
 
 const STATES = new Set(["active", "archived", "trash", "kept", "all"]);
 
-/** The filters of an address; what makes no sense is left out. */
+/** Parse the filters of a URL; invalid values are ignored. */
 export function parseFilters(search: Record<string, unknown>): SessionFilters {
   const found: Record<string, unknown> = {};
   for (const name of TEXT_FILTERS) {
@@ -56,25 +56,25 @@ export function parseFilters(search: Record<string, unknown>): SessionFilters {
   return found as SessionFilters;
 }
 
-/** The filters as the server takes them: days become moments, the search is another request. */
+/** Convert filters to query parameters: days become timestamps; the search is a separate request. */
 export function toQuery({ q: _q, tools: _tools, since, until, ...rest }: SessionFilters): Record<string, unknown> {
   return { ...rest, since: since && startOfDay(since), until: until && startOfDay(until, 1) };
 }
 
-/** Midnight of a day, here, or of one so many days later; days may be 23 or 25 hours long. */
+/** Local midnight of a day, plus *later* days, in seconds; days can have 23 or 25 hours. */
 export function startOfDay(day: string, later = 0): number {
   const [year = 1970, month = 1, date = 1] = day.split("-").map(Number);
   return new Date(year, month - 1, date + later).getTime() / 1000;
 }
 
-/** The filters that are shown as words, each with a way to take it away. */
+/** The active filters that are shown as removable chips. */
 export function activeChips(filters: SessionFilters): [keyof SessionFilters, string][] {
   return CHIP_FILTERS.flatMap((name) =>
     filters[name] ? [[name, String(filters[name])] as [keyof SessionFilters, string]] : [],
   );
 }
 
-/** Whether anything but the state narrows the list. */
+/** Whether any filter except the state is set. */
 export function hasSessionFilters({ state: _state, ...rest }: SessionFilters): boolean {
   return Object.values(rest).some(Boolean);
 }

@@ -1,11 +1,11 @@
-/** A piece of a text, and where it begins. */
+/** A piece of a text and its offset. */
 export interface MarkedPiece {
   at: number;
   text: string;
   isMarked: boolean;
 }
 
-/** A text cut where something is marked in it. Offsets count characters, as people see them, not code units. */
+/** Split a text at its marks. Offsets count code points, not UTF-16 code units. */
 export function splitByMarks(text: string, marks: [number, number][]): MarkedPiece[] {
   const characters = [...text];
   const found: MarkedPiece[] = [];

@@ -2,10 +2,10 @@ import type { QueryClient } from "@tanstack/react-query";
 import { sendJSON } from "@/api/client";
 import type { BulkResult } from "@/api/types";
 
-/** Something that can be done with many sessions at once. */
+/** An action on many sessions. */
 export type BulkAction = "pin" | "unpin" | "archive" | "unarchive" | "trash" | "restore" | "tag" | "untag";
 
-/** What takes an action back. */
+/** The action that undoes an action. */
 export const INVERSE_ACTIONS: Record<BulkAction, BulkAction> = {
   pin: "unpin",
   unpin: "pin",
@@ -19,7 +19,7 @@ export const INVERSE_ACTIONS: Record<BulkAction, BulkAction> = {
 
 const BATCH_SIZE = 500;
 
-/** Do something with sessions, in pieces the server takes; everything that shows them looks again. */
+/** Apply an action to sessions in batches, then refetch all session queries. */
 export async function applyBulkAction(
   client: QueryClient,
   ids: readonly string[],
@@ -38,7 +38,7 @@ export async function applyBulkAction(
   return result;
 }
 
-/** Everything that shows sessions looks again. */
+/** Refetch all queries that show sessions. */
 export async function refreshSessions(client: QueryClient): Promise<void> {
   await Promise.all(["sessions", "session", "overview"].map((key) => client.invalidateQueries({ queryKey: [key] })));
 }

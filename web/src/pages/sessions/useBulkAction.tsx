@@ -6,7 +6,7 @@ import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { applyBulkAction, type BulkAction, INVERSE_ACTIONS } from "./sessionChanges";
 
-/** Do something with sessions, say so, and offer to take it back. */
+/** Apply an action to sessions, with a notification and an undo button. */
 export function useBulkAction() {
   const texts = useTexts();
   const client = useQueryClient();
@@ -26,7 +26,7 @@ export function useBulkAction() {
                     variant="light"
                     onClick={() => {
                       notifications.hide(id);
-                      void change(changed, INVERSE_ACTIONS[action], tag, true); // not what was so before
+                      void change(changed, INVERSE_ACTIONS[action], tag, true); // only what the action changed
                     }}
                   >
                     {texts.general.undo}

@@ -5,9 +5,9 @@ import type { Facets, SessionItem, SessionPage } from "@/api/types";
 import { hasSessionFilters, type SessionFilters, toQuery } from "./filters";
 
 const PAGE_SIZE = 100;
-const LONG_LIST_PAGES = 8; // pages; see api/live.ts
+const LONG_LIST_PAGES = 8; // see api/liveUpdates.ts
 
-/** A list of sessions that is fetched as far as somebody has scrolled. */
+/** A list of sessions, fetched page by page while scrolling. */
 export function useSessionList(filters: SessionFilters) {
   const query = useInfiniteQuery({
     queryKey: ["sessions", "list", filters],
@@ -31,7 +31,7 @@ export function useSessionList(filters: SessionFilters) {
 
 const NO_SESSIONS: SessionItem[] = [];
 
-/** The first page of a long list, which alone is fetched again when something changes. */
+/** The first page of a long list; only this page is refetched after a change. */
 function useFirstPage(filters: SessionFilters, isLong: boolean): SessionItem[] {
   const { data } = useQuery({
     queryKey: ["sessions", "head", filters],
@@ -41,7 +41,7 @@ function useFirstPage(filters: SessionFilters, isLong: boolean): SessionItem[] {
   return isLong ? (data?.items ?? NO_SESSIONS) : NO_SESSIONS;
 }
 
-/** Pinned sessions stand on top, however long ago they were; a list that is narrowed down has its own order. */
+/** Pinned sessions, shown first in the unfiltered list. */
 function usePinnedSessions(filters: SessionFilters): SessionItem[] {
   const { data } = useQuery({
     queryKey: ["sessions", "pinned"],
@@ -54,13 +54,13 @@ function usePinnedSessions(filters: SessionFilters): SessionItem[] {
     : (data?.items ?? NO_SESSIONS);
 }
 
-/** A session that moved up while pages were fetched stands in two of them: the first place counts. */
+/** Drop repeated sessions: one that moves up between two fetches appears on both pages. */
 function uniqueSessions(items: SessionItem[]): SessionItem[] {
   const seen = new Set<string>();
   return items.filter((one) => !seen.has(one.id) && seen.add(one.id));
 }
 
-/** What sessions can be narrowed down by, and how many there are of each. */
+/** Values to filter by, with their counts. */
 export function useFacets() {
   return useQuery({
     queryKey: ["sessions", "facets"],

@@ -7,7 +7,7 @@ import { type Texts, useTexts } from "@/i18n";
 
 type SettingValue = string | number | boolean | string[];
 
-/** One setting: what it decides, what it is, and a way to change it. */
+/** A form field for one setting. */
 export function SettingField({ item }: { item: SettingItem }) {
   const texts = useTexts();
   const { run, isBusy } = useMutationRunner("settings");
@@ -22,7 +22,7 @@ export function SettingField({ item }: { item: SettingItem }) {
       () => sendJSON("PUT", path, { value }),
       () => texts.settings.saved(item.name),
     );
-    if (isSaved && item.is_secret) setDraft(""); // it does not stay in the page
+    if (isSaved && item.is_secret) setDraft(""); // the secret is not kept in the page
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -132,13 +132,13 @@ function Field({ item, draft, isDisabled, onChange }: FieldProps) {
   return <TextInput {...about} value={String(draft)} onChange={(event) => onChange(event.currentTarget.value)} />;
 }
 
-/** Why a setting cannot be changed here; null when it can. */
+/** Why a setting is read-only; null if it is not. */
 function readOnlyReason(item: SettingItem, texts: Texts["settings"]): string | null {
   if (item.origin === "environment") return texts.fromEnvironment(item.variable);
   return item.only_by_hand ? texts.onlyByHand(item.name) : null;
 }
 
-/** What stands in the field before anybody types: a secret is never shown. */
+/** The initial value of the field; empty for secrets. */
 function initialValue(item: SettingItem): SettingValue {
   if (item.is_secret) return "";
   const value = item.value ?? item.default;

@@ -12,7 +12,7 @@ import { Panel } from "@/components/Panel";
 import { useTexts } from "@/i18n";
 import { SettingField } from "./SettingField";
 
-/** Every setting there is, from the table the program itself reads. */
+/** All settings, generated from the settings table of the server. */
 export default function SettingsPage() {
   const texts = useTexts().settings;
   const [query, setQuery] = useState("");
@@ -48,7 +48,7 @@ export default function SettingsPage() {
   );
 }
 
-/** Settings by section, as far as they fit what is looked for. */
+/** Group the settings that match the query by section. */
 function groupBySection(items: SettingItem[], words: string): [string, SettingItem[]][] {
   const wanted = words.trim().toLowerCase();
   const found = new Map<string, SettingItem[]>();

@@ -10,7 +10,7 @@ import { useTexts } from "@/i18n";
 import { refreshSessions } from "../sessions/sessionChanges";
 import classes from "./Transcript.module.css";
 
-/** What the conversation is called, and a way to call it something else. */
+/** The title of a session, which can be edited. */
 export function EditableTitle({ session }: { session: SessionDetail }) {
   const texts = useTexts();
   const client = useQueryClient();

@@ -16,7 +16,7 @@ interface Props {
   isTarget: boolean;
 }
 
-/** A message and the tools it called. */
+/** A block of messages with their tool calls. */
 export const MessageBlockView = memo(function BlockView({ block, session, isTarget }: Props) {
   const texts = useTexts().sessions.transcript;
   const message = block.parts[0]?.message;

@@ -14,7 +14,7 @@ import { useMessages } from "./useMessages";
 const ESTIMATED_BLOCK_PIXELS = 140;
 const PREFETCH_ROWS = 4;
 
-/** What was said; only what is in sight is in the page. */
+/** The virtualized list of messages. */
 export function MessageList({ session, target }: { session: SessionDetail; target: number | undefined }) {
   const texts = useTexts().sessions.transcript;
   const scroll = useRef<HTMLDivElement>(null);
@@ -26,7 +26,7 @@ export function MessageList({ session, target }: { session: SessionDetail; targe
     estimateSize: () => ESTIMATED_BLOCK_PIXELS,
     getItemKey: (index) => shown[index]?.key ?? index,
     overscan: 6,
-    anchorTo: "end", // what is added above does not move what is read
+    anchorTo: "end", // content added above does not move the visible messages
   });
   useInitialScroll(rows, shown, target);
   useInfiniteScroll(query, rows, shown.length);
@@ -79,7 +79,7 @@ export function MessageList({ session, target }: { session: SessionDetail; targe
 
 type RowVirtualizer = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 
-/** Begin at the message that was asked for, or at the beginning of what was fetched last: its end. */
+/** Scroll to the target message, or to the end. */
 function useInitialScroll(rows: RowVirtualizer, shown: ReturnType<typeof groupMessages>, target: number | undefined) {
   const isDone = useRef(false);
   useLayoutEffect(() => {
@@ -90,7 +90,7 @@ function useInitialScroll(rows: RowVirtualizer, shown: ReturnType<typeof groupMe
   }, [rows, shown, target]);
 }
 
-/** Fetch further messages when somebody comes near the ends. */
+/** Fetch more messages when an end of the list comes into view. */
 function useInfiniteScroll(query: ReturnType<typeof useMessages>, rows: RowVirtualizer, count: number) {
   const visible = rows.getVirtualItems();
   const first = visible[0]?.index ?? 0;

@@ -8,7 +8,7 @@ import { useTexts } from "@/i18n";
 import { buildTree, type SessionBranch } from "./sessionTree";
 import classes from "./Transcript.module.css";
 
-/** The conversations this one came from and those that came from it. */
+/** The tree of sessions related to this one. */
 export function RelatedSessions({ session }: { session: SessionDetail }) {
   const texts = useTexts().sessions.transcript;
   const { data } = useQuery({

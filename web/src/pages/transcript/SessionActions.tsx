@@ -9,7 +9,7 @@ import { useBulkAction } from "../sessions/useBulkAction";
 
 const EXPORT_FORMATS = ["markdown", "html", "json", "jsonl"] as const;
 
-/** What can be done with one conversation. */
+/** Actions on one session. */
 export function SessionActions({ session }: { session: SessionDetail }) {
   const texts = useTexts().sessions;
   const change = useBulkAction();

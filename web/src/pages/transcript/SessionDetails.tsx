@@ -13,7 +13,7 @@ import { refreshSessions } from "../sessions/sessionChanges";
 import { useFacets } from "../sessions/useSessionList";
 import classes from "./Transcript.module.css";
 
-/** What is known about a conversation besides what was said. */
+/** Metadata of a session. */
 export function SessionDetails({ session }: { session: SessionDetail }) {
   const texts = useTexts().sessions.transcript;
   const tokens = texts.tokensText(formatCompact(session.input_tokens), formatCompact(session.output_tokens));
@@ -99,7 +99,7 @@ interface EarnedBadges {
   badges: { id: string; name: string; tier?: string | null }[];
 }
 
-/** What was earned by messages of this conversation, where achievements are switched on. */
+/** Achievements earned in this session, if the plugin is enabled. */
 function EarnedBadges({ id }: { id: string }) {
   const texts = useTexts().sessions.transcript;
   const { data } = useQuery({

@@ -17,7 +17,7 @@ import { SessionActions } from "./SessionActions";
 import { SessionDetails } from "./SessionDetails";
 import classes from "./Transcript.module.css";
 
-/** One conversation, to be read. */
+/** The transcript of one session. */
 export default function TranscriptPage() {
   const { sessionId = "" } = useParams({ strict: false }) as { sessionId?: string };
   const search = useSearch({ strict: false }) as { message?: unknown };

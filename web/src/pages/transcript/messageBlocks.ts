@@ -1,27 +1,27 @@
 import type { Message, ToolCall } from "@/api/types";
 
-/** A tool call and what came back. */
+/** A tool call and its result. */
 export interface CallWithResult {
   call: ToolCall;
   result: Message | null;
 }
 
-/** A message, with the tools that it called. */
+/** A message and its tool calls. */
 export interface BlockPart {
   message: Message;
   calls: CallWithResult[];
 }
 
-/** What stands together in a transcript: what one of the two says before the other does. */
+/** Consecutive messages of one role with their tool calls. */
 export interface MessageBlock {
   key: string;
   ids: number[];
   parts: BlockPart[];
 }
 
-const MAX_BLOCK_PARTS = 12; // a turn of hundreds of calls is drawn piece by piece
+const MAX_BLOCK_PARTS = 12; // splits turns with hundreds of calls
 
-/** Messages as people read them: the result of a tool belongs to its call, wherever it is stored. */
+/** Group messages into blocks; a tool result is joined to its call. */
 export function groupMessages(messages: Message[]): MessageBlock[] {
   const found: MessageBlock[] = [];
   const pendingCalls = new Map<string, { block: MessageBlock; call: CallWithResult }>();
@@ -41,7 +41,7 @@ export function groupMessages(messages: Message[]): MessageBlock[] {
   return found;
 }
 
-/** The block a message belongs to: the last one, if the same one is still speaking. */
+/** The block of a message: the last one if the assistant continues, else a new one. */
 function blockFor(found: MessageBlock[], message: Message): MessageBlock {
   const last = found.at(-1);
   const before = last?.parts.at(-1)?.message;

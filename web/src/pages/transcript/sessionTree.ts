@@ -1,12 +1,12 @@
 import type { TreeNode } from "@/api/types";
 
-/** A conversation and those that came from it. */
+/** A session and the sessions derived from it. */
 export interface SessionBranch {
   node: TreeNode;
   children: SessionBranch[];
 }
 
-/** A tree of the nodes; one whose parent is not among them stands at the top, and no circle is followed. */
+/** Build a tree; nodes without a known parent are roots, and cycles are broken. */
 export function buildTree(nodes: TreeNode[]): SessionBranch[] {
   const branches = new Map(nodes.map((node) => [node.id, { node, children: [] as SessionBranch[] }]));
   const roots: SessionBranch[] = [];
@@ -17,7 +17,7 @@ export function buildTree(nodes: TreeNode[]): SessionBranch[] {
   return roots;
 }
 
-/** Whether *node* stands somewhere above *other*: then it cannot be its child. */
+/** Whether *node* is an ancestor of *other*. */
 function isAncestor(node: TreeNode, other: TreeNode, branches: Map<string, SessionBranch>): boolean {
   const seen = new Set<string>();
   for (let one: TreeNode | undefined = other; one && !seen.has(one.id); one = branches.get(one.parent_id ?? "")?.node) {

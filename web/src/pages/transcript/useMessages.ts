@@ -4,11 +4,11 @@ import { fetchJSON, withQuery } from "@/api/client";
 import type { MessagePage } from "@/api/types";
 
 const PAGE_SIZE = 80;
-const MAX_PAGES = 8; // what lies further away is fetched again when somebody comes back to it
+const MAX_PAGES = 8; // pages further away are dropped and refetched
 
 type PageParam = { before?: number; after?: number; around?: number };
 
-/** The messages of a conversation, in both directions from a message, or from the end. */
+/** The messages of a session, in both directions from a message or from the end. */
 export function useMessages(id: string, target: number | undefined) {
   const query = useInfiniteQuery({
     queryKey: ["session", id, "messages", target ?? "end"],
