@@ -4,7 +4,7 @@ const counted = (n: number) => (n === 1 ? "1 session" : `${n.toLocaleString("en"
 export const sessions = {
   title: "Sessions",
   search: "Search all messages",
-  searchPlaceholder: 'Search: words, "exact phrase", prefix*, -exclude',
+  searchPlaceholder: 'Search: "a phrase", prefix*, -exclude',
   indexing: (done: string, total: string) =>
     `Building the search index: ${done} of ${total}. Results may be incomplete.`,
   nothingFound: "No results",
