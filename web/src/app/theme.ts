@@ -29,7 +29,7 @@ const dark: MantineColorsTuple = [
 
 /** The Mantine theme; its colours come from tokens.css, which plugins can use too. */
 export const theme = createTheme({
-  primaryColor: "sea",
+  primaryColor: "teal",
   primaryShade: 7, // white text on it is readable in both schemes
   autoContrast: true,
   colors: { teal, dark },

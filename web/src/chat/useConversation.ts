@@ -58,8 +58,8 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   const openStored = useCallback(
     (id: string): Promise<OpenedSession> => {
       if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
-      const asked = rpc.current.call<OpenedSession>("session.resume", { session_id: id, source: "web" });
-      const found = asked
+      const request = rpc.current.call<OpenedSession>("session.resume", { session_id: id, source: "web" });
+      const found = request
         .then((answer) => {
           if (stored.current === id) showSession(answer);
           return answer;

@@ -7,7 +7,7 @@ import { Slot } from "./Slot";
 export function OverridablePage({ path, children }: { path: string; children: ReactNode }) {
   const { data } = usePluginTabs();
   const override = data?.find((one) => one.tab.override === path && !one.error);
-  if (override) return <PluginView plugin={override} instead={children} />;
+  if (override) return <PluginView plugin={override} fallback={children} />;
   const name = path.split("/")[1] || "overview";
   return (
     <>

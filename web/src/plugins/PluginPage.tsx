@@ -23,7 +23,7 @@ export function PluginPage() {
 }
 
 /** Load a plugin's script, then show its page or the error. */
-export function PluginView({ plugin, instead }: { plugin: PluginTab; instead?: ReactNode }) {
+export function PluginView({ plugin, fallback }: { plugin: PluginTab; fallback?: ReactNode }) {
   useSyncExternalStore(registry.subscribe, registry.version);
   const [problem, setProblem] = useState<Error | null>(null);
   const [attempt, setAttempt] = useState(0);
@@ -46,7 +46,7 @@ export function PluginView({ plugin, instead }: { plugin: PluginTab; instead?: R
   if (plugin.error) return <ErrorPane error={new Error(plugin.error)} />;
   if (Page) {
     return (
-      <ErrorBoundary label={plugin.label} fallback={instead}>
+      <ErrorBoundary label={plugin.label} fallback={fallback}>
         <Page />
       </ErrorBoundary>
     );
@@ -55,7 +55,7 @@ export function PluginView({ plugin, instead }: { plugin: PluginTab; instead?: R
     return (
       <>
         <ErrorPane error={problem} onRetry={() => setAttempt(attempt + 1)} />
-        {instead}
+        {fallback}
       </>
     );
   }

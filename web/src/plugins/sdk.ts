@@ -11,7 +11,7 @@ const TOAST_COLORS = { info: undefined, good: "green", bad: "red" } as const;
 
 function useI18n(): PluginI18n {
   const { locale } = React.useContext(LanguageContext);
-  const pick = <T>(words: Record<string, T>): T => (words[locale] ?? words.en) as T;
+  const pick = <T>(texts: Record<string, T>): T => (texts[locale] ?? texts.en) as T;
   return { locale, pick, t: (key, fallback) => fallback ?? key };
 }
 

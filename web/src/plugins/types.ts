@@ -25,7 +25,7 @@ export interface ToastMessage {
 export interface PluginI18n {
   locale: string;
   /** The entry of the current locale, or the English one. */
-  pick<T>(words: Record<string, T>): T;
+  pick<T>(texts: Record<string, T>): T;
   t(key: string, fallback?: string): string;
 }
 

@@ -12,7 +12,7 @@ export function HeatMap({ recap }: { recap: Recap }) {
   const cells = useMemo(() => buildCells(recap.days), [recap.days]);
   const strip = isWeekStrip(recap.days);
   const label = texts.recapDaysLabel(formatNumber(recap.active_days, locale), formatNumber(recap.days.length, locale));
-  const place = (week: number, weekday: number) =>
+  const gridPosition = (week: number, weekday: number) =>
     strip ? { gridColumn: week + 2, gridRow: weekday + 2 } : { gridColumn: weekday + 1, gridRow: week + 2 };
   return (
     <>
@@ -38,7 +38,7 @@ export function HeatMap({ recap }: { recap: Recap }) {
               key={cell.day}
               className="ach-heat-cell"
               data-level={cell.level}
-              style={place(cell.week, cell.weekday)}
+              style={gridPosition(cell.week, cell.weekday)}
               title={texts.recapDay(formatCalendarDay(cell.day, locale), formatNumber(cell.messages, locale))}
             >
               {!strip && Number(cell.day.slice(8))}

@@ -2,11 +2,11 @@ import { type CSSProperties, createContext, createElement, memo, useContext, use
 import { hexagonPoints, parseShapes } from "./iconShapes";
 import type { Catalogue, Tier } from "./types";
 
-const NOTHING: Catalogue = { tiers: [], categories: [], icons: {} };
+const EMPTY_CATALOGUE: Catalogue = { tiers: [], categories: [], icons: {} };
 const FALLBACK_ICON = "award";
 
 /** The catalogue: tiers, categories and icons. */
-export const CatalogueContext = createContext<Catalogue>(NOTHING);
+export const CatalogueContext = createContext<Catalogue>(EMPTY_CATALOGUE);
 
 /** A tier by its id. */
 export function useTier(id: string | null | undefined): Tier | null {

@@ -54,8 +54,8 @@ function Numbers({ recap }: { recap: Recap }) {
   return (
     <section aria-label={texts.recapFigures}>
       <dl className="ach-numbers">
-        {recap.figures.map(({ name, said }, place) => (
-          <div key={name} data-large={place < 3}>
+        {recap.figures.map(({ name, said }, index) => (
+          <div key={name} data-large={index < 3}>
             <dt>{name}</dt>
             <dd>{said}</dd>
           </div>

@@ -45,17 +45,17 @@ function Waiting({ text }: { text: string }) {
 function Bar({ recap, change }: { recap: Recap; change(id: string): void }) {
   const { texts } = useTexts();
   const { period, years, months } = recap;
-  const among = period.kind === "month" ? months : years; // newest first
-  const place = among.findIndex((one) => one.id === period.id);
+  const periods = period.kind === "month" ? months : years; // newest first
+  const position = periods.findIndex((one) => one.id === period.id);
   return (
     <div className="ach-recap-bar">
-      <NeighbourButton label={texts.recapEarlier} to={among[place + 1]} glyph="back" onGo={change} />
+      <NeighbourButton label={texts.recapEarlier} to={periods[position + 1]} glyph="back" onGo={change} />
       <select aria-label={texts.recapPeriod} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
         <Options label={texts.recapYears} choices={years} />
         <Options label={texts.recapMonths} choices={months} />
         {![...years, ...months].some((one) => one.id === period.id) && <option value={period.id}>{period.name}</option>}
       </select>
-      <NeighbourButton label={texts.recapLater} to={among[place - 1]} glyph="forth" onGo={change} />
+      <NeighbourButton label={texts.recapLater} to={periods[position - 1]} glyph="forth" onGo={change} />
       {!recap.is_empty && <SaveButton period={period.id} />}
     </div>
   );

@@ -37,10 +37,10 @@ export function ScanBanner({ response }: { response: AchievementsResponse }) {
 }
 
 /** The server's estimate of the time left, or one from the observed speed. */
-function useTimeLeft(done: number, total: number, said: number | null): number | null {
+function useTimeLeft(done: number, total: number, serverEstimate: number | null): number | null {
   const [samples, setSamples] = useState<Sample[]>([]);
   useEffect(() => {
     setSamples((known) => addSample(known, { at: performance.now() / 1000, done }));
   }, [done]);
-  return said ?? estimateSecondsLeft(samples, total);
+  return serverEstimate ?? estimateSecondsLeft(samples, total);
 }

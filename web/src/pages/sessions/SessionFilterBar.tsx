@@ -67,15 +67,15 @@ export function SessionFilterBar({ filters, facets, onChange }: Props) {
       )}
       {!isSearching &&
         activeChips(filters).map(([name, value]) => {
-          const words = texts.chips[name]?.(name === "day" ? formatDay(value) : value) ?? value;
+          const label = texts.chips[name]?.(name === "day" ? formatDay(value) : value) ?? value;
           return (
             <Pill
               key={name}
               withRemoveButton
               onRemove={() => onChange({ ...filters, [name]: undefined })}
-              removeButtonProps={{ "aria-label": texts.removeFilter(words), "aria-hidden": false, tabIndex: 0 }}
+              removeButtonProps={{ "aria-label": texts.removeFilter(label), "aria-hidden": false, tabIndex: 0 }}
             >
-              {words}
+              {label}
             </Pill>
           );
         })}

@@ -49,8 +49,8 @@ export default function SettingsPage() {
 }
 
 /** Group the settings that match the query by section. */
-function groupBySection(items: SettingItem[], words: string): [string, SettingItem[]][] {
-  const wanted = words.trim().toLowerCase();
+function groupBySection(items: SettingItem[], query: string): [string, SettingItem[]][] {
+  const wanted = query.trim().toLowerCase();
   const found = new Map<string, SettingItem[]>();
   for (const item of items) {
     if (wanted && !`${item.name} ${item.help}`.toLowerCase().includes(wanted)) continue;

@@ -85,8 +85,8 @@ function useInitialScroll(rows: RowVirtualizer, shown: ReturnType<typeof groupMe
   useLayoutEffect(() => {
     if (isDone.current || shown.length === 0) return;
     isDone.current = true;
-    const place = shown.findIndex((one) => one.ids.includes(target ?? -1));
-    rows.scrollToIndex(place < 0 ? shown.length - 1 : place, { align: place < 0 ? "end" : "center" });
+    const targetIndex = shown.findIndex((one) => one.ids.includes(target ?? -1));
+    rows.scrollToIndex(targetIndex < 0 ? shown.length - 1 : targetIndex, { align: targetIndex < 0 ? "end" : "center" });
   }, [rows, shown, target]);
 }
 
