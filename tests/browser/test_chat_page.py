@@ -76,9 +76,7 @@ def test_an_answer_streams_in_and_is_drawn_as_markdown(
     ask(page, "Thanks")  # the script is over: it says it back
     expect(log(page).get_by_text("You said: Thanks")).to_be_visible()
     page.get_by_role("link", name="Open transcript").click()
-    expect(
-        page.get_by_label("Conversation messages").get_by_text("Thanks").first
-    ).to_be_visible()
+    expect(page.get_by_label("Conversation messages").get_by_text("Thanks").first).to_be_visible()
 
 
 def test_a_command_is_asked_about_and_the_answer_obeyed(

@@ -135,9 +135,7 @@ def test_a_secret_is_kept_and_never_in_the_page(page: Page) -> None:
     page.goto("/settings")
     page.get_by_role("searchbox", name="Search settings").fill("keys.")
     first = page.get_by_role("textbox", name="keys.openai", exact=True)
-    expect(first).to_have_attribute(
-        "placeholder", "Set and hidden. Type to replace the value."
-    )
+    expect(first).to_have_attribute("placeholder", "Set and hidden. Type to replace the value.")
     assert "sk-very-secret" not in page.content()
     first.fill("sk-another-one")
     page.get_by_role("button", name="Save").click()
