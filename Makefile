@@ -50,12 +50,13 @@ synapse: setup
 	@$(BIN)/python tools/set_up_synapse.py || \
 		echo "note: Synapse could not be installed: tests of Matrix will be skipped"
 
-lint: page  ## style, format, types, layers
+lint: page  ## style, format, types, layers, wording
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/set_up_page.py check
+	$(BIN)/python tools/check_words.py
 
 test: lint system models synapse  ## lint, then every test
 	$(BIN)/python tools/set_up_page.py test

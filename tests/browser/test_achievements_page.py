@@ -36,7 +36,7 @@ FOLLOW = """
 FOLLOW_SESSIONS = """
   window.counted = [];
   new MutationObserver(() => {
-    const said = document.body?.innerText.match(/over ([\\d,]+) sessions/)?.[1];
+    const said = document.body?.innerText.match(/in ([\\d,]+) sessions/)?.[1];
     if (said && said !== window.counted.at(-1)) window.counted.push(said);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
@@ -69,7 +69,7 @@ def test_a_first_scan_climbs_and_badges_appear_meanwhile(
     visitor.context.add_init_script(HURRY)
     visitor.context.add_init_script(FOLLOW)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
-    expect(page.get_by_text(re.compile(r"\d+ of \d+ earned"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ unlocked in"))).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
     expect(cards(page).first).to_be_visible()
     said = [(COUNTED.search(words), shown) for words, shown in page.evaluate("window.said")]
@@ -89,9 +89,9 @@ def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Pag
     db.create_session("one", "cli", is_owned=False)
     db.append_message("one", "user", "Hello")
     page.goto("/achievements")
-    lead = page.get_by_text(re.compile(r"earned over|Badges for what"))
+    lead = page.get_by_text(re.compile(r"unlocked in|Badges for what"))
     expect(lead).to_be_visible()
-    page.get_by_role("button", name="Rescan").click()
+    page.get_by_role("button", name="Rescan", exact=True).click()
     expect(page.get_by_text(re.compile("Up to date"))).to_be_visible()
     before = page.get_by_role("main").inner_text()
     for number in range(60):
@@ -102,10 +102,10 @@ def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Pag
         db.append_message(name, "assistant", "I look.", tool_calls=[call])
         db.append_message(name, "tool", "error: it failed", tool_call_id=name, tool_name="terminal")
         db.append_message(name, "assistant", "There.")
-    page.get_by_role("button", name="Rescan").click()
+    page.get_by_role("button", name="Rescan", exact=True).click()
     expect(page.get_by_text(re.compile("Achievements? unlocked|New tier")).first).to_be_visible()
     expect(page.get_by_role("main")).not_to_have_text(before)
-    expect(page.get_by_text(re.compile("over 61 sessions"))).to_be_visible()
+    expect(page.get_by_text(re.compile("in 61 sessions"))).to_be_visible()
 
 
 def test_what_was_known_is_shown_at_once_and_made_new_behind_it(
@@ -122,7 +122,7 @@ def test_what_was_known_is_shown_at_once_and_made_new_behind_it(
     visitor = visit(home.url)
     visitor.context.add_init_script(FOLLOW_SESSIONS)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
-    expect(page.get_by_text(re.compile("over 65 sessions"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("in 65 sessions"))).to_be_visible(timeout=60_000)
     assert page.evaluate("window.counted") == ["40", "65"]
 
 
@@ -147,7 +147,7 @@ def test_badges_are_narrowed_down_and_searched(shown: Page) -> None:
     expect(cards(shown).filter(has_text="Seven for Seven").first).to_be_visible()
     expect(cards(shown)).not_to_have_count(unlocked)
     shown.get_by_label("Search badges").fill("nothing is called this")
-    expect(shown.get_by_text("No badge fits")).to_be_visible()
+    expect(shown.get_by_text("No matching badges")).to_be_visible()
     shown.get_by_role("button", name="Show all badges").click()
     expect(cards(shown)).to_have_count(everything)
 
@@ -174,13 +174,13 @@ def test_a_card_to_share_is_a_picture_with_something_on_it(shown: Page) -> None:
 
 def test_a_year_is_looked_back_on_and_saved(shown: Page) -> None:
     shown.goto("/achievements")
-    parts = shown.get_by_role("navigation", name="Parts of this page")
+    parts = shown.get_by_role("navigation", name="Views")
     parts.get_by_role("link", name="Recap").click()
     recap = shown.get_by_role("region", name="Recap")
-    expect(recap.get_by_role("region", name="In numbers")).to_be_visible()
+    expect(recap.get_by_role("region", name="Key figures")).to_be_visible()
     expect(recap.get_by_role("heading", name="Longest streak")).to_be_visible()
     with shown.expect_download() as waiting:
-        recap.get_by_role("button", name="Save as picture").click()
+        recap.get_by_role("button", name="Save as image").click()
     picture = Picture.read(Path(waiting.value.path()).read_bytes())
     assert picture.width >= 1000
     assert picture.rows > 200

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 CHARTS = (
-    "Your year",
+    "Activity calendar",
     "Tokens by model",
     "Cost by model",
     "Messages and tool calls",
-    "Tools, and how often they fail",
-    "Hours of the week",
-    "Where you talk",
-    "How long sessions are",
-    "How long sessions last",
+    "Tool calls and failures",
+    "Activity by weekday and hour",
+    "Sessions by source",
+    "Session length",
+    "Session duration",
 )
 COLOURS = """(place) => {
   const canvas = place.querySelector("canvas");
@@ -49,7 +49,7 @@ def test_every_chart_is_drawn_and_follows_the_colours(shown: Page) -> None:
         place = chart.element_handle()
         shown.wait_for_function(f"place => ({COLOURS})(place) > 8", arg=place)
     before = shown.evaluate("place => place.querySelector('canvas').toDataURL()", place)
-    shown.get_by_role("button", name="Dark colours").click()
+    shown.get_by_role("button", name="Use dark theme").click()
     shown.wait_for_function(
         "([place, before]) => place.querySelector('canvas').toDataURL() !== before",
         arg=[place, before],
@@ -66,20 +66,20 @@ def test_the_days_are_chosen_and_stay_in_the_address(shown: Page) -> None:
     expect(shown).to_have_url(re.compile("range=7"))
     expect(sessions).not_to_have_text(str(quarter))
     week = int(sessions.inner_text())
-    shown.get_by_text("A year", exact=True).click()
+    shown.get_by_text("1 year", exact=True).click()
     expect(sessions).not_to_have_text(str(week))
     assert week < quarter < int(sessions.inner_text())
     shown.reload()
-    expect(shown.get_by_role("radio", name="A year")).to_be_checked()
+    expect(shown.get_by_role("radio", name="1 year")).to_be_checked()
 
 
 def test_a_chart_is_taken_along_as_a_picture_and_as_numbers(shown: Page) -> None:
     shown.goto("/analytics?range=365")
-    chart = card(shown, "Tools, and how often they fail")
+    chart = card(shown, "Tool calls and failures")
     expect(chart.locator("canvas")).to_be_visible()
     found: dict[str, bytes] = {}
     for kind in ("PNG", "CSV"):
-        shown.get_by_role("button", name="Download: Tools, and how often they fail").click()
+        shown.get_by_role("button", name="Download: Tool calls and failures").click()
         with shown.expect_download() as waiting:
             shown.get_by_role("menuitem", name=kind).click()
         assert waiting.value.suggested_filename.endswith(kind.lower())
@@ -94,11 +94,11 @@ def test_a_chart_is_taken_along_as_a_picture_and_as_numbers(shown: Page) -> None
 
 def test_a_bar_leads_to_the_sessions_it_stands_for(shown: Page) -> None:
     shown.goto("/analytics?range=365")
-    chart = card(shown, "How long sessions are")
-    chart.get_by_text("The numbers as a table").click()
+    chart = card(shown, "Session length")
+    chart.get_by_text("View as table").click()
     counts = [int(one) for one in chart.locator("tbody td:nth-child(2)").all_inner_texts()]
     largest = counts.index(max(counts))
-    place = chart.get_by_role("img", name="How long sessions are")
+    place = chart.get_by_role("img", name="Session length")
     place.scroll_into_view_if_needed()
     shown.wait_for_function(f"place => ({COLOURS})(place) > 8", arg=place.element_handle())
     box = place.bounding_box()
@@ -106,15 +106,15 @@ def test_a_bar_leads_to_the_sessions_it_stands_for(shown: Page) -> None:
     x = 48 + (box["width"] - 60) * (largest + 0.5) / len(counts)
     place.click(position={"x": x, "y": box["height"] - 60})
     expect(shown).to_have_url(re.compile(r"/sessions\?.*min_messages"))
-    expect(shown.get_by_text(re.compile(f"^{counts[largest]} in this list"))).to_be_visible()
+    expect(shown.get_by_text(re.compile(f"^{counts[largest]} sessions"))).to_be_visible()
 
 
 def test_the_numbers_lead_there_too(shown: Page) -> None:
     shown.goto("/analytics?range=365")
-    chart = card(shown, "Tools, and how often they fail")
-    chart.get_by_text("The numbers as a table").click()
+    chart = card(shown, "Tool calls and failures")
+    chart.get_by_text("View as table").click()
     row = chart.get_by_role("row", name=re.compile("^terminal"))
     sessions = int(row.get_by_role("cell").last.inner_text())
     row.get_by_role("link", name="terminal").click()
     expect(shown).to_have_url(re.compile(r"/sessions\?.*tool=terminal"))
-    expect(shown.get_by_text(f"{sessions} in this list")).to_be_visible()
+    expect(shown.get_by_text(f"{sessions} sessions")).to_be_visible()

@@ -69,16 +69,14 @@ def test_an_answer_streams_in_and_is_drawn_as_markdown(
     expect(log(page).locator("strong")).to_have_text("Bold")
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     expect(page).to_have_url(re.compile(r"/chat/\S+"))
-    log(page).get_by_text("Thinking").click()
+    log(page).get_by_text("Reasoning").click()
     expect(log(page).get_by_text("Let me see.")).to_be_visible()
     session = page.url.rpartition("/")[2]
     assert db.get_messages(session)[0]["content"] == "Tell me"
     ask(page, "Thanks")  # the script is over: it says it back
     expect(log(page).get_by_text("You said: Thanks")).to_be_visible()
-    page.get_by_role("link", name="Open the transcript").click()
-    expect(
-        page.get_by_label("Messages of the conversation").get_by_text("Thanks").first
-    ).to_be_visible()
+    page.get_by_role("link", name="Open transcript").click()
+    expect(page.get_by_label("Conversation messages").get_by_text("Thanks").first).to_be_visible()
 
 
 def test_a_command_is_asked_about_and_the_answer_obeyed(
@@ -91,12 +89,12 @@ def test_a_command_is_asked_about_and_the_answer_obeyed(
     say(f"[{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: All done.}}]")
     page.goto("/chat")
     ask(page, "Tidy up")
-    question = page.get_by_role("alertdialog", name="May this run?")
+    question = page.get_by_role("alertdialog", name="Allow this command?")
     expect(question.get_by_text(f"rm -rf {kept}")).to_be_visible()
-    question.get_by_role("button", name="No").click()
+    question.get_by_role("button", name="Deny").click()
     expect(question.get_by_text(f"rm -rf {gone}")).to_be_visible()
     assert gone.exists()
-    question.get_by_role("button", name="Once").click()
+    question.get_by_role("button", name="Allow once").click()
     expect(log(page).get_by_text("All done.")).to_be_visible()
     expect(question).to_have_count(0)
     wait_until(lambda: not gone.exists())
@@ -117,10 +115,10 @@ def test_something_is_said_to_the_running_turn_or_after_it(
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     field = page.get_by_role("textbox", name="Message to the agent")
     field.fill("Also this")
-    page.get_by_role("button", name="Say it now").click()
+    page.get_by_role("button", name="Send now").click()
     expect(log(page).get_by_text("Also this")).to_be_visible()
     field.fill("Then that")
-    page.get_by_role("button", name="Say it afterwards").click()
+    page.get_by_role("button", name="Queue").click()
     expect(log(page).locator("[data-waiting=true]", has_text="Then that")).to_be_visible()
     expect(log(page).get_by_text("I heard it.")).to_be_visible()
     expect(log(page).get_by_text("And later.")).to_be_visible()
@@ -134,7 +132,7 @@ def test_stop_stops(say: Callable[[str], str], page: Page, db: SessionDB) -> Non
     ask(page, "Count")
     expect(log(page).get_by_text("word2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
-    expect(log(page).get_by_text("Stopped. What was said so far is kept.")).to_be_visible()
+    expect(log(page).get_by_text("Interrupted. Partial output was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     assert WORDS[-1] not in log(page).inner_text()
     session = page.url.rpartition("/")[2]
@@ -184,7 +182,7 @@ def test_files_go_along(say: Callable[[str], str], page: Page, tmp_path: Path) -
         page.get_by_role("button", name="Attach files").click()
     choosing.value.set_files(tmp_path / "notes.txt")
     expect(page.get_by_text("notes.txt")).to_be_visible()
-    expect(page.get_by_role("button", name="Take notes.txt back")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove notes.txt")).to_be_visible()
     ask(page, "Read this")
     expect(log(page).get_by_text("I have it.")).to_be_visible()
     path = re.search(r"/\S+notes\S*\.txt", log(page).inner_text())
@@ -223,8 +221,8 @@ def test_a_lost_connection_is_said_and_comes_back(
     place = DAEMON.find()
     assert place is not None
     os.kill(place.pid, signal.SIGKILL)
-    expect(page.get_by_text("The connection was lost.")).to_be_visible()
-    expect(page.get_by_text("The connection was lost.")).to_have_count(0)
+    expect(page.get_by_text("Connection lost.")).to_be_visible()
+    expect(page.get_by_text("Connection lost.")).to_have_count(0)
     expect(log(page).get_by_text("First.")).to_be_visible()
     ask(page, "Two")
     expect(log(page).get_by_text("Second.")).to_be_visible()
@@ -234,5 +232,5 @@ def test_without_a_model_the_page_says_how_to_get_one(page: Page) -> None:
     page.goto("/chat")
     ask(page, "Hello?")
     problem: Any = page.get_by_role("alert").first
-    expect(problem).to_contain_text("No model can answer yet")
+    expect(problem).to_contain_text("No model")
     expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("Hello?")

@@ -83,7 +83,7 @@ def test_every_page_is_without_barriers_fits_and_keeps_still(
 def test_a_phone_has_a_menu_to_every_page(look: Callable[..., Visitor]) -> None:
     page = look(viewport=PHONE, has_touch=True, is_mobile=True).open("/")
     for name in ("Sessions", "Analytics", "Chat", "Settings", "Overview"):
-        page.get_by_role("button", name="Open the menu").tap()
+        page.get_by_role("button", name="Open menu").tap()
         menu = page.get_by_role("dialog")
         menu.get_by_role("link", name=name).tap()
         expect(menu).to_have_count(0)
@@ -95,7 +95,7 @@ def test_a_phone_talks_searches_and_reads(demo: Home, look: Callable[..., Visito
     page.get_by_role("searchbox").fill("lighthouse")
     page.get_by_role("region", name="Search results").locator("a[href*='message=']").first.tap()
     expect(page.locator("article[data-target=true]")).to_be_in_viewport()
-    page.get_by_role("link", name="Go on in the chat").tap()
+    page.get_by_role("link", name="Continue in chat").tap()
     field = page.get_by_role("textbox", name="Message to the agent")
     expect(field).to_be_in_viewport()
     expect(page.get_by_role("button", name="Send")).to_be_in_viewport()

@@ -24,21 +24,21 @@ FOCUSED = """() => {
 }"""
 # The page, and controls that Tab must come to on it.
 REACHED = {
-    "/": ["All sessions", "Light colours|Dark colours"],
+    "/": ["All sessions", "Use light theme|Use dark theme"],
     "/chat": ["Message to the agent", "Attach files", "Model", "New chat"],
     "/sessions": [
         "Import",
-        "Search in everything that was said",
+        "Search all messages",
         "Source",
         "Pinned only",
         "Select .+",
     ],
-    "/analytics": ["90 days", "Download: Your year", "The numbers as a table"],
+    "/analytics": ["90 days", "Download: Activity calendar", "View as table"],
     "/achievements": ["Rescan", "Search badges", "Share .+"],
     "/gateway": ["Sessions"],
-    "/hooks": ["Tell again"],
-    "/plugins": ["Switch .+ on"],
-    "/settings": ["Find a setting"],
+    "/hooks": ["Replay"],
+    "/plugins": ["Enable .+"],
+    "/settings": ["Search settings"],
 }
 
 
@@ -111,7 +111,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(thrown_away: SessionDB, page
     page.goto("/sessions?state=trash")
     page.get_by_role("checkbox", name="Select Old").focus()
     page.keyboard.press("Space")
-    purge = page.get_by_role("button", name="Delete for good")
+    purge = page.get_by_role("button", name="Delete permanently")
     purge.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")

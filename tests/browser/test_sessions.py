@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 GREW = """(some) => {
-  const found = document.querySelector("main").innerText.match(/([\\d,]+) in this list/);
+  const found = document.querySelector("main").innerText.match(/([\\d,]+) sessions?/);
   return found !== null && Number(found[1].replace(",", "")) > some;
 }"""
 WRITE_ONE = """
@@ -60,13 +60,13 @@ def test_what_was_done_can_be_undone(three: SessionDB, page: Page) -> None:
     choose(page, "Apples", "Pears")
     bar = page.get_by_role("region", name="2 selected")
     bar.get_by_role("button", name="Archive").click()
-    expect(page.get_by_text("2 archived")).to_be_visible()
+    expect(page.get_by_text("2 sessions archived")).to_be_visible()
     expect(rows(page)).to_have_count(1)
     page.get_by_role("button", name="Undo").click()
     expect(rows(page)).to_have_count(3)
     choose(page, "Plums")
-    page.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("1 moved to the trash")).to_be_visible()
+    page.get_by_role("button", name="Move to trash").click()
+    expect(page.get_by_text("1 session moved to the trash")).to_be_visible()
     expect(rows(page)).to_have_count(2)
     page.get_by_role("button", name="Undo").last.click()
     expect(rows(page)).to_have_count(3)
@@ -77,10 +77,10 @@ def test_sessions_are_pinned_and_tagged_and_found_by_it(three: SessionDB, page: 
     page.goto("/sessions")
     choose(page, "Pears", "Plums")
     page.get_by_role("button", name="Pin", exact=True).click()
-    expect(page.get_by_text("2 pinned")).to_be_visible()
+    expect(page.get_by_text("2 sessions pinned")).to_be_visible()
     expect(page.get_by_label("pinned", exact=True)).to_have_count(2)
     choose(page, "Pears")
-    page.get_by_role("button", name="Tag…").click()
+    page.get_by_role("button", name="Add tag…").click()
     page.get_by_role("textbox", name="Tag").fill("thesis")
     page.keyboard.press("Enter")
     expect(rows(page).filter(has_text="thesis")).to_have_count(1)
@@ -100,18 +100,18 @@ def test_the_trash_gives_back_and_asks_before_it_forgets(three: SessionDB, page:
     page.goto("/sessions?state=trash")
     choose(page, "Apples")
     page.get_by_role("button", name="Restore").click()
-    expect(page.get_by_text("1 restored")).to_be_visible()
+    expect(page.get_by_text("1 session restored")).to_be_visible()
     assert three.get_session("apples")
     choose(page, "Pears")
-    purge = page.get_by_role("button", name="Delete for good")
+    purge = page.get_by_role("button", name="Delete permanently")
     purge.click()
-    dialog = page.get_by_role("dialog", name="Delete for good?")
-    expect(dialog.get_by_text("cannot be brought back")).to_be_visible()
+    dialog = page.get_by_role("dialog", name="Delete permanently?")
+    expect(dialog.get_by_text("cannot be undone")).to_be_visible()
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     expect(rows(page)).to_have_count(1)
     purge.click()
-    dialog.get_by_role("button", name="Delete for good").click()
+    dialog.get_by_role("button", name="Delete permanently").click()
     expect(page.get_by_text("The trash is empty")).to_be_visible()
     assert not three.search_messages("about pears")
 
@@ -131,7 +131,7 @@ def test_an_export_of_some_is_taken_in_elsewhere(
     with page.expect_file_chooser() as choosing:
         page.get_by_role("button", name="Import").click()
     choosing.value.set_files(file)
-    expect(page.get_by_text("Imported:")).to_be_visible()
+    expect(page.get_by_text("Imported 1 session ")).to_be_visible()
     expect(rows(page)).to_have_count(3)
     assert three.get_messages("apples")[0]["content"] == "Tell me about apples."
 
@@ -142,12 +142,12 @@ def test_what_another_process_writes_appears_at_once(three: SessionDB, page: Pag
     subprocess.run([sys.executable, "-c", WRITE_ONE], check=True)
     expect(rows(page).filter(has_text="Tell me about quinces.")).to_be_visible()
     expect(rows(page)).to_have_count(4)
-    expect(page.get_by_text("4 in this list")).to_be_visible()
+    expect(page.get_by_text("4 sessions")).to_be_visible()
 
 
 def test_words_are_found_marked_and_lead_to_their_message(shown: Page) -> None:
     shown.goto("/sessions")
-    shown.get_by_role("searchbox", name="Search in everything that was said").fill("lighthouse")
+    shown.get_by_role("searchbox", name="Search all messages").fill("lighthouse")
     hits = shown.get_by_role("region", name="Search results")
     marked = hits.locator("mark").first
     expect(marked).to_be_visible()
@@ -163,10 +163,10 @@ def test_words_are_found_marked_and_lead_to_their_message(shown: Page) -> None:
 def test_filters_come_from_the_address_and_go_into_it(shown: Page) -> None:
     shown.goto("/sessions?tool=terminal&weekday=0&min_messages=5")
     bar = shown.get_by_role("search", name="Filters")
-    for words in ("used terminal", "Mondays", "5 messages or more"):
+    for words in ("used terminal", "Mondays", "at least 5 messages"):
         expect(bar.get_by_text(words)).to_be_visible()
     some = total(shown)
-    bar.get_by_role("button", name="Remove the filter “Mondays”").click()
+    bar.get_by_role("button", name="Remove filter “Mondays”").click()
     expect(shown).not_to_have_url(re.compile("weekday"))
     expect(bar.get_by_text("Mondays")).to_have_count(0)
     shown.wait_for_function(GREW, arg=some)
@@ -178,13 +178,13 @@ def test_filters_come_from_the_address_and_go_into_it(shown: Page) -> None:
 
 
 def total(page: Page) -> int:
-    lead = page.get_by_text(re.compile(r"[\d,]+ in this list"))
+    lead = page.get_by_text(re.compile(r"^[\d,]+ sessions?$"))
     return int(lead.inner_text().split()[0].replace(",", ""))
 
 
 def test_a_day_of_the_overview_leads_to_its_sessions(shown: Page) -> None:
     shown.goto("/")
-    panel = shown.get_by_role("region", name="The last two weeks")
+    panel = shown.get_by_role("region", name="Last 14 days")
     # Of the latest day with messages: early in the day there is nothing of today yet.
     panel.get_by_role("link", name=re.compile(r": [1-9]")).last.click()
     expect(shown).to_have_url(re.compile(r"/sessions\?day=\d{4}-\d\d-\d\d"))
@@ -198,5 +198,5 @@ def test_archived_ones_are_apart(three: SessionDB, visitor: Visitor) -> None:
     page.get_by_text("Archived 1").click()
     expect(rows(page)).to_have_count(1)
     choose(page, "Plums")
-    page.get_by_role("button", name="Bring back").click()
-    expect(page.get_by_text("Nothing is archived")).to_be_visible()
+    page.get_by_role("button", name="Unarchive").click()
+    expect(page.get_by_text("No archived sessions")).to_be_visible()

@@ -63,7 +63,7 @@ def test_tools_are_folded_and_open_and_a_change_is_shown_as_one(
     tooled: SessionDB, page: Page
 ) -> None:
     page.goto("/sessions/work")
-    log = page.get_by_label("Messages of the conversation")
+    log = page.get_by_label("Conversation messages")
     expect(log.locator("strong", has_text="dot")).to_be_visible()
     expect(log.get_by_text("total 0")).to_be_hidden()
     tool = log.locator("details", has_text="ls -l")
@@ -73,9 +73,9 @@ def test_tools_are_folded_and_open_and_a_change_is_shown_as_one(
     change.locator("summary").click()
     expect(change.locator("[data-sign='-']")).to_have_text("- two")
     expect(change.locator("[data-sign='+']")).to_have_text("+ three")
-    log.get_by_text("Thoughts").click()
+    log.get_by_text("Reasoning").click()
     expect(log.get_by_text("First, look.")).to_be_visible()
-    picture = log.get_by_role("img", name="A picture of the conversation")
+    picture = log.get_by_role("img", name="Attached image")
     picture.scroll_into_view_if_needed()
     page.wait_for_function("one => one.naturalWidth === 1", arg=picture.element_handle())
     expect(log.locator("code.language-python")).to_be_visible()
@@ -90,7 +90,7 @@ def test_words_that_want_to_be_code_stay_words(db: SessionDB, page: Page) -> Non
     for path in ("/", "/sessions", "/sessions?q=honest", "/chat", "/sessions/evil"):
         page.goto(path)
         expect(page.get_by_text("onerror").first).to_be_visible()
-    log = page.get_by_label("Messages of the conversation")
+    log = page.get_by_label("Conversation messages")
     log.locator("summary").first.click()
     expect(log.get_by_text("<script>window.evil = 1</script>").first).to_be_visible()
     assert log.locator("script, iframe, svg[onload], style, img").count() == 0
@@ -113,7 +113,7 @@ def test_a_long_conversation_is_read_upwards_without_a_jump(db: SessionDB, page:
     ]
     db.append_messages_batch("long", said)
     page.goto("/sessions/long")
-    log = page.get_by_label("Messages of the conversation")
+    log = page.get_by_label("Conversation messages")
     expect(log.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
     seen: set[int] = set()
     for _ in range(400):
@@ -133,7 +133,7 @@ def test_a_long_conversation_is_read_upwards_without_a_jump(db: SessionDB, page:
 
 
 READ = """() => {
-  const log = document.querySelector('[aria-label="Messages of the conversation"]');
+  const log = document.querySelector('[aria-label="Conversation messages"]');
   const frame = log.getBoundingClientRect();
   const found = {};
   for (const one of log.querySelectorAll("article")) {
@@ -165,7 +165,7 @@ SCROLLED = """async ([name, pixels]) => {
 
 def scroll(page: Page, pixels: int) -> None:
     """Scroll, and wait until everything has found its place."""
-    page.evaluate(SCROLLED, ["Messages of the conversation", pixels])
+    page.evaluate(SCROLLED, ["Conversation messages", pixels])
 
 
 def test_a_link_to_a_message_shows_it_among_a_thousand(db: SessionDB, page: Page) -> None:
@@ -198,12 +198,12 @@ def test_a_conversation_is_renamed_tagged_exported_and_deleted(
     tags = page.get_by_role("combobox", name="Tags").or_(page.get_by_role("textbox", name="Tags"))
     tags.fill("pictures")
     tags.press("Enter")
-    expect(page.get_by_label("Facts").get_by_text("pictures").first).to_be_visible()
+    expect(page.get_by_label("Details", exact=True).get_by_text("pictures").first).to_be_visible()
     for name, part in {
         "Markdown": "What is this?",
-        "Web page": "<!doctype html>",
+        "HTML": "<!doctype html>",
         "JSON": '"What is this?',
-        "Hermes export file": "What is this?",
+        "JSONL (Hermes export)": "What is this?",
     }.items():
         page.get_by_role("button", name="Export").click()
         with page.expect_download() as waiting:
@@ -211,10 +211,10 @@ def test_a_conversation_is_renamed_tagged_exported_and_deleted(
         file = tmp_path / waiting.value.suggested_filename
         waiting.value.save_as(file)
         assert part.lower() in file.read_text().lower(), name
-    page.get_by_role("button", name="More").click()
-    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Move to trash").click()
     expect(page).to_have_url(re.compile("/sessions$"))
-    expect(page.get_by_text("1 moved to the trash")).to_be_visible()
+    expect(page.get_by_text("1 session moved to the trash")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("A red dot")).to_be_visible()
     assert tooled.get_session_title("work") == "A red dot"
@@ -224,20 +224,20 @@ def test_a_branch_and_where_it_came_from_are_a_tree(tooled: SessionDB, page: Pag
     tooled.branch_session("work", "other", title="Another way")
     tooled.append_message("other", "user", "And differently?")
     page.goto("/sessions/other")
-    family = page.get_by_role("region", name="Family")
+    family = page.get_by_role("region", name="Related sessions")
     expect(family.get_by_role("link", name=re.compile("Another way"))).to_have_attribute(
         "aria-current", "page"
     )
     expect(family.get_by_text("branch", exact=False).first).to_be_visible()
     family.get_by_role("link", name=re.compile("What is this")).click()
     expect(page).to_have_url(re.compile("/sessions/work"))
-    expect(page.get_by_role("region", name="Family").get_by_role("link")).to_have_count(2)
+    expect(page.get_by_role("region", name="Related sessions").get_by_role("link")).to_have_count(2)
 
 
 def test_a_conversation_that_does_not_exist_says_so(page: Page) -> None:
     page.goto("/")
     page.context.on("console", lambda _: None)
     page.goto("/no/such/page")
-    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
-    page.get_by_role("link", name="Back to the overview").click()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    page.get_by_role("link", name="Go to overview").click()
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()

@@ -25,15 +25,15 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are let in by
 PASSWORD = "correct horse battery"
 EMPTY = {
     "/": ("Welcome", "hermes demo"),
-    "/chat": ("What shall we do?", "Ask for something"),
+    "/chat": ("What would you like to do?", "Start a new conversation"),
     "/sessions": ("No sessions yet", "in a terminal"),
-    "/sessions?state=archived": ("Nothing is archived", "stay searchable"),
+    "/sessions?state=archived": ("No archived sessions", "stay searchable"),
     "/sessions?state=trash": ("The trash is empty", "can be restored"),
-    "/sessions?q=nothing": ("Nothing found", "Fewer words"),
-    "/sessions?source=matrix": ("No session fits these filters", "Take one of them away"),
-    "/analytics": ("Nothing happened in these days", "Choose more days"),
-    "/gateway": ("The gateway does not run", "hermes gateway start"),
-    "/hooks": ("No boundary yet", "it is written down here"),
+    "/sessions?q=nothing": ("No results", "Use fewer words"),
+    "/sessions?source=matrix": ("No matching sessions", "Remove a filter"),
+    "/analytics": ("No activity in this period", "Choose a longer time range"),
+    "/gateway": ("The gateway is not running", "hermes gateway start"),
+    "/hooks": ("No events yet", "An event is logged"),
 }
 
 
@@ -45,7 +45,7 @@ def test_a_link_opens_an_empty_home_and_is_gone_from_the_address(
     assert page.url == f"{served.url}/"
     assert "token" not in page.evaluate("JSON.stringify(history.state) + location.href")
     assert page.evaluate("document.cookie") == ""  # scripts cannot read it
-    page.get_by_role("link", name="Begin a chat").click()
+    page.get_by_role("link", name="Start a conversation").click()
     expect(page).to_have_url(f"{served.url}/chat")
 
 
@@ -56,7 +56,7 @@ def test_an_empty_page_says_what_to_do(page: Page) -> None:
         for one in words:
             expect(main.get_by_text(one).first).to_be_visible()
         settled(page)
-        expect(page.get_by_role("alert").filter(has_text="did not work")).to_have_count(0)
+        expect(page.get_by_role("alert").filter(has_text="Something went wrong")).to_have_count(0)
 
 
 def test_a_link_works_once(visit: Callable[..., Visitor], served: Served) -> None:
@@ -66,7 +66,7 @@ def test_a_link_works_once(visit: Callable[..., Visitor], served: Served) -> Non
     second = visit(served.url)
     second.complaints.allow(UNKNOWN)
     page = second.open(link)
-    expect(page.get_by_text("That link was used already")).to_be_visible()
+    expect(page.get_by_text("This link has already been used")).to_be_visible()
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     expect(page.get_by_role("navigation")).to_have_count(0)
     # The browser that was let in may use its old link as a bookmark.
@@ -78,7 +78,7 @@ def test_a_stranger_is_told_how_to_get_in(visit: Callable[..., Visitor], served:
     stranger = visit(served.url)
     stranger.complaints.allow(UNKNOWN)
     page = stranger.open("/sessions")
-    expect(page.get_by_role("heading", name="Who is there?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     expect(page.get_by_role("navigation")).to_have_count(0)
 
@@ -110,8 +110,8 @@ def test_other_machines_need_the_password_and_may_not_guess(
     page = visitor.open("/hooks")
     field = page.get_by_role("textbox", name="Password")
     field.fill("wrong")
-    page.get_by_role("button", name="Let me in").click()
-    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("Incorrect password.")).to_be_visible()
     field.fill(PASSWORD)
     field.press("Enter")
     expect(page.get_by_role("heading", name="Hooks").first).to_be_visible()
@@ -121,5 +121,5 @@ def test_other_machines_need_the_password_and_may_not_guess(
     for number in range(6):
         page.get_by_role("textbox", name="Password").fill(f"guess {number}")
         with page.expect_response("**/api/auth/login"):
-            page.get_by_role("button", name="Let me in").click()
+            page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("That was wrong too often")).to_be_visible()

@@ -5,8 +5,8 @@ import "@mantine/notifications/styles.css";
 import "./app/tokens.css";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
-import { openPluginDoor } from "./plugins/door";
+import { installPluginGlobals } from "./plugins/globals";
 
-openPluginDoor();
+installPluginGlobals();
 const root = document.getElementById("root");
 if (root) createRoot(root).render(<App />);

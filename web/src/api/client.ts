@@ -1,11 +1,11 @@
-/** Requests to the server this page came from, and to no other. */
+/** Requests to the server of this page; other servers are refused. */
 
-/** An answer that is no success; `message` is a sentence for people. */
+/** A failed request; `message` can be shown to the user. */
 export class ApiError extends Error {
   readonly status: number;
-  readonly login: Login | null;
+  readonly login: LoginMethod | null;
 
-  constructor(status: number, message: string, login: Login | null = null) {
+  constructor(status: number, message: string, login: LoginMethod | null = null) {
     super(message);
     this.name = "ApiError";
     this.status = status;
@@ -13,44 +13,44 @@ export class ApiError extends Error {
   }
 }
 
-/** How one gets in: with a fresh link from the terminal, or with a password. */
-export type Login = "link" | "password";
+/** How to sign in: with a link from the terminal, or with a password. */
+export type LoginMethod = "link" | "password";
 
-type Listener = (login: Login) => void;
-const listeners = new Set<Listener>();
+type LoginListener = (login: LoginMethod) => void;
+const loginListeners = new Set<LoginListener>();
 
-/** Be told when the server wants to know who we are. */
-export function onLogin(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
+/** Subscribe to requests for a sign-in; returns the unsubscribe function. */
+export function onLoginRequired(listener: LoginListener): () => void {
+  loginListeners.add(listener);
+  return () => void loginListeners.delete(listener);
 }
 
-function tellLogin(login: Login): void {
-  for (const listener of listeners) listener(login);
+function notifyLoginRequired(login: LoginMethod): void {
+  for (const listener of loginListeners) listener(login);
 }
 
-/** The JSON a path answers with; an ApiError says in words what went wrong. */
+/** The JSON of a path; throws an ApiError on failure. */
 export async function fetchJSON<T>(path: string, init: RequestInit = {}): Promise<T> {
   const response = await fetchChecked(path, init);
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
 
-/** The answer of a path, as it came; an ApiError unless it is a success. */
+/** The response of a path; throws an ApiError unless it succeeds. */
 export async function fetchChecked(path: string, init: RequestInit = {}): Promise<Response> {
-  const response = await reach(path, init);
+  const response = await request(path, init);
   if (response.ok) return response;
-  const error = await complaint(response);
-  if (error.status === 401 && error.login) tellLogin(error.login);
+  const error = await readError(response);
+  if (error.status === 401 && error.login) notifyLoginRequired(error.login);
   throw error;
 }
 
-async function reach(path: string, init: RequestInit): Promise<Response> {
-  if (!path.startsWith("/") || path.startsWith("//")) throw new ApiError(0, `${path} is not a path of this server.`);
+async function request(path: string, init: RequestInit): Promise<Response> {
+  if (!path.startsWith("/") || path.startsWith("//")) throw new ApiError(0, `Not a path on this server: ${path}`);
   try {
     return await fetch(path, { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The dashboard does not answer. Is `hermes dashboard` still running?");
+    throw new ApiError(0, "Cannot reach the dashboard server. Check that `hermes dashboard` is running.");
   }
 }
 
@@ -60,18 +60,18 @@ export function sendJSON<T>(method: string, path: string, body?: unknown): Promi
   return fetchJSON<T>(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
 }
 
-async function complaint(response: Response): Promise<ApiError> {
+async function readError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    const body = JSON.parse(text) as { detail?: unknown; login?: Login };
-    return new ApiError(response.status, wordsOf(body.detail) || response.statusText, body.login ?? null);
+    const body = JSON.parse(text) as { detail?: unknown; login?: LoginMethod };
+    return new ApiError(response.status, formatDetail(body.detail) || response.statusText, body.login ?? null);
   } catch {
-    return new ApiError(response.status, response.statusText || `The server answered ${response.status}.`);
+    return new ApiError(response.status, response.statusText || `The server returned status ${response.status}.`);
   }
 }
 
-/** FastAPI tells wrong parameters as a list; people want a sentence. */
-export function wordsOf(detail: unknown): string {
+/** Format an error detail; FastAPI reports invalid parameters as a list. */
+export function formatDetail(detail: unknown): string {
   if (typeof detail === "string") return detail;
   if (!Array.isArray(detail)) return "";
   return detail
@@ -79,7 +79,7 @@ export function wordsOf(detail: unknown): string {
     .join("; ");
 }
 
-/** A path with a query; what is empty is left out, lists are repeated. */
+/** A path with a query string; empty values are omitted, lists are repeated. */
 export function withQuery(path: string, query: Record<string, unknown>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

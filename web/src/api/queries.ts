@@ -2,14 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { fetchJSON } from "./client";
 import type { Overview, PluginTab, SessionDetail } from "./types";
 
-const SETTLING_MS = 12_000; // plugins load behind the first answer, and some fail
+const PLUGIN_LOAD_MS = 12_000; // plugins load after the first response, and some fail
 
-/** What the first page shows. */
+/** The data of the overview page. */
 export function useOverview() {
   return useQuery({ queryKey: ["overview"], queryFn: () => fetchJSON<Overview>("/api/overview") });
 }
 
-/** Whether this is the demo; that is asked once, on whatever page somebody begins. */
+/** Whether this is the demo; fetched once. */
 export function useIsDemo(): boolean {
   const { data } = useQuery({
     queryKey: ["is-demo"],
@@ -20,17 +20,17 @@ export function useIsDemo(): boolean {
   return data ?? false;
 }
 
-/** The tabs that plugins bring. */
-export function useTabs() {
+/** The tabs of plugins. */
+export function usePluginTabs() {
   return useQuery({
     queryKey: ["tabs"],
     queryFn: () => fetchJSON<PluginTab[]>("/api/dashboard/plugins"),
     staleTime: 60_000,
-    refetchInterval: (query) => (query.state.dataUpdateCount < 2 ? SETTLING_MS : false),
+    refetchInterval: (query) => (query.state.dataUpdateCount < 2 ? PLUGIN_LOAD_MS : false),
   });
 }
 
-/** A conversation, without its messages. */
+/** A session without its messages. */
 export function useSession(id: string) {
   return useQuery({
     queryKey: ["session", id, "detail"],

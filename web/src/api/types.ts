@@ -1,4 +1,4 @@
-/** What the server answers with, named for the page; build/schema.d.ts is made from the server's own description. */
+/** Types of server responses; build/schema.d.ts is generated from the OpenAPI document of the server. */
 import type { components } from "../../build/schema";
 
 type Schemas = components["schemas"];

@@ -4,38 +4,38 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
-import { Gate } from "./Gate";
-import { makeRouter } from "./router";
-import { theme, variables } from "./theme";
+import { AuthGuard } from "./AuthGuard";
+import { createAppRouter } from "./router";
+import { cssVariables, theme } from "./theme";
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
-// What keeps the page from scrolling behind a dialog writes a style of its own, and looks for the nonce here.
+// The scroll lock of dialogs injects a style element and reads the nonce from here.
 Object.assign(window, { __webpack_nonce__: nonce });
 
-/** A refusal is an answer: only what never reached the server, or broke there, is asked again. */
-function isWorthRetrying(count: number, error: Error): boolean {
+/** Retry network and server errors; client errors (4xx) are final. */
+function shouldRetry(count: number, error: Error): boolean {
   const isRefusal = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return !isRefusal && count < 2;
 }
 
-/** The whole page. */
+/** The application. */
 export function App() {
   const [client] = useState(
-    () => new QueryClient({ defaultOptions: { queries: { retry: isWorthRetrying, staleTime: 10_000 } } }),
+    () => new QueryClient({ defaultOptions: { queries: { retry: shouldRetry, staleTime: 10_000 } } }),
   );
-  const [router] = useState(() => makeRouter(client));
+  const [router] = useState(() => createAppRouter(client));
   return (
     <MantineProvider
       theme={theme}
       defaultColorScheme="auto"
-      cssVariablesResolver={variables}
+      cssVariablesResolver={cssVariables}
       getStyleNonce={() => nonce}
     >
       <Notifications position="bottom-right" />
       <QueryClientProvider client={client}>
-        <Gate>
+        <AuthGuard>
           <RouterProvider router={router} />
-        </Gate>
+        </AuthGuard>
       </QueryClientProvider>
     </MantineProvider>
   );

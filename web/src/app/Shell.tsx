@@ -16,27 +16,27 @@ import { Outlet, useLocation, useRouter } from "@tanstack/react-router";
 import { LogOut, Moon, Sun } from "lucide-react";
 import { useEffect, useState } from "react";
 import { fetchChecked, sendJSON } from "@/api/client";
-import { type Connection, followChanges } from "@/api/live";
+import { type LiveStatus, subscribeToChanges } from "@/api/liveUpdates";
 import { useIsDemo } from "@/api/queries";
 import { useTexts } from "@/i18n";
-import { goThrough } from "@/plugins/navigation";
+import { setNavigator } from "@/plugins/navigator";
 import { Slot } from "@/plugins/Slot";
-import { SlotPlugins } from "@/plugins/SlotPlugins";
+import { SlotPluginLoader } from "@/plugins/SlotPluginLoader";
 import { Navigation } from "./Navigation";
 import classes from "./Shell.module.css";
 
-/** What stands around every page: the way to the others, and whether we are connected. */
+/** The frame of every page: navigation, connection status and slots. */
 export function Shell() {
   const texts = useTexts().general;
-  const connection = useConnection();
+  const connection = useLiveStatus();
   const { pathname } = useLocation();
   const router = useRouter();
   const [isMenuOpen, menu] = useDisclosure(false);
   const close = menu.close;
 
-  useEffect(() => goThrough((path) => void router.navigate({ href: path })), [router]);
+  useEffect(() => setNavigator((path) => void router.navigate({ href: path })), [router]);
   useEffect(() => {
-    if (pathname) close(); // gone to another page
+    if (pathname) close(); // the route has changed
   }, [pathname, close]);
 
   return (
@@ -44,7 +44,7 @@ export function Shell() {
       <a className={classes.skip} href="#content">
         {texts.skipToContent}
       </a>
-      <SlotPlugins />
+      <SlotPluginLoader />
       <Slot name="backdrop" />
       <header className={classes.bar}>
         <Burger
@@ -80,7 +80,7 @@ export function Shell() {
   );
 }
 
-function SideBar({ connection }: { connection: Connection }) {
+function SideBar({ connection }: { connection: LiveStatus }) {
   const texts = useTexts().general;
   const isLive = connection === "live";
   return (
@@ -97,14 +97,14 @@ function SideBar({ connection }: { connection: Connection }) {
       <Group className={classes.foot} justify="space-between">
         <Tooltip label={isLive ? texts.liveHelp : texts.lostHelp}>
           <Group gap={6} role="status">
-            <span className={classes.lamp} data-live={isLive} aria-hidden />
+            <span className={classes.statusDot} data-live={isLive} aria-hidden />
             <Text size="sm" c="dimmed">
               {isLive ? texts.live : texts.lost}
             </Text>
           </Group>
         </Tooltip>
         <Group gap={2}>
-          <SchemeButton />
+          <ThemeButton />
           <LogoutButton />
         </Group>
       </Group>
@@ -112,7 +112,7 @@ function SideBar({ connection }: { connection: Connection }) {
   );
 }
 
-function SchemeButton() {
+function ThemeButton() {
   const texts = useTexts().general;
   const { setColorScheme } = useMantineColorScheme();
   const isDark = useComputedColorScheme("light", { getInitialValueInEffect: false }) === "dark";
@@ -134,14 +134,14 @@ function SchemeButton() {
 function LogoutButton() {
   const texts = useTexts().general;
   const client = useQueryClient();
-  const leave = async () => {
-    await sendJSON("POST", "/api/auth/logout").catch(() => {}); // who is not let in any more is out already
+  const signOut = async () => {
+    await sendJSON("POST", "/api/auth/logout").catch(() => {}); // an expired session is already signed out
     client.clear();
-    await fetchChecked("/api/dashboard/plugins").catch(() => {}); // the refusal says how one gets in again
+    await fetchChecked("/api/dashboard/plugins").catch(() => {}); // the 401 response opens the sign-in form
   };
   return (
     <Tooltip label={texts.logout}>
-      <ActionIcon variant="subtle" color="gray" aria-label={texts.logout} onClick={() => void leave()}>
+      <ActionIcon variant="subtle" color="gray" aria-label={texts.logout} onClick={() => void signOut()}>
         <LogOut size={18} />
       </ActionIcon>
     </Tooltip>
@@ -157,9 +157,9 @@ function DemoBanner() {
   ) : null;
 }
 
-function useConnection(): Connection {
+function useLiveStatus(): LiveStatus {
   const client = useQueryClient();
-  const [state, setState] = useState<Connection>("live");
-  useEffect(() => followChanges(client, setState), [client]);
+  const [state, setState] = useState<LiveStatus>("live");
+  useEffect(() => subscribeToChanges(client, setState), [client]);
   return state;
 }

@@ -8,21 +8,21 @@ import {
   stringifySearchWith,
 } from "@tanstack/react-router";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Overridable } from "@/plugins/Overridable";
+import { OverridablePage } from "@/plugins/OverridablePage";
 import { PluginPage } from "@/plugins/PluginPage";
 import { Shell } from "./Shell";
 
-const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
+const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
 
-/** What breaks on a page stays on it; the way to the others is around it. */
+/** Errors of a page are shown inside the shell, so navigation keeps working. */
 const errorComponent = ({ error, reset }: { error: unknown; reset: () => void }) => (
   <ErrorPane error={error as Error} onRetry={reset} />
 );
 
-/** The pages of the house. A page is fetched when somebody first goes there; a plugin may stand in for it. */
+/** The built-in pages, loaded on first use. A plugin can override a page. */
 const PAGES = [
   { path: "/", load: () => import("@/pages/overview/OverviewPage") },
-  // One page with and without a conversation: what is typed stays when the first message gives it a name.
+  // One route with and without a session id, so that the composer keeps its state when a session is created.
   { path: "/chat/{-$sessionId}", load: () => import("@/pages/chat/ChatPage") },
   { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
   { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
@@ -33,29 +33,29 @@ const PAGES = [
   { path: "/settings", load: () => import("@/pages/settings/SettingsPage") },
 ] as const;
 
-const pages = PAGES.map(({ path, load }) => {
+const pageRoutes = PAGES.map(({ path, load }) => {
   const Page = lazyRouteComponent(load as () => Promise<{ default: () => React.ReactNode }>);
   return createRoute({
-    getParentRoute: () => root,
+    getParentRoute: () => rootRoute,
     path,
     validateSearch: (search: Record<string, unknown>) => search,
     errorComponent,
     component: () => (
-      <Overridable path={path.split("/{")[0] ?? path}>
+      <OverridablePage path={path.split("/{")[0] ?? path}>
         <Page />
-      </Overridable>
+      </OverridablePage>
     ),
   });
 });
 
-const pluginRoute = createRoute({ getParentRoute: () => root, path: "$", component: PluginPage, errorComponent });
+const pluginRoute = createRoute({ getParentRoute: () => rootRoute, path: "$", component: PluginPage, errorComponent });
 
 /** The router of the page. */
-export function makeRouter(client: QueryClient) {
+export function createAppRouter(client: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([...pages, pluginRoute]),
+    routeTree: rootRoute.addChildren([...pageRoutes, pluginRoute]),
     context: { client },
-    // Words of an address stay as they are written: `day=7` and `q=true`, without quotation marks.
+    // Search parameters stay plain strings: `day=7` and `q=true`, without quotation marks.
     parseSearch: parseSearchWith((text) => text),
     stringifySearch: stringifySearchWith(JSON.stringify),
     defaultPreload: "intent",

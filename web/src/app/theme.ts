@@ -1,6 +1,6 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
 
-const sea: MantineColorsTuple = [
+const teal: MantineColorsTuple = [
   "#e3f6f8",
   "#c9e9ee",
   "#98d4dd",
@@ -13,7 +13,7 @@ const sea: MantineColorsTuple = [
   "#034650",
 ];
 
-// Mantine draws fields, menus and dialogs of the dark scheme with these.
+// Mantine uses these for fields, menus and dialogs of the dark scheme.
 const dark: MantineColorsTuple = [
   "#e7eaef",
   "#c7cdd8",
@@ -27,12 +27,12 @@ const dark: MantineColorsTuple = [
   "#0b0e13",
 ];
 
-/** The look of the page; its colours come from tokens.css, so that plugins can use the same. */
+/** The Mantine theme; its colours come from tokens.css, which plugins can use too. */
 export const theme = createTheme({
-  primaryColor: "sea",
-  primaryShade: 7, // white words on it can be read in both schemes
+  primaryColor: "teal",
+  primaryShade: 7, // white text on it is readable in both schemes
   autoContrast: true,
-  colors: { sea, dark },
+  colors: { teal, dark },
   defaultRadius: "md",
   fontFamily: "'Inter Variable', system-ui, sans-serif",
   fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
@@ -41,7 +41,7 @@ export const theme = createTheme({
   cursorType: "pointer",
 });
 
-const shared = {
+const sharedVariables = {
   "--mantine-color-body": "var(--page)",
   "--mantine-color-text": "var(--ink)",
   "--mantine-color-dimmed": "var(--ink-soft)",
@@ -53,15 +53,15 @@ const shared = {
   "--mantine-color-placeholder": "var(--ink-soft)",
 };
 
-// Words on Mantine's pale badges are too pale themselves.
-const readable = {
+// The default text colours of Mantine's light badges have too little contrast.
+const lightVariables = {
   "--mantine-color-green-light-color": "#1a6d3b",
   "--mantine-color-yellow-light-color": "var(--gold)",
 };
 
-/** Mantine's own variables, told in ours. */
-export const variables: CSSVariablesResolver = () => ({
+/** Mantine's CSS variables, mapped to the tokens of the page. */
+export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
-  light: { ...shared, ...readable },
-  dark: shared,
+  light: { ...sharedVariables, ...lightVariables },
+  dark: sharedVariables,
 });

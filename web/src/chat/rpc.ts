@@ -1,6 +1,6 @@
-/** JSON-RPC over a WebSocket: ask and wait for the answer, and hear of what happens. */
+/** JSON-RPC over a WebSocket: requests, responses and events. */
 
-/** An answer that is an error; `code` tells which. */
+/** An error response. */
 export class RpcError extends Error {
   readonly code: number;
 
@@ -11,7 +11,7 @@ export class RpcError extends Error {
   }
 }
 
-/** Something that happened in a conversation. */
+/** An event of a conversation. */
 export interface RpcEvent {
   type: string;
   session_id: string;
@@ -28,26 +28,26 @@ interface Frame {
   params?: RpcEvent;
 }
 
-interface Waiting {
+interface PendingCall {
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
 }
 
-const LOST = -32000;
-const FIRST_PAUSE_MS = 300;
-const LONGEST_PAUSE_MS = 8000;
+const CONNECTION_LOST_CODE = -32000;
+const MIN_BACKOFF_MS = 300;
+const MAX_BACKOFF_MS = 8000;
 
-/** A connection that comes back by itself. */
-export class Rpc {
+/** A JSON-RPC client that reconnects with backoff. */
+export class RpcClient {
   readonly #url: string;
   readonly #onEvent: (event: RpcEvent) => void;
   readonly #onState: (state: RpcState) => void;
-  readonly #waiting = new Map<number, Waiting>();
-  readonly #unsent: string[] = [];
+  readonly #pendingCalls = new Map<number, PendingCall>();
+  readonly #sendQueue: string[] = [];
   #socket: WebSocket | null = null;
-  #number = 0;
-  #pause = FIRST_PAUSE_MS;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #lastId = 0;
+  #backoffMs = MIN_BACKOFF_MS;
+  #reconnectTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
   constructor(url: string, onEvent: (event: RpcEvent) => void, onState: (state: RpcState) => void) {
@@ -57,24 +57,24 @@ export class Rpc {
     this.#connect();
   }
 
-  /** The result of a request; what is asked before the connection stands waits for it. */
+  /** Send a request and return its result; requests made before the connection is open are queued. */
   call<T>(method: string, params: Record<string, unknown> = {}): Promise<T> {
-    this.#number += 1;
-    const id = this.#number;
+    this.#lastId += 1;
+    const id = this.#lastId;
     const frame = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.#pendingCalls.set(id, { resolve: resolve as (value: unknown) => void, reject });
       if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(frame);
-      else this.#unsent.push(frame);
+      else this.#sendQueue.push(frame);
     });
   }
 
-  /** Let go for good. */
+  /** Close the connection and do not reconnect. */
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clearTimeout(this.#reconnectTimer);
     this.#socket?.close();
-    this.#lose();
+    this.#rejectPending();
   }
 
   #connect(): void {
@@ -82,36 +82,37 @@ export class Rpc {
     const socket = new WebSocket(this.#url);
     this.#socket = socket;
     socket.onopen = () => {
-      this.#pause = FIRST_PAUSE_MS;
-      for (const frame of this.#unsent.splice(0)) socket.send(frame);
+      this.#backoffMs = MIN_BACKOFF_MS;
+      for (const frame of this.#sendQueue.splice(0)) socket.send(frame);
       this.#onState("open");
     };
-    socket.onmessage = (message: MessageEvent<string>) => this.#take(JSON.parse(message.data) as Frame);
+    socket.onmessage = (message: MessageEvent<string>) => this.#handleFrame(JSON.parse(message.data) as Frame);
     socket.onclose = () => {
-      this.#lose();
+      this.#rejectPending();
       if (this.#isClosed) return;
       this.#onState("lost");
-      this.#timer = setTimeout(() => this.#connect(), this.#pause);
-      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE_MS);
+      this.#reconnectTimer = setTimeout(() => this.#connect(), this.#backoffMs);
+      this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_BACKOFF_MS);
     };
   }
 
-  #take(frame: Frame): void {
+  #handleFrame(frame: Frame): void {
     if (frame.method === "event" && frame.params) {
       this.#onEvent(frame.params);
       return;
     }
-    const waiting = frame.id === undefined ? undefined : this.#waiting.get(frame.id);
+    const waiting = frame.id === undefined ? undefined : this.#pendingCalls.get(frame.id);
     if (!waiting || frame.id === undefined) return;
-    this.#waiting.delete(frame.id);
+    this.#pendingCalls.delete(frame.id);
     if (frame.error) waiting.reject(new RpcError(frame.error.code, frame.error.message));
     else waiting.resolve(frame.result);
   }
 
-  /** Nobody waits for an answer that cannot come any more. */
-  #lose(): void {
-    this.#unsent.length = 0;
-    for (const { reject } of this.#waiting.values()) reject(new RpcError(LOST, "The connection was lost."));
-    this.#waiting.clear();
+  /** Reject all pending calls: their responses cannot arrive. */
+  #rejectPending(): void {
+    this.#sendQueue.length = 0;
+    for (const { reject } of this.#pendingCalls.values())
+      reject(new RpcError(CONNECTION_LOST_CODE, "Connection lost."));
+    this.#pendingCalls.clear();
   }
 }

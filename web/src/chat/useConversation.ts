@@ -1,22 +1,22 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { fetchChecked } from "@/api/client";
-import { Rpc, RpcError, type RpcState } from "./rpc";
 import {
+  type AgentQuestion,
+  addNote,
+  addQueuedMessage,
+  applyEvent,
   type Conversation,
-  EMPTY,
-  happened,
-  noted,
-  type Opened,
-  opened,
-  type Question,
-  reopened,
-  waited,
-} from "./state";
+  EMPTY_CONVERSATION,
+  type OpenedSession,
+  openConversation,
+  reopenConversation,
+} from "./conversationState";
+import { RpcClient, RpcError, type RpcState } from "./rpc";
 
-/** How something is said while a turn runs: to that turn, or after it. */
-export type Manner = "steer" | "queue";
+/** How a message is sent during a turn: to that turn, or after it. */
+export type SendMode = "steer" | "queue";
 
-interface Outcome {
+interface CommandOutcome {
   type: "exec" | "send" | "prefill" | "leave";
   message?: string;
   output?: string;
@@ -24,42 +24,44 @@ interface Outcome {
   session_id: string;
 }
 
+const NO_MODEL_CODE = 5032;
+
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
 /**
- * A conversation with the agent, followed over a connection that comes back by itself.
+ * A conversation with the agent over a connection that reconnects automatically.
  *
- * `storedId` names a stored conversation; without one, the first thing that is said begins a new one, and
- * `onMoved` is told where it is stored.
+ * `storedId` names a stored conversation; without one, the first message creates a conversation, and
+ * `onMoved` receives its id.
  */
 export function useConversation(storedId: string | undefined, onMoved: (storedId: string) => void) {
-  const [state, setState] = useState<Conversation>(EMPTY);
+  const [state, setState] = useState<Conversation>(EMPTY_CONVERSATION);
   const [connection, setConnection] = useState<RpcState>("connecting");
-  const [problem, setProblem] = useState<string | null>(null);
-  const rpc = useRef<Rpc | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const rpc = useRef<RpcClient | null>(null);
   const live = useRef<string | null>(null);
   const stored = useRef<string | undefined>(undefined);
-  const opening = useRef<Promise<Opened> | null>(null);
-  const moved = useRef(onMoved);
-  moved.current = onMoved;
+  const opening = useRef<Promise<OpenedSession> | null>(null);
+  const onMovedRef = useRef(onMoved);
+  onMovedRef.current = onMoved;
 
-  const show = useCallback((found: Opened) => {
+  const showSession = useCallback((found: OpenedSession) => {
     live.current = found.session_id;
-    const isElsewhere = stored.current !== found.stored_session_id;
+    const isOtherSession = stored.current !== found.stored_session_id;
     stored.current = found.stored_session_id;
     setProblem(null);
-    setState((before) => (isElsewhere ? opened(found) : reopened(before, found)));
-    if (isElsewhere) moved.current(found.stored_session_id);
+    setState((before) => (isOtherSession ? openConversation(found) : reopenConversation(before, found)));
+    if (isOtherSession) onMovedRef.current(found.stored_session_id);
   }, []);
 
-  /** The stored conversation, opened once however many ask for it at the same time. */
-  const resumed = useCallback(
-    (id: string): Promise<Opened> => {
-      if (!rpc.current) return Promise.reject(new Error("There is no connection yet."));
-      const asked = rpc.current.call<Opened>("session.resume", { session_id: id, source: "web" });
-      const found = asked
+  /** Open a stored conversation; concurrent callers share one request. */
+  const openStored = useCallback(
+    (id: string): Promise<OpenedSession> => {
+      if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
+      const request = rpc.current.call<OpenedSession>("session.resume", { session_id: id, source: "web" });
+      const found = request
         .then((answer) => {
-          if (stored.current === id) show(answer);
+          if (stored.current === id) showSession(answer);
           return answer;
         })
         .finally(() => {
@@ -68,25 +70,22 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
       opening.current = found;
       return found;
     },
-    [show],
+    [showSession],
   );
 
-  const resume = useCallback(
-    (id: string) => void resumed(id).catch((error: unknown) => setProblem(wordsOf(error))),
-    [resumed],
-  );
+  const resume = useCallback((id: string) => void openStored(id).catch(setProblem), [openStored]);
 
   useEffect(() => {
-    const connected = new Rpc(
+    const connected = new RpcClient(
       socketUrl(),
       (event) => {
-        if (event.session_id === live.current) setState((now) => happened(now, event));
+        if (event.session_id === live.current) setState((now) => applyEvent(now, event));
       },
       (next) => {
         setConnection(next);
         if (next === "lost") {
           live.current = null;
-          fetchChecked("/api/dashboard/plugins").catch(() => {}); // finds out whether somebody has to log in
+          fetchChecked("/api/dashboard/plugins").catch(() => {}); // reports a 401, which opens the sign-in form
         }
         if (next === "open" && stored.current && !opening.current) resume(stored.current);
       },
@@ -100,7 +99,7 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     stored.current = storedId;
     const before = live.current;
     live.current = null;
-    setState(EMPTY);
+    setState(EMPTY_CONVERSATION);
     setProblem(null);
     if (before) void rpc.current?.call("session.close", { session_id: before, unless_running: true }).catch(() => {});
     opening.current = null;
@@ -110,21 +109,21 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   useEffect(() => {
     const id = live.current;
     if (!state.isOutdated || !id) return;
-    rpc.current?.call<Opened>("session.activate", { session_id: id }).then(show, (error) => setProblem(wordsOf(error)));
-  }, [state.isOutdated, show]);
+    rpc.current?.call<OpenedSession>("session.activate", { session_id: id }).then(showSession, setProblem);
+  }, [state.isOutdated, showSession]);
 
-  /** The live id, of a conversation that is begun now if there is none. */
-  const begin = useCallback(
+  /** The id of the open session; creates a session if none is open. */
+  const ensureSession = useCallback(
     async (model?: string): Promise<string> => {
       if (live.current) return live.current;
-      // What is said goes to the conversation that is shown, also while that is still being opened.
-      if (stored.current) return (await (opening.current ?? resumed(stored.current))).session_id;
-      if (!rpc.current) throw new Error("There is no connection yet.");
-      const found = await rpc.current.call<Opened>("session.create", { source: "web", model });
-      show(found);
+      // The message goes to the conversation on screen, even while it is still being opened.
+      if (stored.current) return (await (opening.current ?? openStored(stored.current))).session_id;
+      if (!rpc.current) throw new Error("Not connected to the server yet. Try again.");
+      const found = await rpc.current.call<OpenedSession>("session.create", { source: "web", model });
+      showSession(found);
       return found.session_id;
     },
-    [show, resumed],
+    [showSession, openStored],
   );
 
   const call = useCallback(async <T>(method: string, params: Record<string, unknown> = {}): Promise<T> => {
@@ -132,33 +131,33 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     return rpc.current.call<T>(method, { session_id: live.current, ...params });
   }, []);
 
-  const command = useCallback(
+  const runCommand = useCallback(
     async (line: string) => {
       const [name = "", ...rest] = line.slice(1).split(" ");
-      await begin();
-      const outcome = await call<Outcome>("command.dispatch", { name, arg: rest.join(" ") });
+      await ensureSession();
+      const outcome = await call<CommandOutcome>("command.dispatch", { name, arg: rest.join(" ") });
       if (outcome.session_id !== live.current || outcome.changed) {
-        show(await call<Opened>("session.activate", { session_id: outcome.session_id }));
+        showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }));
       }
-      if (outcome.output) setState((now) => noted(now, outcome.output ?? ""));
-      if (outcome.type === "prefill") setState((now) => ({ ...now, returned: outcome.message ?? "" }));
+      if (outcome.output) setState((now) => addNote(now, outcome.output ?? ""));
+      if (outcome.type === "prefill") setState((now) => ({ ...now, returnedText: outcome.message ?? "" }));
       if (outcome.type === "send") await call("prompt.submit", { text: outcome.message });
     },
-    [begin, call, show],
+    [ensureSession, call, showSession],
   );
 
-  const say = useCallback(
-    async (text: string, manner: Manner, model?: string) => {
-      if (text.startsWith("/") && !text.includes("\n")) return command(text);
-      await begin(model);
-      const answer = await call<{ status: string }>(`session.${manner}`, { text });
-      if (answer.status === "queued") setState((now) => waited(now, text));
+  const send = useCallback(
+    async (text: string, mode: SendMode, model?: string) => {
+      if (text.startsWith("/") && !text.includes("\n")) return runCommand(text);
+      await ensureSession(model);
+      const answer = await call<{ status: string }>(`session.${mode}`, { text });
+      if (answer.status === "queued") setState((now) => addQueuedMessage(now, text));
     },
-    [begin, call, command],
+    [ensureSession, call, runCommand],
   );
 
   const answer = useCallback(
-    (question: Question, value: string) => {
+    (question: AgentQuestion, value: string) => {
       const kind = question.type.replace(".request", "");
       const name = { approval: "choice", clarify: "answer", secret: "value" }[kind] ?? "value";
       return call(`${kind}.respond`, { request_id: question.requestId, [name]: value });
@@ -166,12 +165,11 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     [call],
   );
 
-  const takeReturned = useCallback(() => setState((now) => ({ ...now, returned: "" })), []);
-  return { state, connection, problem, say, answer, begin, call, command, takeReturned };
+  const clearReturnedText = useCallback(() => setState((now) => ({ ...now, returnedText: "" })), []);
+  return { state, connection, problem, send, answer, ensureSession, call, runCommand, clearReturnedText };
 }
 
-/** An error in words. */
-export function wordsOf(error: unknown): string {
-  if (error instanceof RpcError && error.code === 5032) return `No model can answer yet: ${error.message}`;
-  return error instanceof Error ? error.message : String(error);
+/** Whether a request failed because no model is configured. */
+export function isModelMissing(error: Error): boolean {
+  return error instanceof RpcError && error.code === NO_MODEL_CODE;
 }

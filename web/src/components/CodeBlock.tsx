@@ -2,7 +2,7 @@ import { type ReactNode, useRef } from "react";
 import classes from "./CodeBlock.module.css";
 import { CopyButton } from "./CopyButton";
 
-/** Code, with a way to take it along. */
+/** A code block with a copy button. */
 export function CodeBlock({ children }: { children: ReactNode }) {
   const block = useRef<HTMLPreElement>(null);
   return (

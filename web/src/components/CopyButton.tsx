@@ -3,7 +3,7 @@ import { useClipboard } from "@mantine/hooks";
 import { Check, Copy } from "lucide-react";
 import { useTexts } from "@/i18n";
 
-/** Takes a text along to the clipboard. */
+/** A button that copies a text to the clipboard. */
 export function CopyButton({ text, label }: { text: string | (() => string); label?: string }) {
   const texts = useTexts().general;
   const clipboard = useClipboard({ timeout: 1500 });

@@ -2,7 +2,7 @@ import { Alert, Button, Stack } from "@mantine/core";
 import { TriangleAlert } from "lucide-react";
 import { useTexts } from "@/i18n";
 
-/** An error in words, and a way on. */
+/** An error message with an optional retry button. */
 export function ErrorPane({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   const texts = useTexts().general;
   return (

@@ -1,14 +1,14 @@
 import { lazy, memo, Suspense } from "react";
 import classes from "./Markdown.module.css";
 
-const Rendered = lazy(() => import("./MarkdownRendered"));
+const MarkdownRenderer = lazy(() => import("./MarkdownRenderer"));
 
-/** Markdown, drawn as inert text: HTML in it stays text, and nothing is fetched for it. */
+/** Markdown without HTML and without remote resources. */
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   return (
     <div className={classes.text}>
       <Suspense fallback={<p className={classes.plain}>{text}</p>}>
-        <Rendered text={text} />
+        <MarkdownRenderer text={text} />
       </Suspense>
     </div>
   );

@@ -1,13 +1,13 @@
 import { Link } from "@tanstack/react-router";
 import { useTexts } from "@/i18n";
-import { Empty } from "./Empty";
+import { EmptyState } from "./EmptyState";
 
-/** There is nothing at this address. */
+/** The page for unknown paths. */
 export function NotFound() {
   const texts = useTexts().general;
   return (
-    <Empty title={texts.notFoundTitle} text={texts.notFound} isPage>
-      <Link to="/">{texts.backToOverview}</Link>
-    </Empty>
+    <EmptyState title={texts.notFoundTitle} text={texts.notFound} isPage>
+      <Link to="/">{texts.goToOverview}</Link>
+    </EmptyState>
   );
 }

@@ -4,16 +4,16 @@ import classes from "./Page.module.css";
 
 interface Props {
   title: string;
-  /** What stands in the place of the title, where that can be changed. */
+  /** Replaces the title, e.g. with an editable one. */
   heading?: ReactNode;
   lead?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
-  /** The page fills the window and scrolls inside itself. */
+  /** The page fills the window and scrolls internally. */
   isFilling?: boolean;
 }
 
-/** A page: its name, what can be done with all of it, and what is on it. */
+/** A page with its title, actions and content. */
 export function Page({ title, heading, lead, actions, children, isFilling }: Props) {
   useEffect(() => {
     document.title = `${title} · Hermes`;

@@ -6,12 +6,12 @@ interface Props {
   title: string;
   help?: ReactNode;
   more?: ReactNode;
-  /** It takes the whole width of its grid. */
+  /** The panel spans the full width of its grid. */
   isWide?: boolean;
   children: ReactNode;
 }
 
-/** A part of a page with its name. */
+/** A titled section of a page. */
 export function Panel({ title, help, more, isWide, children }: Props) {
   return (
     <Paper

@@ -11,7 +11,7 @@ interface Props {
   tone?: "good" | "bad" | "gold";
 }
 
-/** One number, with its name and perhaps a remark; it may lead somewhere. */
+/** A number with a label, an optional note and an optional link. */
 export function Stat({ name, value, note, to, tone }: Props) {
   const content = (
     <>

@@ -1,15 +1,15 @@
 import { ChevronRight, CircleAlert, CircleCheck, LoaderCircle, Wrench } from "lucide-react";
 import { useTexts } from "@/i18n";
 import { CodeBlock } from "./CodeBlock";
-import { Diff } from "./Diff";
+import { DiffView } from "./DiffView";
 import classes from "./ToolRow.module.css";
-import { diffOf, pretty } from "./toolText";
+import { diffFromArguments, formatToolText } from "./toolText";
 
 export interface ToolRowProps {
   name: string;
   context: string;
   args: string;
-  /** What it has printed so far. */
+  /** Output so far. */
   output?: string;
   result: string | null;
   isFailure?: boolean | null;
@@ -17,34 +17,42 @@ export interface ToolRowProps {
   seconds?: number | null;
 }
 
-/** A tool at work: one line, which opens to what it was given and what came back. */
+/** A tool call: one line that expands to arguments and result. */
 export function ToolRow(props: ToolRowProps) {
   const texts = useTexts().chat.tool;
   const { name, context, args, output, result, isRunning, seconds } = props;
-  const diff = diffOf(name, args);
+  const diff = diffFromArguments(name, args);
   const shown = result ?? output ?? "";
   return (
     <details className={classes.tool} data-failure={props.isFailure === true}>
       <summary className={classes.line}>
         <ChevronRight size={14} className={classes.mark} aria-hidden />
-        <State isRunning={isRunning} isFailure={props.isFailure} isDone={result !== null} />
+        <StatusIcon isRunning={isRunning} isFailure={props.isFailure} isDone={result !== null} />
         <span className={classes.name}>{name}</span>
         <span className={classes.context}>{context}</span>
         {seconds != null && <span className={classes.time}>{seconds.toFixed(1)} s</span>}
       </summary>
       <div className={classes.body}>
-        {diff ? <Diff lines={diff} /> : args && <CodeBlock>{pretty(args)}</CodeBlock>}
+        {diff ? <DiffView lines={diff} /> : args && <CodeBlock>{formatToolText(args)}</CodeBlock>}
         {shown ? (
-          <CodeBlock>{pretty(shown)}</CodeBlock>
+          <CodeBlock>{formatToolText(shown)}</CodeBlock>
         ) : (
-          <p className={classes.nothing}>{isRunning ? texts.running : texts.nothing}</p>
+          <p className={classes.noOutput}>{isRunning ? texts.running : texts.noOutput}</p>
         )}
       </div>
     </details>
   );
 }
 
-function State({ isRunning, isFailure, isDone }: { isRunning: boolean; isFailure?: boolean | null; isDone: boolean }) {
+function StatusIcon({
+  isRunning,
+  isFailure,
+  isDone,
+}: {
+  isRunning: boolean;
+  isFailure?: boolean | null;
+  isDone: boolean;
+}) {
   const texts = useTexts().chat.tool;
   if (isRunning) return <LoaderCircle size={15} className={classes.spinning} aria-label={texts.running} />;
   if (isFailure) return <CircleAlert size={15} className={classes.bad} aria-label={texts.failed} />;

@@ -1,24 +1,24 @@
-/** What a tool was given and gave back, as people read it. */
+/** Readable tool arguments and results. */
 
-/** A line of a change: taken away, added, or neither. */
+/** A line of a diff: removed, added or unchanged. */
 export interface DiffLine {
   sign: "+" | "-" | " ";
   text: string;
 }
 
-/** JSON with its lines apart; anything else as it is. */
-export function pretty(text: string): string {
+/** Indent JSON; other text is unchanged. */
+export function formatToolText(text: string): string {
   const start = text.trimStart()[0];
   if (start !== "{" && start !== "[") return text;
   try {
-    return readable(JSON.parse(text));
+    return formatObject(JSON.parse(text));
   } catch {
     return text;
   }
 }
 
-/** An object with one long text in it is shown as that text, below the rest. */
-function readable(value: unknown): string {
+/** An object with exactly one multi-line value is shown as that text below the other values. */
+function formatObject(value: unknown): string {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value, null, 2);
   const entries = Object.entries(value);
   const long = entries.filter(([, one]) => typeof one === "string" && one.includes("\n"));
@@ -28,8 +28,8 @@ function readable(value: unknown): string {
   return [...head, String(long[0]?.[1])].join("\n");
 }
 
-/** The change that an edit makes, when its arguments say what was there and what will be. */
-export function diffOf(name: string, args: string): DiffLine[] | null {
+/** The diff of an edit, if its arguments contain the old and the new text. */
+export function diffFromArguments(name: string, args: string): DiffLine[] | null {
   if (!/patch|edit|write|replace/i.test(name)) return null;
   let found: Record<string, unknown>;
   try {
@@ -38,14 +38,14 @@ export function diffOf(name: string, args: string): DiffLine[] | null {
     return null;
   }
   const patch = found.patch ?? found.diff;
-  if (typeof patch === "string") return patch.split("\n").map(patchLine);
+  if (typeof patch === "string") return patch.split("\n").map(parsePatchLine);
   const before = found.old_string ?? found.old_text ?? found.old;
   const after = found.new_string ?? found.new_text ?? found.new ?? found.content;
   if (typeof after !== "string") return null;
-  return lineDiff(typeof before === "string" ? before : "", after);
+  return diffLines(typeof before === "string" ? before : "", after);
 }
 
-function patchLine(line: string): DiffLine {
+function parsePatchLine(line: string): DiffLine {
   const sign = line[0];
   if ((sign === "+" || sign === "-") && !line.startsWith("+++") && !line.startsWith("---")) {
     return { sign, text: line.slice(1) };
@@ -53,13 +53,14 @@ function patchLine(line: string): DiffLine {
   return { sign: " ", text: line };
 }
 
-const MOST_LINES = 600;
+const MAX_COMPARED_LINES = 600;
 
-/** Which lines were taken and which were added; the longest common run of lines stays. */
-export function lineDiff(before: string, after: string): DiffLine[] {
+/** Diff two texts by line, by their longest common subsequence. */
+export function diffLines(before: string, after: string): DiffLine[] {
   const old = before === "" ? [] : before.split("\n");
   const now = after.split("\n");
-  if (old.length * now.length > MOST_LINES * MOST_LINES) return [...all("-", old), ...all("+", now)];
+  if (old.length * now.length > MAX_COMPARED_LINES * MAX_COMPARED_LINES)
+    return [...linesWithSign("-", old), ...linesWithSign("+", now)];
   const width = now.length + 1;
   const common = new Uint16Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i--) {
@@ -69,10 +70,10 @@ export function lineDiff(before: string, after: string): DiffLine[] {
       common[i * width + j] = old[i] === now[j] ? (common[(i + 1) * width + j + 1] ?? 0) + 1 : Math.max(below, right);
     }
   }
-  return walk(old, now, common, width);
+  return traceDiff(old, now, common, width);
 }
 
-function walk(old: string[], now: string[], common: Uint16Array, width: number): DiffLine[] {
+function traceDiff(old: string[], now: string[], common: Uint16Array, width: number): DiffLine[] {
   const lines: DiffLine[] = [];
   let i = 0;
   let j = 0;
@@ -89,9 +90,9 @@ function walk(old: string[], now: string[], common: Uint16Array, width: number):
       j += 1;
     }
   }
-  return [...lines, ...all("-", old.slice(i)), ...all("+", now.slice(j))];
+  return [...lines, ...linesWithSign("-", old.slice(i)), ...linesWithSign("+", now.slice(j))];
 }
 
-function all(sign: DiffLine["sign"], texts: string[]): DiffLine[] {
+function linesWithSign(sign: DiffLine["sign"], texts: string[]): DiffLine[] {
   return texts.map((text) => ({ sign, text }));
 }

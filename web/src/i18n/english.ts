@@ -8,5 +8,5 @@ import { plugins } from "./english/plugins";
 import { sessions } from "./english/sessions";
 import { settings } from "./english/settings";
 
-/** English: one file for each page, so that a page and its words are changed together. */
+/** The English texts, one file per page. */
 export const english = { analytics, chat, gateway, general, hooks, overview, plugins, sessions, settings };

@@ -1,30 +1,30 @@
-/** Numbers, times and sizes as people read them. */
+/** Formatting of numbers, times and sizes. */
 
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+const MINUTE_SECONDS = 60;
+const HOUR_SECONDS = 60 * MINUTE_SECONDS;
+const DAY_SECONDS = 24 * HOUR_SECONDS;
 
-const LATEST_MS = 8.64e15; // what a Date can hold
+const MAX_DATE_MS = 8.64e15; // the limit of Date
 
-/** A moment in milliseconds that every formatter takes; what no clock can show becomes the nearest it can. */
-export function milliseconds(at: number): number {
-  return Number.isFinite(at) ? Math.max(-LATEST_MS, Math.min(LATEST_MS, at * 1000)) : 0;
+/** Convert seconds to milliseconds, clamped to what a Date can hold. */
+export function toMilliseconds(at: number): number {
+  return Number.isFinite(at) ? Math.max(-MAX_DATE_MS, Math.min(MAX_DATE_MS, at * 1000)) : 0;
 }
 
-/** 1234567 as 1.2M; small numbers as they are. */
-export function short(value: number, locale = "en"): string {
+/** Format large numbers compactly: 1234567 as "1.2M". */
+export function formatCompact(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: value < 10_000 ? 1 : 0 }).format(
     value,
   );
 }
 
-/** A number with its thousands apart. */
-export function whole(value: number, locale = "en"): string {
+/** Format an integer with thousands separators. */
+export function formatInteger(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 0 }).format(value);
 }
 
-/** US dollars; tiny amounts keep their digits. */
-export function dollars(value: number, locale = "en"): string {
+/** Format US dollars; amounts below one keep three digits. */
+export function formatDollars(value: number, locale = "en"): string {
   const digits = value !== 0 && Math.abs(value) < 1 ? 3 : 2;
   return new Intl.NumberFormat(locale, {
     style: "currency",
@@ -34,54 +34,54 @@ export function dollars(value: number, locale = "en"): string {
   }).format(value);
 }
 
-/** A share of one as a percentage. */
-export function percent(value: number, locale = "en"): string {
+/** Format a fraction as a percentage. */
+export function formatPercent(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: value < 0.1 ? 1 : 0 }).format(value);
 }
 
 /** "3 hours ago", "in 2 days"; times are seconds since 1970. */
-export function ago(at: number, now = Date.now() / 1000, locale = "en"): string {
-  const words = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
+export function formatRelativeTime(at: number, now = Date.now() / 1000, locale = "en"): string {
+  const formatter = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
   const seconds = at - now;
   const size = Math.abs(seconds);
   if (!Number.isFinite(seconds)) return "";
   if (size < 45) return "just now";
-  if (size < HOUR) return words.format(Math.round(seconds / MINUTE), "minute");
-  if (size < DAY) return words.format(Math.round(seconds / HOUR), "hour");
-  if (size < 30 * DAY) return words.format(Math.round(seconds / DAY), "day");
-  if (size < 365 * DAY) return words.format(Math.round(seconds / (30 * DAY)), "month");
-  return words.format(Math.round(seconds / (365 * DAY)), "year");
+  if (size < HOUR_SECONDS) return formatter.format(Math.round(seconds / MINUTE_SECONDS), "minute");
+  if (size < DAY_SECONDS) return formatter.format(Math.round(seconds / HOUR_SECONDS), "hour");
+  if (size < 30 * DAY_SECONDS) return formatter.format(Math.round(seconds / DAY_SECONDS), "day");
+  if (size < 365 * DAY_SECONDS) return formatter.format(Math.round(seconds / (30 * DAY_SECONDS)), "month");
+  return formatter.format(Math.round(seconds / (365 * DAY_SECONDS)), "year");
 }
 
-/** A moment, whole: "Sun, 15 Nov 2026, 20:43". */
-export function moment(at: number, locale = "en-GB"): string {
-  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(milliseconds(at));
+/** Format a date and time: "Sunday, 15 November 2026 at 20:43". */
+export function formatDateTime(at: number, locale = "en-GB"): string {
+  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(toMilliseconds(at));
 }
 
-/** The time of day of a moment. */
-export function clock(at: number, locale = "en-GB"): string {
-  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(milliseconds(at));
+/** Format the time of day. */
+export function formatTime(at: number, locale = "en-GB"): string {
+  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(toMilliseconds(at));
 }
 
-/** A day of the calendar: "15 Nov 2026". */
-export function day(text: string, locale = "en-GB"): string {
+/** Format a calendar day: "15 Nov 2026". */
+export function formatDay(text: string, locale = "en-GB"): string {
   const [year, month, date] = text.split("-").map(Number);
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }).format(
     Date.UTC(year || 1970, (month || 1) - 1, date || 1),
   );
 }
 
-/** A length of time: "2 h 5 min". */
-export function span(seconds: number): string {
-  if (seconds < MINUTE) return `${Math.round(seconds)} s`;
-  if (seconds < HOUR) return `${Math.round(seconds / MINUTE)} min`;
-  const hours = Math.floor(seconds / HOUR);
-  const minutes = Math.round((seconds % HOUR) / MINUTE);
+/** Format a duration: "2 h 5 min". */
+export function formatDuration(seconds: number): string {
+  if (seconds < MINUTE_SECONDS) return `${Math.round(seconds)} s`;
+  if (seconds < HOUR_SECONDS) return `${Math.round(seconds / MINUTE_SECONDS)} min`;
+  const hours = Math.floor(seconds / HOUR_SECONDS);
+  const minutes = Math.round((seconds % HOUR_SECONDS) / MINUTE_SECONDS);
   return minutes ? `${hours} h ${minutes} min` : `${hours} h`;
 }
 
-/** Bytes: "4.2 MB". */
-export function bytes(count: number): string {
+/** Format a size: "4.2 MB". */
+export function formatBytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = count;
   let unit = 0;

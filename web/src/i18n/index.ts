@@ -1,10 +1,10 @@
 import { createContext, useContext } from "react";
 import { english } from "./english";
 
-/** Every sentence of the page. Another language is another object of this shape. */
+/** All texts of the page. Another language is another object of this shape. */
 export type Texts = typeof english;
 
-/** A language: its sentences, and how it writes numbers and times. */
+/** A language: its texts and its locale for numbers and times. */
 export interface Language {
   locale: string;
   texts: Texts;
@@ -12,7 +12,7 @@ export interface Language {
 
 export const LanguageContext = createContext<Language>({ locale: "en", texts: english });
 
-/** The sentences of the page in the language that was chosen. */
+/** The texts of the page in the current language. */
 export function useTexts(): Texts {
   return useContext(LanguageContext).texts;
 }

@@ -41,7 +41,7 @@ import {
   Zap,
 } from "lucide-react";
 
-// Manifests name an icon; those that fit a tab are here, so that the page need not carry all of them.
+// Manifests name an icon; only a selection is bundled to keep the page small.
 const ICONS: Record<string, LucideIcon> = {
   Activity,
   Award,
@@ -89,6 +89,6 @@ const ICONS: Record<string, LucideIcon> = {
 
 /** An icon by its Lucide name. */
 export function Icon({ name, size = 20 }: { name: string; size?: number }) {
-  const Found = ICONS[name] ?? Puzzle;
-  return <Found size={size} aria-hidden />;
+  const IconComponent = ICONS[name] ?? Puzzle;
+  return <IconComponent size={size} aria-hidden />;
 }

@@ -1,13 +1,13 @@
 import { useSyncExternalStore } from "react";
-import { Contained } from "@/components/Contained";
+import { ErrorBoundary } from "@/components/ErrorBoundary";
 import { registry } from "./registry";
 
-/** A place of the page where plugins may put something. */
+/** A slot that plugins can fill. */
 export function Slot({ name }: { name: string }) {
   useSyncExternalStore(registry.subscribe, registry.version);
   return registry.slot(name).map(([plugin, Component]) => (
-    <Contained key={plugin} what={plugin}>
+    <ErrorBoundary key={plugin} label={plugin}>
       <Component />
-    </Contained>
+    </ErrorBoundary>
   ));
 }

@@ -1,23 +1,23 @@
 import type { ComponentType } from "react";
 
-/** What plugins have registered; the page looks at it through `subscribe`. */
+/** The components that plugins have registered. */
 export class Registry {
   readonly #pages = new Map<string, ComponentType>();
   readonly #slots = new Map<string, Map<string, ComponentType>>();
   readonly #listeners = new Set<() => void>();
   #version = 0;
 
-  /** A plugin's page. */
+  /** Register a plugin's page. */
   register = (name: string, component: ComponentType): void => {
     this.#pages.set(name, component);
-    this.#tell();
+    this.#notify();
   };
 
-  /** Something of a plugin's in a place of the page. */
+  /** Register a plugin's component for a slot. */
   registerSlot = (plugin: string, slot: string, component: ComponentType): void => {
     const filled = this.#slots.get(slot) ?? new Map<string, ComponentType>();
     this.#slots.set(slot, filled.set(plugin, component));
-    this.#tell();
+    this.#notify();
   };
 
   page(name: string): ComponentType | undefined {
@@ -35,11 +35,11 @@ export class Registry {
 
   version = (): number => this.#version;
 
-  #tell(): void {
+  #notify(): void {
     this.#version += 1;
     for (const listener of this.#listeners) listener();
   }
 }
 
-/** The registry of this page: plugins' scripts and the page have to meet somewhere. */
+/** The registry that plugin scripts and the page share. */
 export const registry = new Registry();

@@ -2,23 +2,23 @@ import { notifications } from "@mantine/notifications";
 import * as React from "react";
 import { fetchChecked, fetchJSON, sendJSON } from "@/api/client";
 import { LanguageContext } from "@/i18n";
-import { ago } from "@/i18n/format";
-import { components } from "./components";
-import { navigate } from "./navigation";
+import { formatRelativeTime } from "@/i18n/format";
+import { navigate } from "./navigator";
+import { components } from "./sdkComponents";
 import type { PluginI18n, PluginSdk, ToastMessage } from "./types";
 
-const COLOURS = { info: undefined, good: "green", bad: "red" } as const;
+const TOAST_COLORS = { info: undefined, good: "green", bad: "red" } as const;
 
 function useI18n(): PluginI18n {
   const { locale } = React.useContext(LanguageContext);
-  const pick = <T>(words: Record<string, T>): T => (words[locale] ?? words.en) as T;
+  const pick = <T>(texts: Record<string, T>): T => (texts[locale] ?? texts.en) as T;
   return { locale, pick, t: (key, fallback) => fallback ?? key };
 }
 
 function useToast(): ReturnType<PluginSdk["useToast"]> {
   const showToast = React.useCallback((message: ToastMessage | string, kind?: ToastMessage["kind"]) => {
     const toast = typeof message === "string" ? { message, kind } : message;
-    notifications.show({ title: toast.title, message: toast.message, color: COLOURS[toast.kind ?? "info"] });
+    notifications.show({ title: toast.title, message: toast.message, color: TOAST_COLORS[toast.kind ?? "info"] });
   }, []);
   return { showToast };
 }
@@ -34,7 +34,7 @@ function useConfirmDelete(remove: (id: string) => Promise<void>): ReturnType<Plu
 
 const { useState, useEffect, useCallback, useMemo, useRef, useContext, createContext } = React;
 
-/** What plugins are made with; see types.ts. */
+/** The SDK of dashboard plugins; see types.ts. */
 export const sdk: PluginSdk = {
   sdkVersion: "1.2.0",
   React,
@@ -47,8 +47,8 @@ export const sdk: PluginSdk = {
   components,
   utils: {
     cn: (...names) => names.filter(Boolean).join(" "),
-    timeAgo: (seconds) => ago(seconds),
-    isoTimeAgo: (iso) => ago(Date.parse(iso) / 1000),
+    timeAgo: (seconds) => formatRelativeTime(seconds),
+    isoTimeAgo: (iso) => formatRelativeTime(Date.parse(iso) / 1000),
     navigate,
   },
   useI18n,

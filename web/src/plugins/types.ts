@@ -1,31 +1,31 @@
 /**
  * The interface of dashboard plugins, version 1.2.
  *
- * A plugin's script finds two objects on the window: `__HERMES_PLUGINS__`, to hand over its components, and
- * `__HERMES_PLUGIN_SDK__`, with what it needs to make them. Within a major version nothing is taken away.
+ * A plugin's script finds two objects on the window: `__HERMES_PLUGINS__`, to register its components, and
+ * `__HERMES_PLUGIN_SDK__`, to build them. Nothing is removed within a major version.
  */
 import type * as React from "react";
 
-/** Where a plugin hands over what it has made. */
+/** The registration functions for plugins. */
 export interface PluginHost {
-  /** The component of the plugin's tab; `name` is the one of its manifest. */
+  /** Register the component of the plugin's tab; `name` is the name in its manifest. */
   register(name: string, component: React.ComponentType): void;
-  /** Something for a place of the page, such as `sidebar` or `sessions:top`. */
+  /** A component for a slot of the page, such as `sidebar` or `sessions:top`. */
   registerSlot(plugin: string, slot: string, component: React.ComponentType): void;
 }
 
-/** A message that appears for a moment. */
+/** A message that disappears after a while. */
 export interface ToastMessage {
   title?: string;
   message: React.ReactNode;
   kind?: "info" | "good" | "bad";
 }
 
-/** Words in the user's language, as far as the page knows it. */
+/** Access to texts in the user's language. */
 export interface PluginI18n {
   locale: string;
-  /** `words[locale]?.[key]`, or the English ones, or the key. */
-  pick<T>(words: Record<string, T>): T;
+  /** The entry of the current locale, or the English one. */
+  pick<T>(texts: Record<string, T>): T;
   t(key: string, fallback?: string): string;
 }
 
@@ -69,9 +69,9 @@ export interface PluginComponents {
     onCancel: () => void;
   }>;
   Toast: React.ComponentType<{ toast: ToastMessage | null }>;
-  /** An icon of the page by its Lucide name; unknown names are a puzzle piece. */
+  /** An icon by its Lucide name; unknown names show a puzzle piece. */
   Icon: React.ComponentType<{ name: string; size?: number }>;
-  /** An anchor to a page of the dashboard, without loading everything anew. */
+  /** A link to a dashboard page that does not reload the application. */
   Link: Component<{ to: string }>;
 }
 
@@ -82,13 +82,13 @@ export interface PluginSdk {
     typeof React,
     "useState" | "useEffect" | "useCallback" | "useMemo" | "useRef" | "useContext" | "createContext"
   >;
-  /** The JSON of a path of this server; rejects with an error whose message is for people. */
+  /** The JSON of a path of this server; rejects with an error whose message can be shown to the user. */
   fetchJSON<T>(path: string, init?: RequestInit): Promise<T>;
-  /** As `fetch`, for paths of this server. */
+  /** Like `fetch`, for paths of this server. */
   authedFetch(path: string, init?: RequestInit): Promise<Response>;
-  /** The address of a WebSocket of this server; the cookie that is sent along is all it needs. */
+  /** The URL of a WebSocket of this server; the session cookie authenticates it. */
   buildWsUrl(path: string): string;
-  /** Kept for plugins that ask for it: there is nothing to add. */
+  /** Always empty: the session cookie authenticates. Kept for compatibility. */
   buildWsAuthParam(): Promise<string>;
   api: { get<T>(path: string): Promise<T>; post<T>(path: string, body?: unknown): Promise<T> };
   components: PluginComponents;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { nextInReach, share } from "../../../plugins/hermes-achievements/dashboard/src/reach";
+import { closestBadges, progressShare } from "../../../plugins/hermes-achievements/dashboard/src/tierProgress";
 import {
-  addressOf,
-  byMonth,
-  newSteps,
-  stepsOf,
-  tierCounts,
+  countByTier,
+  evidencePath,
+  findNewSteps,
+  groupByMonth,
+  sortSteps,
 } from "../../../plugins/hermes-achievements/dashboard/src/unlocks";
-import { answer, badge, step } from "./made";
+import { badge, response, step } from "./fixtures";
 
 const CLAY = badge({ id: "a", tier: "clay", tier_history: [step("clay", 100)] });
 const BRONZE = badge({
@@ -18,41 +18,42 @@ const BRONZE = badge({
 const OTHER = badge({ id: "b", tier: "clay", tier_history: [step("clay", 200)] });
 
 describe("what is new between two answers", () => {
-  const found = (...args: Parameters<typeof newSteps>) => newSteps(...args).map((one) => `${one.id} ${one.tier}`);
+  const found = (...args: Parameters<typeof findNewSteps>) =>
+    findNewSteps(...args).map((one) => `${one.id} ${one.tier}`);
 
   it("is an unlock or a tier-up", () => {
-    expect(found(answer([CLAY]), answer([BRONZE, OTHER]))).toEqual(["a bronze", "b clay"]);
-    expect(newSteps(answer([CLAY]), answer([BRONZE]))[0]?.is_first).toBe(false);
-    expect(newSteps(answer([CLAY]), answer([CLAY, OTHER]))[0]?.is_first).toBe(true);
+    expect(found(response([CLAY]), response([BRONZE, OTHER]))).toEqual(["a bronze", "b clay"]);
+    expect(findNewSteps(response([CLAY]), response([BRONZE]))[0]?.is_first).toBe(false);
+    expect(findNewSteps(response([CLAY]), response([CLAY, OTHER]))[0]?.is_first).toBe(true);
   });
 
   it("is nothing on the first load", () => {
-    expect(found(null, answer([CLAY]))).toEqual([]);
+    expect(found(null, response([CLAY]))).toEqual([]);
   });
 
   it("is nothing while a first scan finds what was earned long ago", () => {
-    expect(found(answer([], "in_progress"), answer([CLAY]))).toEqual([]);
-    expect(found(answer([CLAY]), answer([OTHER], "in_progress"))).toEqual([]);
+    expect(found(response([], "in_progress"), response([CLAY]))).toEqual([]);
+    expect(found(response([CLAY]), response([OTHER], "in_progress"))).toEqual([]);
   });
 
   it("is nothing when all stays as it is", () => {
-    expect(found(answer([BRONZE]), answer([BRONZE]))).toEqual([]);
+    expect(found(response([BRONZE]), response([BRONZE]))).toEqual([]);
   });
 });
 
 describe("a timeline", () => {
   it("has every tier of every badge, the latest first", () => {
-    expect(stepsOf([BRONZE, OTHER]).map((one) => one.at)).toEqual([300, 200, 100]);
+    expect(sortSteps([BRONZE, OTHER]).map((one) => one.at)).toEqual([300, 200, 100]);
   });
 
-  it("is told by months, in the order of the steps", () => {
+  it("is grouped by month, in the order of the steps", () => {
     const at = (day: string) => Date.parse(`${day}T12:00:00Z`) / 1000;
     const one = badge({
       id: "m",
       tier: "bronze",
       tier_history: [step("clay", at("2026-09-03")), step("bronze", at("2026-11-15"))],
     });
-    const months = byMonth(stepsOf([one, badge({ id: "n", tier_history: [step("clay", at("2026-11-02"))] })]));
+    const months = groupByMonth(sortSteps([one, badge({ id: "n", tier_history: [step("clay", at("2026-11-02"))] })]));
     expect(months.map(({ name, steps }) => [name, steps.length])).toEqual([
       ["November 2026", 2],
       ["September 2026", 1],
@@ -60,16 +61,16 @@ describe("a timeline", () => {
   });
 
   it("leads to the message, unless the conversation is gone", () => {
-    expect(addressOf({ session_id: "a/b", message_id: 7 })).toBe("/sessions/a%2Fb?message=7");
-    expect(addressOf({ session_id: "s" })).toBe("/sessions/s");
-    expect(addressOf({ session_id: "s", is_gone: true })).toBeNull();
-    expect(addressOf({ session_id: null })).toBeNull();
+    expect(evidencePath({ session_id: "a/b", message_id: 7 })).toBe("/sessions/a%2Fb?message=7");
+    expect(evidencePath({ session_id: "s" })).toBe("/sessions/s");
+    expect(evidencePath({ session_id: "s", is_gone: true })).toBeNull();
+    expect(evidencePath({ session_id: null })).toBeNull();
   });
 });
 
 describe("counting", () => {
   it("counts badges by the tier they stand at", () => {
-    expect(tierCounts([BRONZE, OTHER, badge({ id: "c" })])).toEqual({ bronze: 1, clay: 1 });
+    expect(countByTier([BRONZE, OTHER, badge({ id: "c" })])).toEqual({ bronze: 1, clay: 1 });
   });
 
   it("finds what is nearest to its next tier", () => {
@@ -78,8 +79,8 @@ describe("counting", () => {
     const untouched = badge({ id: "untouched", progress: 0 });
     const done = badge({ id: "done", tier: "aether", progress: 5, next_threshold: null });
     const secret = badge({ id: "secret-1", state: "secret", progress: 0 });
-    expect(nextInReach([near, untouched, done, secret, nearer]).map((one) => one.id)).toEqual(["nearer", "near"]);
-    expect(nextInReach([near, nearer], 1)).toHaveLength(1);
-    expect(share(done)).toBe(1);
+    expect(closestBadges([near, untouched, done, secret, nearer]).map((one) => one.id)).toEqual(["nearer", "near"]);
+    expect(closestBadges([near, nearer], 1)).toHaveLength(1);
+    expect(progressShare(done)).toBe(1);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PluginTab } from "@/api/types";
-import { isHere, ordered, type Tab } from "@/app/tabs";
+import { isActivePath, orderTabs, type Tab } from "@/app/tabs";
 
 const tab = (id: string): Tab => ({ id, path: `/${id}`, label: id, icon: "" });
 const plugin = (name: string, position: string, rest: Partial<PluginTab> = {}) =>
@@ -15,7 +15,7 @@ const plugin = (name: string, position: string, rest: Partial<PluginTab> = {}) =
 
 describe("tabs", () => {
   const own = [tab("a"), tab("b")];
-  const ids = (plugins: PluginTab[]) => ordered(own, plugins).map((one) => one.id);
+  const ids = (plugins: PluginTab[]) => orderTabs(own, plugins).map((one) => one.id);
 
   it("of plugins stand where they ask to", () => {
     expect(ids([plugin("p", "after:a"), plugin("q", "before:a"), plugin("r", "end")])).toEqual([
@@ -37,8 +37,8 @@ describe("tabs", () => {
   });
 
   it("are here for the pages below them", () => {
-    expect(isHere("/", "/sessions")).toBe(false);
-    expect(isHere("/sessions", "/sessions/1")).toBe(true);
-    expect(isHere("/sess", "/sessions")).toBe(false);
+    expect(isActivePath("/", "/sessions")).toBe(false);
+    expect(isActivePath("/sessions", "/sessions/1")).toBe(true);
+    expect(isActivePath("/sess", "/sessions")).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Rpc, type RpcEvent } from "@/chat/rpc";
+import { RpcClient, type RpcEvent } from "@/chat/rpc";
 
-/** A socket of which the test is the other end. */
+/** A fake WebSocket controlled by the test. */
 class Socket {
   static readonly OPEN = 1;
   static all: Socket[] = [];
@@ -39,14 +39,14 @@ const socket = (index = 0) => Socket.all[index] as Socket;
 describe("a connection", () => {
   const events: RpcEvent[] = [];
   const states: string[] = [];
-  let rpc: Rpc;
+  let rpc: RpcClient;
 
   beforeEach(() => {
     vi.useFakeTimers();
     Socket.all = [];
     events.length = states.length = 0;
     vi.stubGlobal("WebSocket", Socket);
-    rpc = new Rpc(
+    rpc = new RpcClient(
       "ws://here/api/ws",
       (one) => events.push(one),
       (one) => states.push(one),
@@ -59,7 +59,7 @@ describe("a connection", () => {
     vi.unstubAllGlobals();
   });
 
-  it("sends what was asked before it stood, and hands over the answer", async () => {
+  it("sends queued requests when it opens, and returns the result", async () => {
     const answer = rpc.call<{ ok: boolean }>("session.list");
     expect(socket().sent).toEqual([]);
     socket().open();
@@ -68,14 +68,14 @@ describe("a connection", () => {
     await expect(answer).resolves.toEqual({ ok: true });
   });
 
-  it("rejects with the words of an error", async () => {
+  it("rejects with the message of an error", async () => {
     socket().open();
     const answer = rpc.call("prompt.submit");
     socket().say({ id: 1, error: { code: 4009, message: "a turn is running" } });
     await expect(answer).rejects.toMatchObject({ code: 4009, message: "a turn is running" });
   });
 
-  it("comes back by itself, later each time, and lets nobody wait for a lost answer", async () => {
+  it("reconnects with growing pauses and rejects pending calls", async () => {
     socket().open();
     const answer = rpc.call("session.list");
     socket().close();

@@ -1,40 +1,40 @@
 import { describe, expect, it } from "vitest";
-import { diffOf, lineDiff, pretty } from "@/components/toolText";
+import { diffFromArguments, diffLines, formatToolText } from "@/components/toolText";
 
 describe("what a tool gave back", () => {
   it("is shown as text where one long text is in it", () => {
-    expect(pretty('{"output": "a\\nb", "exit_code": 0, "error": null}')).toBe("exit_code: 0\na\nb");
+    expect(formatToolText('{"output": "a\\nb", "exit_code": 0, "error": null}')).toBe("exit_code: 0\na\nb");
   });
 
   it("is indented where it is JSON, and left alone where it is not", () => {
-    expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
-    expect(pretty("{not json")).toBe("{not json");
-    expect(pretty("plain")).toBe("plain");
+    expect(formatToolText('{"a":1}')).toBe('{\n  "a": 1\n}');
+    expect(formatToolText("{not json")).toBe("{not json");
+    expect(formatToolText("plain")).toBe("plain");
   });
 });
 
 describe("a change", () => {
   it("keeps the lines that stay", () => {
-    expect(lineDiff("a\nb\nc", "a\nx\nc").map((one) => one.sign + one.text)).toEqual([" a", "-b", "+x", " c"]);
+    expect(diffLines("a\nb\nc", "a\nx\nc").map((one) => one.sign + one.text)).toEqual([" a", "-b", "+x", " c"]);
   });
 
   it("of a new file only adds", () => {
-    const found = diffOf("write_file", '{"path":"x","content":"a\\nb"}');
+    const found = diffFromArguments("write_file", '{"path":"x","content":"a\\nb"}');
     expect(found?.map((one) => one.sign)).toEqual(["+", "+"]);
   });
 
   it("that is a patch is read as one", () => {
-    const found = diffOf("patch", JSON.stringify({ patch: "--- a\n+++ b\n-old\n+new" }));
+    const found = diffFromArguments("patch", JSON.stringify({ patch: "--- a\n+++ b\n-old\n+new" }));
     expect(found?.map((one) => one.sign)).toEqual([" ", " ", "-", "+"]);
   });
 
   it("too large to compare is told whole", () => {
     const many = Array.from({ length: 2000 }, (_, index) => String(index)).join("\n");
-    expect(lineDiff(many, `${many}\nx`)).toHaveLength(4001);
+    expect(diffLines(many, `${many}\nx`)).toHaveLength(4001);
   });
 
   it("is none where a tool changes nothing", () => {
-    expect(diffOf("terminal", '{"command":"ls"}')).toBeNull();
-    expect(diffOf("patch", "broken")).toBeNull();
+    expect(diffFromArguments("terminal", '{"command":"ls"}')).toBeNull();
+    expect(diffFromArguments("patch", "broken")).toBeNull();
   });
 });

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Message, TreeNode } from "@/api/types";
-import { blocks } from "@/pages/transcript/blocks";
-import { grown } from "@/pages/transcript/tree";
+import { groupMessages } from "@/pages/transcript/messageBlocks";
+import { buildTree } from "@/pages/transcript/sessionTree";
 
 const message = (id: number, role: string, rest: Partial<Message> = {}) =>
   ({ id, role, text: "", tool_calls: [], tool_call_id: null, state: "active", ...rest }) as Message;
 
 describe("blocks", () => {
-  it("hold what one says before the other does", () => {
+  it("hold consecutive messages of one role", () => {
     const call = { id: "a", name: "terminal", arguments: "{}" };
-    const found = blocks([
+    const found = groupMessages([
       message(1, "user"),
       message(2, "assistant", { tool_calls: [call] }),
       message(3, "tool", { tool_call_id: "a", text: "out" }),
@@ -21,29 +21,29 @@ describe("blocks", () => {
   });
 
   it("keep a result whose call is not here", () => {
-    expect(blocks([message(1, "tool", { tool_call_id: "gone" })])).toHaveLength(1);
+    expect(groupMessages([message(1, "tool", { tool_call_id: "gone" })])).toHaveLength(1);
   });
 
-  it("do not mix what was taken back with what counts", () => {
-    expect(blocks([message(1, "assistant", { state: "undone" }), message(2, "assistant")])).toHaveLength(2);
+  it("do not mix undone messages with active ones", () => {
+    expect(groupMessages([message(1, "assistant", { state: "undone" }), message(2, "assistant")])).toHaveLength(2);
   });
 
   it("lose no message, however many calls a turn has", () => {
     const many = Array.from({ length: 100 }, (_, id) => message(id + 1, "assistant"));
-    expect(blocks(many).flatMap((one) => one.ids)).toHaveLength(100);
+    expect(groupMessages(many).flatMap((one) => one.ids)).toHaveLength(100);
   });
 });
 
-describe("a family tree", () => {
+describe("a session tree", () => {
   const node = (id: string, parent: string | null) => ({ id, parent_id: parent }) as TreeNode;
 
   it("puts children below their parents", () => {
-    const [top] = grown([node("a", null), node("b", "a"), node("c", "b")]);
+    const [top] = buildTree([node("a", null), node("b", "a"), node("c", "b")]);
     expect(top?.children[0]?.children[0]?.node.id).toBe("c");
   });
 
-  it("shows everybody, also where parents are missing or go round in a circle", () => {
-    const found = grown([node("a", "b"), node("b", "a"), node("c", "gone"), node("d", "d")]);
+  it("shows every session, even if parents are missing or form a cycle", () => {
+    const found = buildTree([node("a", "b"), node("b", "a"), node("c", "gone"), node("d", "d")]);
     const count = (branches: typeof found): number => branches.reduce((sum, one) => sum + 1 + count(one.children), 0);
     expect(count(found)).toBe(4);
   });

@@ -4,13 +4,13 @@ import { Registry } from "@/plugins/registry";
 const Nothing = () => null;
 
 describe("plugins", () => {
-  it("hand over their page, and whoever looks is told", () => {
+  it("register a page and notify subscribers", () => {
     const registry = new Registry();
-    const heard = vi.fn();
-    registry.subscribe(heard);
+    const listener = vi.fn();
+    registry.subscribe(listener);
     registry.register("mine", Nothing);
     expect(registry.page("mine")).toBe(Nothing);
-    expect(heard).toHaveBeenCalledOnce();
+    expect(listener).toHaveBeenCalledOnce();
   });
 
   it("fill a slot once each", () => {

@@ -1,80 +1,78 @@
 import { useEffect } from "react";
-import { Anchor } from "./Anchor";
-import { Badges } from "./Badges";
-import { type Choice, EVERYTHING, queryOf, VIEWS } from "./choosing";
+import { BadgeList } from "./BadgeList";
+import { DashboardLink } from "./DashboardLink";
+import { ErrorPanel } from "./ErrorPanel";
 import { Hero } from "./Hero";
-import { CatalogueContext, MedalFaces } from "./Medal";
-import { Problem } from "./Problem";
+import { CatalogueContext, MedalGradients } from "./Medal";
 import { RecapView } from "./RecapView";
 import { ScanBanner } from "./ScanBanner";
-import { scanningOf } from "./scanning";
+import { scanPhase } from "./scanState";
 import { TimelineView } from "./TimelineView";
-import type { Answer, Catalogue } from "./types";
+import type { AchievementsResponse, Catalogue } from "./types";
 import { isComplete } from "./unlocks";
-import { type Followed, useAchievements } from "./useAchievements";
-import { useChoice } from "./useChoice";
-import { useFetched } from "./useFetched";
+import { type AchievementsFeed, useAchievements } from "./useAchievements";
+import { useFetch } from "./useFetch";
+import { useTexts } from "./useTexts";
 import { useUnlockToasts } from "./useUnlockToasts";
-import { useWords } from "./useWords";
+import { useViewState } from "./useViewState";
+import { DEFAULT_VIEW_STATE, toQueryString, VIEWS, type ViewState } from "./viewState";
 
-/** The page: what was earned, when, and what a year was made of. */
+/** The page: badges, timeline and recap. */
 export function Achievements() {
-  const { words } = useWords();
-  const followed = useAchievements();
-  const catalogue = useFetched<Catalogue>("/catalogue");
-  const { answer, problem } = followed;
-  useUnlockToasts(answer, catalogue.found);
+  const { texts } = useTexts();
+  const feed = useAchievements();
+  const catalogue = useFetch<Catalogue>("/catalogue");
+  const { response, problem } = feed;
+  useUnlockToasts(response, catalogue.data);
   useEffect(() => {
-    document.title = `${words.title} · Hermes`;
-  }, [words.title]);
+    document.title = `${texts.title} · Hermes`;
+  }, [texts.title]);
 
-  if (answer && catalogue.found) {
+  if (response && catalogue.data) {
     return (
-      <CatalogueContext value={catalogue.found}>
-        <MedalFaces />
-        <Page answer={answer} followed={followed} />
+      <CatalogueContext value={catalogue.data}>
+        <MedalGradients />
+        <Page response={response} feed={feed} />
       </CatalogueContext>
     );
   }
   const reason = problem ?? catalogue.problem;
   const retry = () => {
-    followed.look();
-    catalogue.again();
+    feed.refresh();
+    catalogue.retry();
   };
   return (
     <div className="ach">
-      {reason && <h1>{words.title}</h1>}
-      {reason ? <Problem title={words.cannotLoad} text={reason} onRetry={retry} /> : <Skeleton />}
+      {reason && <h1>{texts.title}</h1>}
+      {reason ? <ErrorPanel title={texts.cannotLoad} text={reason} onRetry={retry} /> : <Skeleton />}
     </div>
   );
 }
 
-function Page({ answer, followed }: { answer: Answer; followed: Followed }) {
-  const [choice, change] = useChoice();
-  const scanning = scanningOf(answer);
+function Page({ response, feed }: { response: AchievementsResponse; feed: AchievementsFeed }) {
+  const [viewState, change] = useViewState();
+  const scanning = scanPhase(response);
   return (
     <div className="ach" data-scanning={scanning === "first"}>
-      <Hero answer={answer} followed={followed} />
-      {scanning === "first" && <ScanBanner answer={answer} />}
-      <Notes answer={answer} followed={followed} />
-      <Views choice={choice} />
-      {choice.view === "timeline" && <TimelineView answer={answer} />}
-      {choice.view === "recap" && (
-        <RecapView period={choice.period} version={isComplete(answer) ? answer.scan_id : ""} change={change} />
+      <Hero response={response} feed={feed} />
+      {scanning === "first" && <ScanBanner response={response} />}
+      <ScanNotices response={response} feed={feed} />
+      <Views viewState={viewState} />
+      {viewState.view === "timeline" && <TimelineView response={response} />}
+      {viewState.view === "recap" && (
+        <RecapView period={viewState.period} version={isComplete(response) ? response.scan_id : ""} change={change} />
       )}
-      {choice.view === "badges" && <Badges answer={answer} choice={choice} change={change} />}
+      {viewState.view === "badges" && <BadgeList response={response} viewState={viewState} change={change} />}
     </div>
   );
 }
 
-/** What is not as it should be; nothing is hidden for it. */
-function Notes({ answer, followed }: { answer: Answer; followed: Followed }) {
-  const { words } = useWords();
-  const isFailed = scanningOf(answer) === "failed";
-  if (isFailed) return <Problem title={words.scanFailed} text={answer.error ?? ""} onRetry={followed.look} />;
-  const text = followed.problem
-    ? `${words.cannotAsk}: ${followed.problem}`
-    : answer.error && words.staleBecause(answer.error);
+/** Errors of the last scan or refresh. */
+function ScanNotices({ response, feed }: { response: AchievementsResponse; feed: AchievementsFeed }) {
+  const { texts } = useTexts();
+  const isFailed = scanPhase(response) === "failed";
+  if (isFailed) return <ErrorPanel title={texts.scanFailed} text={response.error ?? ""} onRetry={feed.refresh} />;
+  const text = feed.problem ? texts.cannotRefresh(feed.problem) : response.error && texts.staleBecause(response.error);
   return text ? (
     <p className="ach-note" role="alert">
       {text}
@@ -82,27 +80,27 @@ function Notes({ answer, followed }: { answer: Answer; followed: Followed }) {
   ) : null;
 }
 
-function Views({ choice }: { choice: Choice }) {
-  const { words } = useWords();
+function Views({ viewState }: { viewState: ViewState }) {
+  const { texts } = useTexts();
   return (
-    <nav className="ach-views" aria-label={words.viewsLabel}>
+    <nav className="ach-views" aria-label={texts.viewsLabel}>
       {VIEWS.map((view) => (
-        <Anchor
+        <DashboardLink
           key={view}
-          to={`${window.location.pathname}${queryOf({ ...EVERYTHING, view })}`}
-          aria-current={choice.view === view ? "page" : undefined}
+          to={`${window.location.pathname}${toQueryString({ ...DEFAULT_VIEW_STATE, view })}`}
+          aria-current={viewState.view === view ? "page" : undefined}
         >
-          {words.views[view]}
-        </Anchor>
+          {texts.views[view]}
+        </DashboardLink>
       ))}
     </nav>
   );
 }
 
 function Skeleton() {
-  const { words } = useWords();
+  const { texts } = useTexts();
   return (
-    <div className="ach-skeleton" role="status" aria-label={words.loading}>
+    <div className="ach-skeleton" role="status" aria-label={texts.loading}>
       <div className="ach-hero" />
       <div className="ach-grid">
         {[1, 2, 3, 4, 5, 6].map((number) => (

@@ -1,21 +1,21 @@
 import { memo } from "react";
-import { newestAt } from "./choosing";
-import { Evidence } from "./Evidence";
-import { amount, day } from "./format";
+import { EvidenceLink } from "./EvidenceLink";
+import { formatDay, formatNumber } from "./format";
 import { Glyph } from "./Glyph";
 import { Medal, tint, useTier } from "./Medal";
-import { Progress } from "./Progress";
+import { TierProgressBar } from "./TierProgressBar";
 import type { Achievement } from "./types";
-import { useWords } from "./useWords";
+import { useTexts } from "./useTexts";
+import { lastEarnedAt } from "./viewState";
 
 interface Props {
   one: Achievement;
   onShare(one: Achievement): void;
 }
 
-/** One badge: what it is, how far it is, what earned it. */
+/** A badge with its progress and its evidence. */
 export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
-  const { words } = useWords();
+  const { texts } = useTexts();
   const tier = useTier(one.tier);
   if (one.state === "secret") return <SecretCard one={one} />;
   return (
@@ -27,15 +27,15 @@ export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
           {tier ? (
             <span className="ach-chip">{tier.name}</span>
           ) : (
-            <span className="ach-chip ach-chip-open">{words.open}</span>
+            <span className="ach-chip ach-chip-open">{texts.locked}</span>
           )}
         </div>
         {one.unlocked && (
           <button
             type="button"
             className="ach-icon-button"
-            title={words.share}
-            aria-label={words.shareLabel(one.name)}
+            title={texts.share}
+            aria-label={texts.shareLabel(one.name)}
             onClick={() => onShare(one)}
           >
             <Glyph name="share" />
@@ -44,37 +44,37 @@ export const BadgeCard = memo(function BadgeCard({ one, onShare }: Props) {
       </div>
       <p className="ach-text">{one.description}</p>
       <div className="ach-card-foot">
-        <Progress one={one} />
-        <Counts one={one} />
+        <TierProgressBar one={one} />
+        <Criteria one={one} />
         <Earned one={one} />
       </div>
     </li>
   );
 });
 
-/** It says no more than its hint. */
+/** A secret badge shows only its hint. */
 function SecretCard({ one }: { one: Achievement }) {
-  const { words } = useWords();
+  const { texts } = useTexts();
   return (
     <li className="ach-card" data-state="secret">
       <div className="ach-card-top">
         <Medal icon="lock" tier={null} />
         <div className="ach-card-name">
-          <h3>{words.secretName}</h3>
+          <h3>{texts.secretName}</h3>
         </div>
       </div>
       <p className="ach-text ach-hint">“{one.description}”</p>
-      <p className="ach-card-foot ach-small">{words.secretHelp}</p>
+      <p className="ach-card-foot ach-small">{texts.secretHelp}</p>
     </li>
   );
 }
 
-/** Exactly what counts, and what each tier takes. */
-function Counts({ one }: { one: Achievement }) {
-  const { words } = useWords();
+/** The criteria of a badge and the threshold of each tier. */
+function Criteria({ one }: { one: Achievement }) {
+  const { texts } = useTexts();
   return (
     <details className="ach-counts">
-      <summary>{words.whatCounts}</summary>
+      <summary>{texts.criteria}</summary>
       <p>{one.criteria}</p>
       <ul>
         {one.tiers.map((step) => (
@@ -91,24 +91,24 @@ function Counts({ one }: { one: Achievement }) {
 }
 
 function Threshold({ tier: id, threshold, isReached }: { tier: string; threshold: number; isReached: boolean }) {
-  const { words, locale } = useWords();
+  const { texts, locale } = useTexts();
   const tier = useTier(id);
   return (
     <li className="ach-tinted" style={tint(tier)} data-reached={isReached}>
       <span className="ach-dot" aria-hidden="true" />
-      {words.step(tier?.name ?? id, amount(threshold, locale))}
+      {texts.step(tier?.name ?? id, formatNumber(threshold, locale))}
     </li>
   );
 }
 
 function Earned({ one }: { one: Achievement }) {
-  const { words, locale } = useWords();
-  const at = newestAt(one);
+  const { texts, locale } = useTexts();
+  const at = lastEarnedAt(one);
   if (!one.unlocked || !at) return null;
   return (
     <div className="ach-earned">
-      <span className="ach-small">{words.earned(day(at, locale))}</span>
-      {one.evidence && <Evidence step={one.evidence} />}
+      <span className="ach-small">{texts.earned(formatDay(at, locale))}</span>
+      {one.evidence && <EvidenceLink step={one.evidence} />}
     </div>
   );
 }

@@ -1,22 +1,22 @@
 import { useMemo } from "react";
-import { amount, calendarDay, monthName, weekdayName } from "./format";
-import { cellsOf, isStrip, monthStarts } from "./heat";
+import { formatCalendarDay, formatNumber, monthName, weekdayName } from "./format";
+import { buildCells, isWeekStrip, monthStarts } from "./heatGrid";
 import type { Recap } from "./types";
-import { useWords } from "./useWords";
+import { useTexts } from "./useTexts";
 
 const LEVELS = [0, 1, 2, 3, 4];
 
-/** The days of a period: a strip of weeks for a year, a calendar for a month. */
+/** A heat map of the days of a period: a strip of weeks for a year, a calendar for a month. */
 export function HeatMap({ recap }: { recap: Recap }) {
-  const { words, locale } = useWords();
-  const cells = useMemo(() => cellsOf(recap.days), [recap.days]);
-  const strip = isStrip(recap.days);
-  const said = words.recapDaysLabel(amount(recap.active_days, locale), amount(recap.days.length, locale));
-  const place = (week: number, weekday: number) =>
+  const { texts, locale } = useTexts();
+  const cells = useMemo(() => buildCells(recap.days), [recap.days]);
+  const strip = isWeekStrip(recap.days);
+  const label = texts.recapDaysLabel(formatNumber(recap.active_days, locale), formatNumber(recap.days.length, locale));
+  const gridPosition = (week: number, weekday: number) =>
     strip ? { gridColumn: week + 2, gridRow: weekday + 2 } : { gridColumn: weekday + 1, gridRow: week + 2 };
   return (
     <>
-      <div className="ach-heat-scroll" tabIndex={strip ? 0 : undefined} role="img" aria-label={said}>
+      <div className="ach-heat-scroll" tabIndex={strip ? 0 : undefined} role="img" aria-label={label}>
         <div className={strip ? "ach-heat" : "ach-heat ach-heat-month"}>
           {strip &&
             monthStarts(cells).map(({ week, month }) => (
@@ -38,8 +38,8 @@ export function HeatMap({ recap }: { recap: Recap }) {
               key={cell.day}
               className="ach-heat-cell"
               data-level={cell.level}
-              style={place(cell.week, cell.weekday)}
-              title={words.recapDay(calendarDay(cell.day, locale), amount(cell.messages, locale))}
+              style={gridPosition(cell.week, cell.weekday)}
+              title={texts.recapDay(formatCalendarDay(cell.day, locale), formatNumber(cell.messages, locale))}
             >
               {!strip && Number(cell.day.slice(8))}
             </span>
@@ -47,11 +47,11 @@ export function HeatMap({ recap }: { recap: Recap }) {
         </div>
       </div>
       <p className="ach-heat-legend ach-small" aria-hidden="true">
-        {words.recapLess}
+        {texts.recapLess}
         {LEVELS.map((level) => (
           <span key={level} className="ach-heat-cell" data-level={level} />
         ))}
-        {words.recapMore}
+        {texts.recapMore}
       </p>
     </>
   );

@@ -1,43 +1,43 @@
 import { useContext } from "react";
-import { Evidence } from "./Evidence";
-import { amount, day } from "./format";
+import { EvidenceLink } from "./EvidenceLink";
+import { formatDay, formatNumber } from "./format";
 import { CatalogueContext, Medal, tint } from "./Medal";
 import { RescanButtons } from "./RescanButtons";
-import { Ring } from "./Ring";
-import { scanningOf } from "./scanning";
-import type { Answer, Tier, TimelineStep } from "./types";
-import { stepsOf, tierCounts } from "./unlocks";
-import type { Followed } from "./useAchievements";
-import { useWords } from "./useWords";
+import { scanPhase } from "./scanState";
+import type { AchievementsResponse, Tier, TimelineStep } from "./types";
+import { UnlockRing } from "./UnlockRing";
+import { countByTier, sortSteps } from "./unlocks";
+import type { AchievementsFeed } from "./useAchievements";
+import { useTexts } from "./useTexts";
 
-/** What it all amounts to. */
-export function Hero({ answer, followed }: { answer: Answer; followed: Followed }) {
-  const { words, locale } = useWords();
+/** The header with totals and the latest unlock. */
+export function Hero({ response, feed }: { response: AchievementsResponse; feed: AchievementsFeed }) {
+  const { texts, locale } = useTexts();
   const { tiers } = useContext(CatalogueContext);
-  const counts = tierCounts(answer.achievements);
-  const latest = stepsOf(answer.achievements)[0];
-  const count = (value: number) => amount(value, locale);
-  const sessions = answer.scan_meta.sessions_total;
-  const isKnown = scanningOf(answer) !== "first" && sessions > 0;
+  const counts = countByTier(response.achievements);
+  const latest = sortSteps(response.achievements)[0];
+  const count = (value: number) => formatNumber(value, locale);
+  const sessions = response.scan_meta.sessions_total;
+  const isKnown = scanPhase(response) !== "first" && sessions > 0;
   return (
     <header className="ach-hero">
-      <Ring unlocked={answer.unlocked_count} total={answer.total_count} counts={counts} />
-      <div className="ach-hero-words">
-        <p className="ach-kicker">{words.kicker}</p>
-        <h1>{words.title}</h1>
+      <UnlockRing unlocked={response.unlocked_count} total={response.total_count} counts={counts} />
+      <div className="ach-hero-text">
+        <p className="ach-kicker">{texts.kicker}</p>
+        <h1>{texts.title}</h1>
         <p className="ach-lead">
           {isKnown
-            ? words.lead(count(answer.unlocked_count), count(answer.total_count), count(sessions))
-            : words.leadEmpty}
+            ? texts.lead(count(response.unlocked_count), count(response.total_count), count(sessions))
+            : texts.leadEmpty}
         </p>
-        <ul className="ach-tiers" aria-label={words.tiers}>
+        <ul className="ach-tiers" aria-label={texts.tiers}>
           {tiers.map((tier) => (
             <TierCount key={tier.id} tier={tier} count={count(counts[tier.id] ?? 0)} />
           ))}
         </ul>
       </div>
       <div className="ach-hero-side">
-        <RescanButtons followed={followed} />
+        <RescanButtons feed={feed} />
         {latest && <Latest step={latest} />}
       </div>
     </header>
@@ -54,20 +54,20 @@ function TierCount({ tier, count }: { tier: Tier; count: string }) {
 }
 
 function Latest({ step }: { step: TimelineStep }) {
-  const { words, locale } = useWords();
+  const { texts, locale } = useTexts();
   const { tiers } = useContext(CatalogueContext);
   const tier = tiers.find((one) => one.id === step.tier)?.name ?? step.tier;
   return (
-    <section className="ach-latest" aria-label={words.latest}>
+    <section className="ach-latest" aria-label={texts.latest}>
       <Medal icon={step.icon} tier={step.tier} size={52} />
       <div>
         <p className="ach-small">
-          {words.latest} · {day(step.at, locale)}
+          {texts.latest} · {formatDay(step.at, locale)}
         </p>
         <p className="ach-latest-name">
           {step.name} <span>{tier}</span>
         </p>
-        <Evidence step={step} />
+        <EvidenceLink step={step} />
       </div>
     </section>
   );

@@ -1,12 +1,12 @@
 import { type CSSProperties, createContext, createElement, memo, useContext, useMemo } from "react";
-import { points, shapesOf } from "./drawing";
+import { hexagonPoints, parseShapes } from "./iconShapes";
 import type { Catalogue, Tier } from "./types";
 
-const NOTHING: Catalogue = { tiers: [], categories: [], icons: {} };
-const FALLBACK = "award";
+const EMPTY_CATALOGUE: Catalogue = { tiers: [], categories: [], icons: {} };
+const FALLBACK_ICON = "award";
 
-/** Tiers, categories and drawings, for whoever shows a badge. */
-export const CatalogueContext = createContext<Catalogue>(NOTHING);
+/** The catalogue: tiers, categories and icons. */
+export const CatalogueContext = createContext<Catalogue>(EMPTY_CATALOGUE);
 
 /** A tier by its id. */
 export function useTier(id: string | null | undefined): Tier | null {
@@ -14,22 +14,22 @@ export function useTier(id: string | null | undefined): Tier | null {
   return tiers.find((one) => one.id === id) ?? null;
 }
 
-/** What gives an element (with the class `ach-tinted`) the colour of a tier, in either scheme. */
+/** The style that gives an element with the class `ach-tinted` the colour of a tier. */
 export function tint(tier: Tier | null | undefined): CSSProperties {
   if (!tier) return {};
   return { "--tier-colour": tier.colour, "--tier-glow": tier.glow } as CSSProperties;
 }
 
-/** The gradients that medals refer to; stands once on the page. */
-export function MedalFaces() {
+/** The gradients that medals refer to; rendered once per page. */
+export function MedalGradients() {
   const { tiers } = useContext(CatalogueContext);
   return (
-    <svg className="ach-faces" width="0" height="0" aria-hidden="true">
+    <svg className="ach-gradients" width="0" height="0" aria-hidden="true">
       <defs>
         {tiers.map((tier) => (
           <linearGradient
             key={tier.id}
-            id={`ach-face-${tier.id}`}
+            id={`ach-gradient-${tier.id}`}
             x1="0"
             y1="0"
             x2="0.4"
@@ -37,8 +37,8 @@ export function MedalFaces() {
             className="ach-tinted"
             style={tint(tier)}
           >
-            <stop offset="0" className="ach-face-top" />
-            <stop offset="1" className="ach-face-bottom" />
+            <stop offset="0" className="ach-gradient-top" />
+            <stop offset="1" className="ach-gradient-bottom" />
           </linearGradient>
         ))}
       </defs>
@@ -52,11 +52,11 @@ interface Props {
   size?: number;
 }
 
-/** A badge's medal: its icon on a hexagon in the colour of its tier; without one it is still to be earned. */
+/** The medal of a badge: its icon on a hexagon in the colour of its tier. */
 export const Medal = memo(function Medal({ icon, tier: id, size = 60 }: Props) {
   const tier = useTier(id);
   const { icons } = useContext(CatalogueContext);
-  const shapes = useMemo(() => shapesOf(icons[icon] ?? icons[FALLBACK] ?? ""), [icons, icon]);
+  const shapes = useMemo(() => parseShapes(icons[icon] ?? icons[FALLBACK_ICON] ?? ""), [icons, icon]);
   return (
     <svg
       className={tier ? "ach-medal ach-tinted" : "ach-medal"}
@@ -67,11 +67,11 @@ export const Medal = memo(function Medal({ icon, tier: id, size = 60 }: Props) {
       viewBox="0 0 64 64"
       aria-hidden="true"
     >
-      <polygon className="ach-medal-ring" points={points(32, 32, 29.5)} />
+      <polygon className="ach-medal-ring" points={hexagonPoints(32, 32, 29.5)} />
       <polygon
         className="ach-medal-face"
-        points={points(32, 32, 25)}
-        fill={tier ? `url(#ach-face-${tier.id})` : undefined}
+        points={hexagonPoints(32, 32, 25)}
+        fill={tier ? `url(#ach-gradient-${tier.id})` : undefined}
       />
       <g className="ach-medal-icon" transform="translate(19.4 19.4) scale(1.05)">
         {shapes.map(({ tag, attributes }, number) =>

@@ -1,34 +1,34 @@
 import { useState } from "react";
-import { fetchFile, save, wordsOf } from "./api";
+import { downloadBlob, errorMessage, fetchFile } from "./api";
+import { ErrorPanel } from "./ErrorPanel";
 import { Glyph } from "./Glyph";
 import { sdk } from "./host/sdk";
-import { Problem } from "./Problem";
-import { RecapStory } from "./RecapStory";
-import type { PeriodChoice, Recap, RecapAnswer } from "./types";
-import { useFetched } from "./useFetched";
-import { useWords } from "./useWords";
+import { RecapContent } from "./RecapContent";
+import type { PeriodChoice, Recap, RecapResponse } from "./types";
+import { useFetch } from "./useFetch";
+import { useTexts } from "./useTexts";
 
 interface Props {
   period: string;
-  /** Something that changes when there is more to look back on. */
+  /** Changes when new data is available. */
   version: string;
   change(part: { period: string }): void;
 }
 
-/** A year or a month, to scroll through and to save. */
+/** The recap of a year or a month. */
 export function RecapView({ period, version, change }: Props) {
-  const { words } = useWords();
-  const { found, problem, isLoading, again } = useFetched<RecapAnswer>(
+  const { texts } = useTexts();
+  const { data, problem, isLoading, retry } = useFetch<RecapResponse>(
     `/recap?period=${encodeURIComponent(period)}`,
     version,
   );
-  if (problem) return <Problem title={words.recapFailed} text={problem} onRetry={again} />;
-  if (!found) return <Waiting text={`${words.loading}…`} />;
-  if (found.period === null) return <Waiting text={found.is_scanned ? words.recapNothing : words.recapWaiting} />;
+  if (problem) return <ErrorPanel title={texts.recapFailed} text={problem} onRetry={retry} />;
+  if (!data) return <Waiting text={`${texts.loading}…`} />;
+  if (data.period === null) return <Waiting text={data.is_scanned ? texts.recapNoActivity : texts.recapWaiting} />;
   return (
-    <section className="ach-recap" aria-label={words.views.recap} aria-busy={isLoading}>
-      <Bar recap={found} change={(id) => change({ period: id })} />
-      {found.is_empty ? <Waiting text={words.recapEmpty(found.period.name)} /> : <RecapStory recap={found} />}
+    <section className="ach-recap" aria-label={texts.views.recap} aria-busy={isLoading}>
+      <Bar recap={data} change={(id) => change({ period: id })} />
+      {data.is_empty ? <Waiting text={texts.recapEmpty(data.period.name)} /> : <RecapContent recap={data} />}
     </section>
   );
 }
@@ -41,21 +41,21 @@ function Waiting({ text }: { text: string }) {
   );
 }
 
-/** Which period, the ones beside it, and a picture of it. */
+/** Selects the period and saves its image. */
 function Bar({ recap, change }: { recap: Recap; change(id: string): void }) {
-  const { words } = useWords();
+  const { texts } = useTexts();
   const { period, years, months } = recap;
-  const among = period.kind === "month" ? months : years; // the latest first
-  const place = among.findIndex((one) => one.id === period.id);
+  const periods = period.kind === "month" ? months : years; // newest first
+  const position = periods.findIndex((one) => one.id === period.id);
   return (
     <div className="ach-recap-bar">
-      <Neighbour label={words.recapEarlier} to={among[place + 1]} glyph="back" onGo={change} />
-      <select aria-label={words.recapChoose} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
-        <Options label={words.recapYears} choices={years} />
-        <Options label={words.recapMonths} choices={months} />
+      <NeighbourButton label={texts.recapEarlier} to={periods[position + 1]} glyph="back" onGo={change} />
+      <select aria-label={texts.recapPeriod} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
+        <Options label={texts.recapYears} choices={years} />
+        <Options label={texts.recapMonths} choices={months} />
         {![...years, ...months].some((one) => one.id === period.id) && <option value={period.id}>{period.name}</option>}
       </select>
-      <Neighbour label={words.recapLater} to={among[place - 1]} glyph="forth" onGo={change} />
+      <NeighbourButton label={texts.recapLater} to={periods[position - 1]} glyph="forth" onGo={change} />
       {!recap.is_empty && <SaveButton period={period.id} />}
     </div>
   );
@@ -73,14 +73,14 @@ function Options({ label, choices }: { label: string; choices: PeriodChoice[] })
   );
 }
 
-interface NeighbourProps {
+interface NeighbourButtonProps {
   label: string;
   to: PeriodChoice | undefined;
   glyph: "back" | "forth";
   onGo(id: string): void;
 }
 
-function Neighbour({ label, to, glyph, onGo }: NeighbourProps) {
+function NeighbourButton({ label, to, glyph, onGo }: NeighbourButtonProps) {
   return (
     <button
       type="button"
@@ -95,15 +95,18 @@ function Neighbour({ label, to, glyph, onGo }: NeighbourProps) {
 }
 
 function SaveButton({ period }: { period: string }) {
-  const { words } = useWords();
+  const { texts } = useTexts();
   const { showToast } = sdk.useToast();
   const [isDrawing, setDrawing] = useState(false);
   const draw = async () => {
     setDrawing(true);
     try {
-      save(await fetchFile(`/recap/picture?period=${encodeURIComponent(period)}`), `hermes-recap-${period}.png`);
+      downloadBlob(
+        await fetchFile(`/recap/picture?period=${encodeURIComponent(period)}`),
+        `hermes-recap-${period}.png`,
+      );
     } catch (error) {
-      showToast({ title: words.recapFailed, message: wordsOf(error), kind: "bad" });
+      showToast({ title: texts.recapSaveFailed, message: errorMessage(error), kind: "bad" });
     } finally {
       setDrawing(false);
     }
@@ -117,7 +120,7 @@ function SaveButton({ period }: { period: string }) {
       onClick={() => void draw()}
     >
       <Glyph name="download" />
-      {isDrawing ? words.recapSaving : words.recapSave}
+      {isDrawing ? texts.recapSaving : texts.recapSave}
     </button>
   );
 }

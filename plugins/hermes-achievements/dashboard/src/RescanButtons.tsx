@@ -1,16 +1,16 @@
-import { wordsOf } from "./api";
-import { amount } from "./format";
+import { errorMessage } from "./api";
+import { formatNumber } from "./format";
 import { Glyph } from "./Glyph";
 import { sdk } from "./host/sdk";
-import { progressOf, scanningOf } from "./scanning";
-import type { Followed } from "./useAchievements";
-import { useWords } from "./useWords";
+import { scanPhase, scanProgress } from "./scanState";
+import type { AchievementsFeed } from "./useAchievements";
+import { useTexts } from "./useTexts";
 
-/** Scan now; says that it runs, and how it went. */
-export function RescanButtons({ followed }: { followed: Followed }) {
-  const { words } = useWords();
-  const scan = useRescan(followed);
-  const { isRescanning } = followed;
+/** Buttons that start a scan and report its result. */
+export function RescanButtons({ feed }: { feed: AchievementsFeed }) {
+  const { texts } = useTexts();
+  const scan = useRescan(feed);
+  const { isRescanning } = feed;
   return (
     <div className="ach-rescan">
       <button
@@ -21,45 +21,45 @@ export function RescanButtons({ followed }: { followed: Followed }) {
         onClick={() => void scan(false)}
       >
         <Glyph name="refresh" />
-        {isRescanning ? words.rescanning : words.rescan}
+        {isRescanning ? texts.rescanning : texts.rescan}
       </button>
       <button
         type="button"
         className="ach-button ach-button-quiet"
-        title={words.rescanAllHelp}
+        title={texts.rescanAllHelp}
         disabled={isRescanning}
         onClick={() => void scan(true)}
       >
-        {words.rescanAll}
+        {texts.rescanAll}
       </button>
-      <Refreshing followed={followed} />
+      <Refreshing feed={feed} />
     </div>
   );
 }
 
-function useRescan(followed: Followed) {
-  const { words, locale } = useWords();
+function useRescan(feed: AchievementsFeed) {
+  const { texts, locale } = useTexts();
   const { showToast } = sdk.useToast();
-  const total = followed.answer?.total_count ?? 0;
+  const total = feed.response?.total_count ?? 0;
   return async (full: boolean) => {
     try {
-      const found = await followed.rescan(full);
-      if (found.waiting_for) showToast(words.rescanBusy, "info");
-      else showToast(words.rescanned(amount(found.unlocked_count, locale), amount(total, locale)), "good");
+      const found = await feed.rescan(full);
+      if (found.waiting_for) showToast(texts.rescanBusy, "info");
+      else showToast(texts.rescanned(formatNumber(found.unlocked_count, locale), formatNumber(total, locale)), "good");
     } catch (error) {
-      showToast({ title: words.rescanFailed, message: wordsOf(error), kind: "bad" });
+      showToast({ title: texts.rescanFailed, message: errorMessage(error), kind: "bad" });
     }
   };
 }
 
-/** A scan of what is new hides nothing: it is only mentioned. */
-function Refreshing({ followed: { answer, isRescanning } }: { followed: Followed }) {
-  const { words, locale } = useWords();
-  const isRunning = answer !== null && scanningOf(answer) === "refresh";
-  const progress = answer && isRunning ? progressOf(answer) : null;
+/** The progress of an incremental scan. */
+function Refreshing({ feed: { response, isRescanning } }: { feed: AchievementsFeed }) {
+  const { texts, locale } = useTexts();
+  const isRunning = response !== null && scanPhase(response) === "refresh";
+  const progress = response && isRunning ? scanProgress(response) : null;
   const text = progress
-    ? words.refreshingOf(amount(progress.done, locale), amount(progress.total, locale))
-    : words.refreshing;
+    ? texts.refreshingOf(formatNumber(progress.done, locale), formatNumber(progress.total, locale))
+    : texts.refreshing;
   return (
     <p className="ach-refreshing" role="status">
       {(isRunning || isRescanning) && text}

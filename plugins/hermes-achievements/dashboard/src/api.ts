@@ -1,26 +1,26 @@
-/** The plugin's own endpoints. */
+/** Requests to the endpoints of the plugin. */
 import { sdk } from "./host/sdk";
 
 const PREFIX = "/api/plugins/hermes-achievements";
 
-/** The JSON of one of them. */
-export function ask<T>(path: string, init?: RequestInit): Promise<T> {
+/** The JSON of an endpoint. */
+export function fetchApi<T>(path: string, init?: RequestInit): Promise<T> {
   return sdk.fetchJSON<T>(`${PREFIX}${path}`, init);
 }
 
-/** A file of one of them. */
+/** The file of an endpoint. */
 export async function fetchFile(path: string): Promise<Blob> {
   const response = await sdk.authedFetch(`${PREFIX}${path}`);
   return response.blob();
 }
 
-/** What went wrong, for people. */
-export function wordsOf(error: unknown): string {
+/** The message of anything that was thrown. */
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Let the browser save a file under a name. */
-export function save(file: Blob, name: string): void {
+/** Save a blob as a file. */
+export function downloadBlob(file: Blob, name: string): void {
   const address = URL.createObjectURL(file);
   const link = document.createElement("a");
   link.href = address;

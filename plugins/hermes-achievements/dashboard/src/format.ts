@@ -1,11 +1,11 @@
-/** Numbers and times as people read them. */
+/** Formatting of numbers and times. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const COMPACT_FROM = 100_000;
 
-/** A number with its thousands apart; a very large one is shortened. */
-export function amount(value: number, locale = "en"): string {
+/** Format a number with thousands separators; very large ones compactly. */
+export function formatNumber(value: number, locale = "en"): string {
   const isLarge = Math.abs(value) >= COMPACT_FROM;
   const options: Intl.NumberFormatOptions = isLarge
     ? { notation: "compact", maximumFractionDigits: 1 }
@@ -13,42 +13,46 @@ export function amount(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, options).format(value);
 }
 
-/** A moment's day: "15 Nov 2026". Moments are seconds since 1970. */
-export function day(at: number, locale = "en"): string {
-  return new Intl.DateTimeFormat(dated(locale), { day: "numeric", month: "short", year: "numeric" }).format(at * 1000);
+/** Format the day of a timestamp in seconds: "15 Nov 2026". */
+export function formatDay(at: number, locale = "en"): string {
+  return new Intl.DateTimeFormat(dateLocale(locale), { day: "numeric", month: "short", year: "numeric" }).format(
+    at * 1000,
+  );
 }
 
-/** A moment with its time: "15 Nov 2026, 20:43". */
-export function moment(at: number, locale = "en"): string {
+/** Format a timestamp with its time: "15 Nov 2026, 20:43". */
+export function formatDateTime(at: number, locale = "en"): string {
   const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" } as const;
-  return new Intl.DateTimeFormat(dated(locale), options).format(at * 1000);
+  return new Intl.DateTimeFormat(dateLocale(locale), options).format(at * 1000);
 }
 
-/** The month of a moment: "November 2026". */
-export function month(at: number, locale = "en"): string {
-  return new Intl.DateTimeFormat(dated(locale), { month: "long", year: "numeric" }).format(at * 1000);
+/** Format the month of a timestamp: "November 2026". */
+export function formatMonth(at: number, locale = "en"): string {
+  return new Intl.DateTimeFormat(dateLocale(locale), { month: "long", year: "numeric" }).format(at * 1000);
 }
 
-/** A day of the calendar, with its weekday: "Sunday, 15 November". */
-export function calendarDay(text: string, locale = "en"): string {
+/** Format a calendar day with its weekday: "Sunday, 15 November". */
+export function formatCalendarDay(text: string, locale = "en"): string {
   const options = { weekday: "long", day: "numeric", month: "long", timeZone: "UTC" } as const;
-  return new Intl.DateTimeFormat(dated(locale), options).format(Date.parse(`${text}T00:00:00Z`));
+  return new Intl.DateTimeFormat(dateLocale(locale), options).format(Date.parse(`${text}T00:00:00Z`));
 }
 
 /** The short name of a month, 0 to 11. */
 export function monthName(number: number, locale = "en"): string {
-  return new Intl.DateTimeFormat(dated(locale), { month: "short", timeZone: "UTC" }).format(Date.UTC(2024, number, 15));
+  return new Intl.DateTimeFormat(dateLocale(locale), { month: "short", timeZone: "UTC" }).format(
+    Date.UTC(2024, number, 15),
+  );
 }
 
 /** The name of a weekday, Monday as 0. */
 export function weekdayName(number: number, width: "short" | "long" = "short", locale = "en"): string {
-  return new Intl.DateTimeFormat(dated(locale), { weekday: width, timeZone: "UTC" }).format(
+  return new Intl.DateTimeFormat(dateLocale(locale), { weekday: width, timeZone: "UTC" }).format(
     Date.UTC(2024, 0, 1 + number),
   );
 }
 
-/** A length of time: "45 s", "12 min", "3 h 20 min". */
-export function span(seconds: number): string {
+/** Format a duration: "45 s", "12 min", "3 h 20 min". */
+export function formatDuration(seconds: number): string {
   if (seconds < MINUTE) return `${Math.max(1, Math.floor(seconds))} s`;
   const minutes = Math.floor(seconds / MINUTE);
   if (minutes < MINUTE) return `${minutes} min`;
@@ -56,7 +60,7 @@ export function span(seconds: number): string {
   return rest ? `${Math.floor(seconds / HOUR)} h ${rest} min` : `${minutes / MINUTE} h`;
 }
 
-// English days are written as in the rest of the page: the day first, 24 hours.
-function dated(locale: string): string {
+// English dates follow the rest of the page: day first, 24-hour clock.
+function dateLocale(locale: string): string {
   return locale === "en" ? "en-GB" : locale;
 }

@@ -1,6 +1,6 @@
-/** What the plugin's own endpoints answer; see docs/reference/achievements.md. */
+/** Types of the plugin's responses; see docs/reference/achievements.md. */
 
-/** A tier: `colour` is read on light backgrounds, `glow` on dark ones. */
+/** A tier: `colour` is for light backgrounds, `glow` for dark ones. */
 export interface Tier {
   id: string;
   name: string;
@@ -15,15 +15,15 @@ export interface Category {
   order: number;
 }
 
-/** What answers refer to by name. */
+/** Tiers, categories and icons that responses refer to by id. */
 export interface Catalogue {
   tiers: Tier[];
   categories: Category[];
-  /** What stands inside a 24 by 24 SVG. */
+  /** The content of 24 by 24 SVG icons. */
   icons: Record<string, string>;
 }
 
-/** A tier that was reached, and the message that did it. */
+/** A reached tier and the message that earned it. */
 export interface Step {
   tier: string;
   value: number;
@@ -34,7 +34,7 @@ export interface Step {
   is_gone?: boolean;
 }
 
-/** A step in a timeline, where it has to say what it is a step of. */
+/** A step with its badge, for the timeline. */
 export interface TimelineStep extends Step {
   id: string;
   name: string;
@@ -87,7 +87,7 @@ export interface ScanMeta {
   status: ScanStatus;
 }
 
-export interface Answer {
+export interface AchievementsResponse {
   achievements: Achievement[];
   unlocked_count: number;
   discovered_count: number;
@@ -100,7 +100,7 @@ export interface Answer {
   scan_meta: ScanMeta;
 }
 
-export interface Rescanned {
+export interface RescanResponse {
   unlocked_count: number;
   waiting_for: string | null;
   scan_meta: Omit<ScanMeta, "status">;
@@ -117,12 +117,12 @@ export interface RecapDay {
   tool_calls: number;
 }
 
-export interface Counted {
+export interface RankedItem {
   name: string;
   times: number;
 }
 
-export interface Longest {
+export interface RecapSession {
   session_id: string;
   title: string;
   amount: number;
@@ -145,15 +145,15 @@ export interface Recap {
   active_days: number;
   hours: number[];
   weekdays: number[];
-  tools: Counted[];
-  programs: Counted[];
-  models: Counted[];
-  longest_by_time: Longest | null;
-  longest_by_calls: Longest | null;
+  tools: RankedItem[];
+  programs: RankedItem[];
+  models: RankedItem[];
+  longest_by_time: RecapSession | null;
+  longest_by_calls: RecapSession | null;
   best_day: RecapDay | null;
   streak: { days: number; last_day: string } | null;
   tier_ups: (TimelineStep & { day: string })[];
 }
 
-/** There may be nothing to look back on, or nothing yet. */
-export type RecapAnswer = Recap | { period: null; is_scanned: boolean };
+/** A recap, or none if there is no activity or the scan is not complete. */
+export type RecapResponse = Recap | { period: null; is_scanned: boolean };

@@ -1,9 +1,9 @@
 /** Unlocks and tier-ups over time. */
-import { month } from "./format";
-import type { Achievement, Answer, TimelineStep } from "./types";
+import { formatMonth } from "./format";
+import type { Achievement, AchievementsResponse, TimelineStep } from "./types";
 
-/** Every step of every badge, the latest first. */
-export function stepsOf(all: readonly Achievement[]): TimelineStep[] {
+/** All steps of all badges, newest first. */
+export function sortSteps(all: readonly Achievement[]): TimelineStep[] {
   return all
     .flatMap((one) =>
       (one.tier_history ?? []).map((step, number) => ({
@@ -18,25 +18,25 @@ export function stepsOf(all: readonly Achievement[]): TimelineStep[] {
     .sort((a, b) => b.at - a.at || b.value - a.value || a.id.localeCompare(b.id, "en"));
 }
 
-/** What names a step among all others. */
-export function keyOf(step: { id: string; tier: string }): string {
+/** The unique key of a step. */
+export function stepKey(step: { id: string; tier: string }): string {
   return `${step.id} ${step.tier}`;
 }
 
 /**
- * What was reached between two answers.
+ * The steps that were reached between two responses.
  *
- * Only complete answers can be compared: while a first scan runs, badges are found, not earned.
+ * Only complete responses are compared: during a first scan, old unlocks appear that are not new.
  */
-export function newSteps(before: Answer | null, after: Answer): TimelineStep[] {
+export function findNewSteps(before: AchievementsResponse | null, after: AchievementsResponse): TimelineStep[] {
   if (before === null || !isComplete(before) || !isComplete(after)) return [];
-  const known = new Set(stepsOf(before.achievements).map(keyOf));
-  return stepsOf(after.achievements).filter((step) => !known.has(keyOf(step)));
+  const known = new Set(sortSteps(before.achievements).map(stepKey));
+  return sortSteps(after.achievements).filter((step) => !known.has(stepKey(step)));
 }
 
-/** Whether everything was read when this was made. */
-export function isComplete(answer: Answer): boolean {
-  return answer.scan_meta.mode === "full" || answer.scan_meta.mode === "incremental";
+/** Whether the response is the result of a complete scan. */
+export function isComplete(response: AchievementsResponse): boolean {
+  return response.scan_meta.mode === "full" || response.scan_meta.mode === "incremental";
 }
 
 export interface Month {
@@ -44,11 +44,11 @@ export interface Month {
   steps: TimelineStep[];
 }
 
-/** Steps by the month they were made in; the order stays. */
-export function byMonth(steps: readonly TimelineStep[], locale = "en"): Month[] {
+/** Group steps by month, in their order. */
+export function groupByMonth(steps: readonly TimelineStep[], locale = "en"): Month[] {
   const months = new Map<string, TimelineStep[]>();
   for (const step of steps) {
-    const name = month(step.at, locale);
+    const name = formatMonth(step.at, locale);
     const known = months.get(name);
     if (known) known.push(step);
     else months.set(name, [step]);
@@ -56,8 +56,8 @@ export function byMonth(steps: readonly TimelineStep[], locale = "en"): Month[] 
   return [...months].map(([name, found]) => ({ name, steps: found }));
 }
 
-/** How many badges stand at each tier. */
-export function tierCounts(all: readonly Achievement[]): Record<string, number> {
+/** The number of badges per tier. */
+export function countByTier(all: readonly Achievement[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const one of all) {
     if (one.unlocked && one.tier) counts[one.tier] = (counts[one.tier] ?? 0) + 1;
@@ -65,8 +65,8 @@ export function tierCounts(all: readonly Achievement[]): Record<string, number> 
   return counts;
 }
 
-/** The page of the message that did it; null when the conversation is gone or was never known. */
-export function addressOf(step: { session_id?: string | null; message_id?: number | null; is_gone?: boolean }) {
+/** The path of the message that earned a step; null if the session is deleted or unknown. */
+export function evidencePath(step: { session_id?: string | null; message_id?: number | null; is_gone?: boolean }) {
   if (!step.session_id || step.is_gone) return null;
   const message = step.message_id ? `?message=${step.message_id}` : "";
   return `/sessions/${encodeURIComponent(step.session_id)}${message}`;

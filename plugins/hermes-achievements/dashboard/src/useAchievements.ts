@@ -1,75 +1,75 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { ask, wordsOf } from "./api";
-import { AFTER_PROBLEM_MS, pollDelay, WHILE_SCANNING_MS } from "./scanning";
-import type { Answer, Rescanned } from "./types";
+import { errorMessage, fetchApi } from "./api";
+import { POLL_ERROR_MS, POLL_SCANNING_MS, pollDelay } from "./scanState";
+import type { AchievementsResponse, RescanResponse } from "./types";
 
-export interface Followed {
-  /** The last answer; it stays while the next one is fetched, and when that fails. */
-  answer: Answer | null;
+export interface AchievementsFeed {
+  /** The last successful response. */
+  response: AchievementsResponse | null;
   problem: string | null;
   isRescanning: boolean;
-  look(): void;
-  /** Scan now, with *full* from the beginning; rejects with the reason when that fails. */
-  rescan(full: boolean): Promise<Rescanned>;
+  refresh(): void;
+  /** Start a scan; a *full* scan reads the entire history. Rejects if the scan fails. */
+  rescan(full: boolean): Promise<RescanResponse>;
 }
 
-/** All badges, as they are and as they change; nothing is asked while nobody looks. */
-export function useAchievements(): Followed {
-  const [answer, setAnswer] = useState<Answer | null>(null);
+/** Poll the badges while the page is visible. */
+export function useAchievements(): AchievementsFeed {
+  const [response, setResponse] = useState<AchievementsResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [isRescanning, setRescanning] = useState(false);
   const busy = useRef(0);
   const turn = useRef(0);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 
-  const look = useCallback(async () => {
+  const refresh = useCallback(async () => {
     clearTimeout(timer.current);
     turn.current += 1;
     const mine = turn.current;
-    let delay = AFTER_PROBLEM_MS;
+    let delay = POLL_ERROR_MS;
     try {
-      const next = await ask<Answer>("/achievements");
+      const next = await fetchApi<AchievementsResponse>("/achievements");
       if (mine !== turn.current) return;
-      setAnswer(next);
+      setResponse(next);
       setProblem(null);
-      delay = busy.current > 0 ? WHILE_SCANNING_MS : pollDelay(next);
+      delay = busy.current > 0 ? POLL_SCANNING_MS : pollDelay(next);
     } catch (error) {
       if (mine !== turn.current) return;
-      setProblem(wordsOf(error));
+      setProblem(errorMessage(error));
     }
-    if (document.visibilityState === "visible") timer.current = setTimeout(() => void look(), delay);
+    if (document.visibilityState === "visible") timer.current = setTimeout(() => void refresh(), delay);
   }, []);
 
   useEffect(() => {
     const onVisible = () => {
-      if (document.visibilityState === "visible") void look();
+      if (document.visibilityState === "visible") void refresh();
       else clearTimeout(timer.current);
     };
-    void look();
+    void refresh();
     document.addEventListener("visibilitychange", onVisible);
     return () => {
       document.removeEventListener("visibilitychange", onVisible);
       clearTimeout(timer.current);
-      turn.current += 1; // an answer that is under way comes too late
+      turn.current += 1; // ignores responses that are still pending
     };
-  }, [look]);
+  }, [refresh]);
 
   const rescan = useCallback(
     async (full: boolean) => {
       busy.current += 1;
       setRescanning(true);
       clearTimeout(timer.current);
-      timer.current = setTimeout(() => void look(), WHILE_SCANNING_MS / 2);
+      timer.current = setTimeout(() => void refresh(), POLL_SCANNING_MS / 2);
       try {
-        return await ask<Rescanned>(`/rescan?full=${full}`, { method: "POST" });
+        return await fetchApi<RescanResponse>(`/rescan?full=${full}`, { method: "POST" });
       } finally {
         busy.current -= 1;
         setRescanning(busy.current > 0);
-        void look();
+        void refresh();
       }
     },
-    [look],
+    [refresh],
   );
 
-  return { answer, problem, isRescanning, look: () => void look(), rescan };
+  return { response, problem, isRescanning, refresh: () => void refresh(), rescan };
 }

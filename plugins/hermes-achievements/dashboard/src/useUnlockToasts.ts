@@ -1,35 +1,35 @@
 import { useEffect, useRef } from "react";
-import { amount } from "./format";
+import { formatNumber } from "./format";
 import { sdk } from "./host/sdk";
-import type { Answer, Catalogue } from "./types";
-import { isComplete, newSteps } from "./unlocks";
-import { useWords } from "./useWords";
+import type { AchievementsResponse, Catalogue } from "./types";
+import { findNewSteps, isComplete } from "./unlocks";
+import { useTexts } from "./useTexts";
 
-const MOST_APART = 3;
+const MAX_SEPARATE_TOASTS = 3;
 
-/** Says what was earned while the page is open; what was there before it is not news. */
-export function useUnlockToasts(answer: Answer | null, catalogue: Catalogue | null): void {
-  const { words, locale } = useWords();
+/** Shows a toast for every unlock while the page is open. */
+export function useUnlockToasts(response: AchievementsResponse | null, catalogue: Catalogue | null): void {
+  const { texts, locale } = useTexts();
   const { showToast } = sdk.useToast();
-  const before = useRef<Answer | null>(null);
+  const before = useRef<AchievementsResponse | null>(null);
 
   useEffect(() => {
-    if (!answer || !catalogue || before.current === answer) return;
+    if (!response || !catalogue || before.current === response) return;
     const last = before.current;
-    before.current = answer;
-    const count = (value: number) => amount(value, locale);
-    if (last && !isComplete(last) && isComplete(answer) && answer.unlocked_count > 0) {
-      showToast({ message: words.scanDone(count(answer.unlocked_count), count(answer.total_count)), kind: "good" });
+    before.current = response;
+    const count = (value: number) => formatNumber(value, locale);
+    if (last && !isComplete(last) && isComplete(response) && response.unlocked_count > 0) {
+      showToast({ message: texts.scanDone(count(response.unlocked_count), count(response.total_count)), kind: "good" });
     }
-    const found = newSteps(last, answer);
-    if (found.length > MOST_APART) {
-      showToast({ title: words.newManyTitle, message: words.newMany(count(found.length)), kind: "good" });
+    const found = findNewSteps(last, response);
+    if (found.length > MAX_SEPARATE_TOASTS) {
+      showToast({ title: texts.manyUnlocksTitle, message: texts.manyUnlocks(count(found.length)), kind: "good" });
       return;
     }
     for (const step of found) {
       const tier = catalogue.tiers.find((one) => one.id === step.tier)?.name ?? step.tier;
-      const title = step.is_first ? words.newUnlock : words.newTier;
-      showToast({ title, message: words.newText(step.name, tier), kind: "good" });
+      const title = step.is_first ? texts.unlockTitle : texts.tierUpTitle;
+      showToast({ title, message: texts.unlockText(step.name, tier), kind: "good" });
     }
-  }, [answer, catalogue, words, locale, showToast]);
+  }, [response, catalogue, texts, locale, showToast]);
 }

@@ -3,51 +3,51 @@ import { useReducedMotion } from "@mantine/hooks";
 import type { ECElementEvent, EChartsCoreOption, EChartsType } from "echarts/core";
 import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
 import { echarts } from "./echarts";
-import { type Palette, palette } from "./palette";
+import { type Palette, readPalette } from "./palette";
 
-/** What can be had of a chart that is drawn. */
+/** Access to a rendered chart. */
 export interface ChartHandle {
-  png(): string;
+  toPng(): string;
 }
 
 export interface ChartProps {
-  /** What to draw, in the colours of the moment. */
-  draw: (colours: Palette) => EChartsCoreOption;
+  /** Builds the ECharts option with the current colours. */
+  buildOption: (colours: Palette) => EChartsCoreOption;
   height: number;
   label: string;
-  onPick?: (event: ECElementEvent) => void;
+  onSelect?: (event: ECElementEvent) => void;
   handle?: Ref<ChartHandle>;
 }
 
-/** A chart; it follows the colours of the page, its own width, and what is to be drawn. */
-export function Chart({ draw, height, label, onPick, handle }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null);
+/** A chart that follows the colour scheme, its own width and its option. */
+export function Chart({ buildOption, height, label, onSelect, handle }: ChartProps) {
+  const container = useRef<HTMLDivElement>(null);
   const chart = useRef<EChartsType | null>(null);
-  const pick = useRef(onPick);
-  pick.current = onPick;
+  const onSelectRef = useRef(onSelect);
+  onSelectRef.current = onSelect;
   const isDark = useComputedColorScheme("light", { getInitialValueInEffect: false }) === "dark";
-  const isStill = useReducedMotion();
+  const isMotionReduced = useReducedMotion();
 
   useEffect(() => {
-    if (!place.current) return;
-    const drawn = echarts.init(place.current, null, { renderer: "canvas" });
-    chart.current = drawn;
-    drawn.on("click", (event) => pick.current?.(event as ECElementEvent));
-    const watcher = new ResizeObserver(() => drawn.resize());
-    watcher.observe(place.current);
+    if (!container.current) return;
+    const instance = echarts.init(container.current, null, { renderer: "canvas" });
+    chart.current = instance;
+    instance.on("click", (event) => onSelectRef.current?.(event as ECElementEvent));
+    const resizeObserver = new ResizeObserver(() => instance.resize());
+    resizeObserver.observe(container.current);
     return () => {
-      watcher.disconnect();
-      drawn.dispose();
+      resizeObserver.disconnect();
+      instance.dispose();
     };
   }, []);
 
   useEffect(() => {
-    const colours = palette(isDark);
+    const colours = readPalette(isDark);
     const base = {
-      animation: !isStill,
+      animation: !isMotionReduced,
       animationDuration: 300,
       textStyle: { fontFamily: "'Inter Variable', sans-serif", color: colours.soft },
-      // The page allows no styles in its markup, so tooltips are drawn, not written.
+      // The content security policy forbids inline styles in markup, so tooltips are drawn on the canvas.
       tooltip: {
         renderMode: "richText",
         backgroundColor: colours.panel,
@@ -55,14 +55,15 @@ export function Chart({ draw, height, label, onPick, handle }: ChartProps) {
         textStyle: { color: colours.ink },
       },
     };
-    const option = draw(colours);
+    const option = buildOption(colours);
     const tooltip = { ...base.tooltip, ...(option.tooltip as object | undefined) };
     chart.current?.setOption({ ...base, ...option, tooltip }, { notMerge: true });
-  }, [draw, isDark, isStill]);
+  }, [buildOption, isDark, isMotionReduced]);
 
   useImperativeHandle(handle, () => ({
-    png: () => chart.current?.getDataURL({ type: "png", pixelRatio: 2, backgroundColor: palette(isDark).panel }) ?? "",
+    toPng: () =>
+      chart.current?.getDataURL({ type: "png", pixelRatio: 2, backgroundColor: readPalette(isDark).panel }) ?? "",
   }));
 
-  return <div ref={place} style={{ height, width: "100%" }} role="img" aria-label={label} />;
+  return <div ref={container} style={{ height, width: "100%" }} role="img" aria-label={label} />;
 }

@@ -2,32 +2,32 @@ import { ActionIcon, Menu, Table, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
+import { downloadBlob } from "@/components/download";
 import { Panel } from "@/components/Panel";
-import { bytesOf, saveAs } from "@/components/saving";
 import { useTexts } from "@/i18n";
 import { Chart, type ChartHandle, type ChartProps } from "./Chart";
 import classes from "./ChartCard.module.css";
-import { csv, type Numbers as NumberTable } from "./csv";
+import { type ChartTable, toCsv } from "./csv";
 
 interface Props extends Omit<ChartProps, "handle" | "label"> {
   title: string;
   help?: ReactNode;
-  /** The numbers behind the picture: for the file, and for those who cannot see the picture. */
-  table: NumberTable;
-  /** The sessions behind a row of the table, for those who do not point at the picture. */
-  sessionsOf: (row: number) => Record<string, unknown>;
+  /** The data of the chart, for the CSV file and the accessible table. */
+  table: ChartTable;
+  /** The session filter for a row of the table. */
+  filterForRow: (row: number) => Record<string, unknown>;
   isWide?: boolean;
 }
 
-/** A chart with its name, and ways to take it along: as a picture or as numbers. */
-export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: Props) {
+/** A chart with a title and PNG and CSV downloads. */
+export function ChartCard({ title, help, table, filterForRow, isWide, ...chart }: Props) {
   const texts = useTexts();
-  const drawn = useRef<ChartHandle>(null);
+  const chartHandle = useRef<ChartHandle>(null);
   const name = `hermes-${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`;
   const savePng = () => {
-    if (drawn.current) saveAs(bytesOf(drawn.current.png()), `${name}.png`);
+    if (chartHandle.current) downloadBlob(dataUrlToBlob(chartHandle.current.toPng()), `${name}.png`);
   };
-  const drawing = <Chart {...chart} label={title} handle={drawn} />;
+  const chartElement = <Chart {...chart} label={title} handle={chartHandle} />;
   return (
     <Panel
       title={title}
@@ -44,7 +44,7 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
           </Menu.Target>
           <Menu.Dropdown>
             <Menu.Item onClick={savePng}>PNG</Menu.Item>
-            <Menu.Item onClick={() => saveAs(new Blob([csv(table)], { type: "text/csv" }), `${name}.csv`)}>
+            <Menu.Item onClick={() => downloadBlob(new Blob([toCsv(table)], { type: "text/csv" }), `${name}.csv`)}>
               CSV
             </Menu.Item>
           </Menu.Dropdown>
@@ -52,25 +52,25 @@ export function ChartCard({ title, help, table, sessionsOf, isWide, ...chart }: 
       }
     >
       {isWide ? (
-        <section className={classes.sideways} tabIndex={0} aria-label={`${title}: ${texts.analytics.picture}`}>
-          {drawing}
+        <section className={classes.scrollX} tabIndex={0} aria-label={`${title}: ${texts.analytics.chart}`}>
+          {chartElement}
         </section>
       ) : (
-        drawing
+        chartElement
       )}
-      <Numbers table={table} sessionsOf={sessionsOf} />
+      <ChartDataTable table={table} filterForRow={filterForRow} />
     </Panel>
   );
 }
 
-function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
+function ChartDataTable({ table, filterForRow }: Pick<Props, "table" | "filterForRow">) {
   const texts = useTexts().analytics;
   const [isOpen, setOpen] = useState(false);
   return (
-    <details className={classes.numbers} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{texts.numbers}</summary>
+    <details className={classes.dataTable} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{texts.dataTable}</summary>
       {isOpen && (
-        <section className={classes.scroll} tabIndex={0} aria-label={texts.numbers}>
+        <section className={classes.scroll} tabIndex={0} aria-label={texts.dataTable}>
           <Table stickyHeader>
             <Table.Thead>
               <Table.Tr>
@@ -85,7 +85,7 @@ function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
                   {row.map((value, column) => (
                     <Table.Td key={table.head[column]}>
                       {column === 0 ? (
-                        <Link to="/sessions" search={{ state: "all", ...sessionsOf(index) } as never}>
+                        <Link to="/sessions" search={{ state: "all", ...filterForRow(index) } as never}>
                           {value}
                         </Link>
                       ) : (
@@ -101,4 +101,11 @@ function Numbers({ table, sessionsOf }: Pick<Props, "table" | "sessionsOf">) {
       )}
     </details>
   );
+}
+
+/** Decode a `data:` URL; the content security policy forbids fetching it. */
+function dataUrlToBlob(url: string): Blob {
+  const [head = "", body = ""] = url.split(",", 2);
+  const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
+  return new Blob([bytes], { type: head.slice("data:".length).split(";")[0] });
 }

@@ -1,4 +1,4 @@
-/** The parts of ECharts that are used here, and no others: the rest stays out of the page. */
+/** The parts of ECharts in use; the others are not bundled. */
 import { BarChart, HeatmapChart, LineChart } from "echarts/charts";
 import {
   AriaComponent,

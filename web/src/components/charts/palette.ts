@@ -1,4 +1,4 @@
-/** The colours of charts: the page's own, read when a chart is drawn. */
+/** The colours of charts, read from the CSS variables of the page. */
 export interface Palette {
   ink: string;
   soft: string;
@@ -8,17 +8,17 @@ export interface Palette {
   gold: string;
   good: string;
   bad: string;
-  /** From nothing to much. */
+  /** Heat map colours from lowest to highest. */
   ramp: string[];
-  /** Things that stand beside each other. */
+  /** Colours of data series. */
   series: string[];
 }
 
 const LIGHT_SERIES = ["#0c6f7e", "#c08a1e", "#6d4fc4", "#3c8f4b", "#c2473d", "#3f6fd1", "#8a6f57", "#b04f94"];
 const DARK_SERIES = ["#4fc0d0", "#efc45e", "#a894f0", "#7fd494", "#ff9a92", "#8ab4ff", "#c9b39b", "#ec9ed2"];
 
-/** The colours as they are now. */
-export function palette(isDark: boolean): Palette {
+/** Read the colours of the current scheme. */
+export function readPalette(isDark: boolean): Palette {
   const style = getComputedStyle(document.documentElement);
   const token = (name: string) => style.getPropertyValue(name).trim();
   return {

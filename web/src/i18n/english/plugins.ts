@@ -1,14 +1,13 @@
-/** Words of the plugins page. */
+/** Texts of the plugins page. */
 export const plugins = {
   title: "Plugins",
-  lead: "What extends Hermes on this machine.",
-  emptyTitle: "No plugins",
-  empty:
-    "A plugin is a folder with a plugin.yaml below the plugins folder of Hermes. The handbook tells how to write one.",
-  hooksLabel: "listens to",
-  dashboard: "has a page here",
-  bundled: "comes with Hermes",
-  error: "It could not be loaded:",
-  restart: "Running processes take it up when they start again.",
-  switchOn: (name: string) => `Switch ${name} on`,
+  lead: "Plugins installed on this machine.",
+  emptyTitle: "No plugins installed",
+  empty: "To install a plugin, copy its folder (with a plugin.yaml file) into the plugins folder of your Hermes home.",
+  hooksLabel: "Hooks:",
+  dashboard: "adds a page",
+  bundled: "bundled",
+  error: "Failed to load:",
+  restart: "Saved. Restart running Hermes processes to apply the change.",
+  enable: (name: string) => `Enable ${name}`,
 };

@@ -1,18 +1,21 @@
-/** Words of the settings page. */
+/** Texts of the settings page. */
 export const settings = {
   title: "Settings",
-  lead: (path: string) => `Kept in ${path}`,
-  search: "Find a setting",
-  default: "default",
-  origins: { default: "default", file: "from the file", environment: "from the environment" } as Record<string, string>,
-  fromEnvironment: (name: string) => `The environment variable ${name} decides; it cannot be changed here.`,
+  lead: (path: string) => `Stored in ${path}`,
+  search: "Search settings",
+  origins: {
+    default: "default",
+    file: "set in the config file",
+    environment: "set by an environment variable",
+  } as Record<string, string>,
+  fromEnvironment: (name: string) => `Set by the environment variable ${name}. Unset it to change the value here.`,
   onlyByHand: (name: string) =>
-    `It says what is run or who is let in, so it is set in a terminal: hermes config set ${name} …`,
-  reset: "Back to the default",
-  saved: (name: string) => `${name} is saved.`,
-  secretSet: "It is set. It is never shown; type to replace it.",
+    `Security-sensitive: can only be changed from the terminal (hermes config set ${name} VALUE).`,
+  reset: "Reset to default",
+  saved: (name: string) => `Saved ${name}.`,
+  secretSet: "Set and hidden. Type to replace the value.",
   secretUnset: "Not set.",
-  nothingTitle: "No setting fits",
-  nothing: "Look for another word.",
-  list: "One on each line",
+  nothingTitle: "No matching settings",
+  nothing: "Try another search term.",
+  list: "One entry per line",
 };

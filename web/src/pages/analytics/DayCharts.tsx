@@ -4,21 +4,27 @@ import type { Analytics } from "@/api/types";
 import { ChartCard } from "@/components/charts/ChartCard";
 import type { Palette } from "@/components/charts/palette";
 import { useTexts } from "@/i18n";
-import { dollars, short } from "@/i18n/format";
-import { grouped } from "./ranges";
+import { formatCompact, formatDollars } from "@/i18n/format";
+import { groupDays } from "./ranges";
 
-const MOST_BARS = 60;
-const MOST_MODELS = 7;
-const HEIGHT = 280;
+const MAX_BARS = 60;
+const MAX_MODELS = 7;
+const CHART_HEIGHT = 280;
 const GRID = { left: 52, right: 12, top: 36, bottom: 28 };
 
-type Amount = "tokens" | "cost_usd";
+type ModelMetric = "tokens" | "cost_usd";
 
 /** Tokens by day and model. */
 export function TokensChart({ data }: { data: Analytics }) {
   const texts = useTexts().analytics;
   return (
-    <ModelsChart data={data} amount="tokens" title={texts.tokens} help={texts.tokensHelp} write={(n) => short(n)} />
+    <ModelsChart
+      data={data}
+      metric="tokens"
+      title={texts.tokens}
+      help={texts.tokensHelp}
+      format={(n) => formatCompact(n)}
+    />
   );
 }
 
@@ -26,52 +32,58 @@ export function TokensChart({ data }: { data: Analytics }) {
 export function CostChart({ data }: { data: Analytics }) {
   const texts = useTexts().analytics;
   return (
-    <ModelsChart data={data} amount="cost_usd" title={texts.cost} help={texts.costHelp} write={(n) => dollars(n)} />
+    <ModelsChart
+      data={data}
+      metric="cost_usd"
+      title={texts.cost}
+      help={texts.costHelp}
+      format={(n) => formatDollars(n)}
+    />
   );
 }
 
 interface ModelsProps {
   data: Analytics;
-  amount: Amount;
+  metric: ModelMetric;
   title: string;
   help: string;
-  write: (value: number) => string;
+  format: (value: number) => string;
 }
 
-function ModelsChart({ data, amount, title, help, write }: ModelsProps) {
+function ModelsChart({ data, metric, title, help, format }: ModelsProps) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
-  const groups = grouped(data.days, MOST_BARS);
+  const groups = groupDays(data.days, MAX_BARS);
   const draw = useCallback(
     (colours: Palette) => ({
       color: colours.series,
       grid: GRID,
       legend: { type: "scroll", top: 0, textStyle: { color: colours.soft }, icon: "roundRect", itemHeight: 10 },
-      tooltip: { trigger: "axis", valueFormatter: (value: unknown) => write(Number(value)) },
+      tooltip: { trigger: "axis", valueFormatter: (value: unknown) => format(Number(value)) },
       xAxis: dayAxis(groups, colours),
-      yAxis: amountAxis(colours, write),
-      series: data.models.slice(0, MOST_MODELS).map((model) => ({
+      yAxis: amountAxis(colours, format),
+      series: data.models.slice(0, MAX_MODELS).map((model) => ({
         name: model.model,
         type: "bar",
         stack: "all",
-        data: groups.map((group) => group.reduce((sum, { day }) => sum + (model.days[day]?.[amount] ?? 0), 0)),
+        data: groups.map((group) => group.reduce((sum, { day }) => sum + (model.days[day]?.[metric] ?? 0), 0)),
       })),
     }),
-    [data, groups, amount, write],
+    [data, groups, metric, format],
   );
   const table = {
     head: [texts.day, ...data.models.map((model) => model.model)],
-    rows: data.days.map(({ day }) => [day, ...data.models.map((model) => model.days[day]?.[amount] ?? 0)]),
+    rows: data.days.map(({ day }) => [day, ...data.models.map((model) => model.days[day]?.[metric] ?? 0)]),
   };
   return (
     <ChartCard
       title={title}
       help={help}
-      draw={draw}
-      height={HEIGHT}
+      buildOption={draw}
+      height={CHART_HEIGHT}
       table={table}
-      sessionsOf={(row) => ({ day: data.days[row]?.day })}
-      onPick={({ seriesName, dataIndex }) => {
+      filterForRow={(row) => ({ day: data.days[row]?.day })}
+      onSelect={({ seriesName, dataIndex }) => {
         const group = groups[dataIndex];
         void navigate({
           to: "/sessions",
@@ -86,7 +98,7 @@ function ModelsChart({ data, amount, title, help, write }: ModelsProps) {
 export function ActivityChart({ data }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
-  const groups = grouped(data.days, MOST_BARS);
+  const groups = groupDays(data.days, MAX_BARS);
   const draw = useCallback(
     (colours: Palette) => ({
       color: [colours.accent, colours.gold],
@@ -94,7 +106,7 @@ export function ActivityChart({ data }: { data: Analytics }) {
       legend: { top: 0, textStyle: { color: colours.soft }, icon: "roundRect", itemHeight: 10 },
       tooltip: { trigger: "axis" },
       xAxis: dayAxis(groups, colours),
-      yAxis: amountAxis(colours, short),
+      yAxis: amountAxis(colours, formatCompact),
       series: (["messages", "tool_calls"] as const).map((name) => ({
         name: name === "messages" ? texts.messages : texts.toolCalls,
         type: "line",
@@ -112,11 +124,11 @@ export function ActivityChart({ data }: { data: Analytics }) {
     <ChartCard
       title={texts.activity}
       help={texts.activityHelp}
-      draw={draw}
-      height={HEIGHT}
+      buildOption={draw}
+      height={CHART_HEIGHT}
       table={{ head: [texts.day, texts.messages, texts.toolCalls], rows }}
-      sessionsOf={(row) => ({ day: data.days[row]?.day })}
-      onPick={({ dataIndex }) => {
+      filterForRow={(row) => ({ day: data.days[row]?.day })}
+      onSelect={({ dataIndex }) => {
         const group = groups[dataIndex];
         const search =
           group?.length === 1 ? { day: group[0]?.day } : { since: group?.[0]?.day, until: group?.at(-1)?.day };

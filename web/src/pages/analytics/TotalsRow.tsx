@@ -2,14 +2,14 @@ import { SimpleGrid } from "@mantine/core";
 import type { Analytics } from "@/api/types";
 import { Stat } from "@/components/Stat";
 import { useTexts } from "@/i18n";
-import { dollars, percent, short, span, whole } from "@/i18n/format";
-import { change } from "./ranges";
+import { formatCompact, formatDollars, formatDuration, formatInteger, formatPercent } from "@/i18n/format";
+import { formatChange } from "./ranges";
 
-/** The sums over the days, and how they compare with as many days before. */
+/** Totals of the period, compared with the previous one. */
 export function TotalsRow({ data: { totals, before } }: { data: Analytics }) {
   const texts = useTexts().analytics;
   const compared = (now: number, then: number) => {
-    const found = change(now, then);
+    const found = formatChange(now, then);
     return found && texts.compared(found);
   };
   const tokens = totals.input_tokens + totals.output_tokens;
@@ -17,30 +17,34 @@ export function TotalsRow({ data: { totals, before } }: { data: Analytics }) {
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
       <Stat
         name={texts.totals.sessions}
-        value={whole(totals.sessions)}
+        value={formatInteger(totals.sessions)}
         note={compared(totals.sessions, before.sessions)}
       />
       <Stat
         name={texts.totals.messages}
-        value={short(totals.messages)}
+        value={formatCompact(totals.messages)}
         note={compared(totals.messages, before.messages)}
       />
       <Stat
         name={texts.totals.tool_calls}
-        value={short(totals.tool_calls)}
-        note={totals.tool_calls > 0 && `${percent(totals.tool_failures / totals.tool_calls)} ${texts.failed}`}
+        value={formatCompact(totals.tool_calls)}
+        note={totals.tool_calls > 0 && `${formatPercent(totals.tool_failures / totals.tool_calls)} ${texts.failed}`}
       />
       <Stat
         name={texts.totals.tokens}
-        value={short(tokens)}
+        value={formatCompact(tokens)}
         note={compared(tokens, before.input_tokens + before.output_tokens)}
       />
       <Stat
         name={texts.totals.cost}
-        value={dollars(totals.cost_usd)}
+        value={formatDollars(totals.cost_usd)}
         note={compared(totals.cost_usd, before.cost_usd)}
       />
-      <Stat name={texts.totals.days} value={whole(totals.active_days)} note={span(totals.active_seconds)} />
+      <Stat
+        name={texts.totals.days}
+        value={formatInteger(totals.active_days)}
+        note={formatDuration(totals.active_seconds)}
+      />
     </SimpleGrid>
   );
 }

@@ -1,31 +1,31 @@
-/** How far back the page looks; it lives in the address. */
-export const RANGES = ["7", "30", "90", "365", "all"] as const;
-export type Range = (typeof RANGES)[number];
+/** The day range of the page, stored in the URL. */
+export const DAY_RANGES = ["7", "30", "90", "365", "all"] as const;
+export type DayRange = (typeof DAY_RANGES)[number];
 
 const FIRST_DAY = "2000-01-01";
 
-/** The range of an address. */
-export function rangeOf(value: unknown): Range {
+/** Parse the range of a URL. */
+export function parseRange(value: unknown): DayRange {
   const text = String(value ?? "");
-  return (RANGES as readonly string[]).includes(text) ? (text as Range) : "90";
+  return (DAY_RANGES as readonly string[]).includes(text) ? (text as DayRange) : "90";
 }
 
-/** A day as the server takes it. */
-export function dayText(date: Date): string {
+/** A date as YYYY-MM-DD. */
+export function toIsoDay(date: Date): string {
   const two = (number: number) => String(number).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
 /** The first day of a range that ends today. */
-export function firstDay(range: Range, today: Date): string {
+export function firstDayOf(range: DayRange, today: Date): string {
   if (range === "all") return FIRST_DAY;
   const first = new Date(today);
   first.setDate(first.getDate() - Number(range) + 1);
-  return dayText(first);
+  return toIsoDay(first);
 }
 
-/** How much more or less than before: "+12 %"; null where there is nothing to compare with. */
-export function change(now: number, before: number, locale = "en"): string | null {
+/** Format a relative change: "+12%"; null without a previous value. */
+export function formatChange(now: number, before: number, locale = "en"): string | null {
   if (before === 0) return null;
   const share = (now - before) / before;
   return new Intl.NumberFormat(locale, {
@@ -35,8 +35,8 @@ export function change(now: number, before: number, locale = "en"): string | nul
   }).format(share);
 }
 
-/** Days gathered into weeks where there are too many to be told apart. */
-export function grouped<T extends { day: string }>(days: T[], most: number): T[][] {
+/** Group consecutive days so that there are at most *most* groups. */
+export function groupDays<T extends { day: string }>(days: T[], most: number): T[][] {
   const size = Math.max(1, Math.ceil(days.length / most));
   const groups: T[][] = [];
   for (let start = 0; start < days.length; start += size) groups.push(days.slice(start, start + size));

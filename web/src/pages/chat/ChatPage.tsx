@@ -2,49 +2,49 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useState } from "react";
-import { useConversation } from "@/chat/useConversation";
-import { Empty } from "@/components/Empty";
+import { isModelMissing, useConversation } from "@/chat/useConversation";
+import { EmptyState } from "@/components/EmptyState";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 import { Composer } from "./Composer";
 import { ContextMeter } from "./ContextMeter";
-import { ModelChoice } from "./ModelChoice";
+import { ConversationLog } from "./ConversationLog";
+import { ModelSelect } from "./ModelSelect";
 import { QuestionCard } from "./QuestionCard";
-import { RecentList } from "./RecentList";
-import { Talk } from "./Talk";
+import { RecentConversations } from "./RecentConversations";
 
-/** Talk to the agent; the address names the conversation, so a reload finds it as it stands. */
+/** The chat page; the URL names the session, so a reload reopens it. */
 export default function ChatPage() {
   const texts = useTexts().chat;
   const { sessionId } = useParams({ strict: false }) as { sessionId?: string };
   const navigate = useNavigate();
   const [model, setModel] = useState<string | undefined>();
-  const move = useCallback(
+  const showSession = useCallback(
     (id: string) => void navigate({ to: "/chat/{-$sessionId}", params: { sessionId: id }, replace: true }),
     [navigate],
   );
-  const talk = useConversation(sessionId, move);
-  const { state } = talk;
+  const conversation = useConversation(sessionId, showSession);
+  const { state } = conversation;
   const title = state.info?.title || (sessionId ? texts.conversation : texts.newChat);
 
   useEffect(() => {
     document.title = `${title} · Hermes`;
   }, [title]);
 
-  const choose = async (name: string) => {
+  const selectModel = async (name: string) => {
     setModel(name);
-    if (state.info) await talk.command(`/model ${name}`);
+    if (state.info) await conversation.runCommand(`/model ${name}`);
   };
 
   return (
     <div className={classes.page}>
-      <RecentList current={sessionId} />
-      <section className={classes.talk} aria-label={texts.conversation}>
+      <RecentConversations current={sessionId} />
+      <section className={classes.conversation} aria-label={texts.conversation}>
         <header className={classes.head}>
           <h1 className={classes.title}>{title}</h1>
           <Group gap="xs" className={classes.tools}>
             <ContextMeter info={state.info} />
-            <ModelChoice value={state.info?.model ?? model} onChoose={choose} isDisabled={state.isRunning} />
+            <ModelSelect value={state.info?.model ?? model} onChoose={selectModel} isDisabled={state.isRunning} />
             {sessionId && state.items.length > 0 && (
               <Button
                 component={Link}
@@ -62,43 +62,43 @@ export default function ChatPage() {
             </Button>
           </Group>
         </header>
-        {talk.connection === "lost" && (
+        {conversation.connection === "lost" && (
           <Alert color="yellow" variant="light" py="xs" role="status">
             {texts.reconnecting}
           </Alert>
         )}
-        <Talk
+        <ConversationLog
           items={state.items}
           isRunning={state.isRunning}
           status={state.status}
-          empty={<Beginning problem={talk.problem} isOpen={Boolean(sessionId)} />}
+          empty={<EmptyConversation problem={conversation.problem} isOpen={Boolean(sessionId)} />}
         />
-        {state.items.length > 0 && talk.problem && <Problem text={talk.problem} />}
+        {state.items.length > 0 && conversation.problem && <ErrorNotice error={conversation.problem} />}
         {state.questions.map((question) => (
           <QuestionCard
             key={question.requestId}
             question={question}
-            onAnswer={(value) => talk.answer(question, value)}
+            onAnswer={(value) => conversation.answer(question, value)}
           />
         ))}
-        <Composer talk={talk} model={model} />
+        <Composer conversation={conversation} model={model} />
       </section>
     </div>
   );
 }
 
-function Beginning({ problem, isOpen }: { problem: string | null; isOpen: boolean }) {
+function EmptyConversation({ problem, isOpen }: { problem: Error | null; isOpen: boolean }) {
   const texts = useTexts().chat;
-  if (problem) return <Problem text={problem} />;
-  return isOpen ? null : <Empty title={texts.emptyTitle} text={texts.empty} />;
+  if (problem) return <ErrorNotice error={problem} />;
+  return isOpen ? null : <EmptyState title={texts.emptyTitle} text={texts.empty} />;
 }
 
-function Problem({ text }: { text: string }) {
+function ErrorNotice({ error }: { error: Error }) {
   const texts = useTexts().chat;
-  const isSetup = text.startsWith("No model");
+  const isSetup = isModelMissing(error);
   return (
     <Alert color="red" variant="light" role="alert" title={isSetup ? texts.setupTitle : undefined}>
-      <Text size="sm">{text}</Text>
+      <Text size="sm">{error.message}</Text>
       {isSetup && (
         <Text size="sm">
           {texts.setup} <code>{texts.setupCommand}</code>

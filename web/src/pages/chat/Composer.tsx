@@ -2,82 +2,83 @@ import { ActionIcon, Button, FileButton, Group, Pill, Text, Textarea, Tooltip } 
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
-import { type Manner, type useConversation, wordsOf } from "@/chat/useConversation";
+import type { SendMode, useConversation } from "@/chat/useConversation";
+import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
-import { type Attached, attach } from "./attaching";
+import { type Attachment, uploadAttachment } from "./attachments";
 import classes from "./ChatPage.module.css";
 
 interface Props {
-  talk: ReturnType<typeof useConversation>;
+  conversation: ReturnType<typeof useConversation>;
   model: string | undefined;
 }
 
-/** Where things are said: now, to the turn that runs, or after it. */
-export function Composer({ talk, model }: Props) {
+/** The input for messages and attachments. */
+export function Composer({ conversation, model }: Props) {
   const texts = useTexts().chat;
   const [text, setText] = useState("");
-  const [files, setFiles] = useState<Attached[]>([]);
+  const [files, setFiles] = useState<Attachment[]>([]);
   const [isDropping, setDropping] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  const { isRunning, returned } = talk.state;
-  const { takeReturned } = talk;
+  const { isRunning, returnedText } = conversation.state;
+  const { clearReturnedText } = conversation;
 
   useEffect(() => {
-    if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone it would cover the page with keys
+    if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
   }, []);
 
   useEffect(() => {
-    if (!returned) return;
-    setText((now) => (now ? `${returned}\n${now}` : returned));
-    takeReturned();
-  }, [returned, takeReturned]);
+    if (!returnedText) return;
+    setText((now) => (now ? `${returnedText}\n${now}` : returnedText));
+    clearReturnedText();
+  }, [returnedText, clearReturnedText]);
 
-  const send = async (manner: Manner) => {
-    const words = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
-    if (words.length === 0 && files.length > 0) words.push(texts.onlyPictures);
-    if (words.length === 0) return;
+  const send = async (mode: SendMode) => {
+    const lines = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
+    if (lines.length === 0 && files.length > 0) lines.push(texts.imagesOnly);
+    if (lines.length === 0) return;
     setText("");
     setFiles([]);
     try {
-      await talk.say(words.join("\n"), manner, model);
+      await conversation.send(lines.join("\n"), mode, model);
     } catch (error) {
       setText((now) => (now ? `${text}\n${now}` : text));
       setFiles((now) => [...files, ...now]);
-      notifications.show({ color: "red", message: wordsOf(error) });
+      showError(error);
     }
     field.current?.focus();
   };
 
-  const add = async (chosen: File[]) => {
+  const addFiles = async (chosen: File[]) => {
     for (const file of chosen) {
       try {
-        const found = await attach(file, talk.begin, talk.call);
+        const found = await uploadAttachment(file, conversation.ensureSession, conversation.call);
         setFiles((now) => [...now, found]);
       } catch (error) {
-        notifications.show({ color: "red", message: texts.uploadFailed(file.name, wordsOf(error)) });
+        notifications.show({ color: "red", message: texts.uploadFailed(file.name, errorMessage(error)) });
       }
     }
   };
 
-  const drop = (event: DragEvent) => {
+  const onDrop = (event: DragEvent) => {
     event.preventDefault();
     setDropping(false);
-    void add([...event.dataTransfer.files]);
+    void addFiles([...event.dataTransfer.files]);
   };
-  const paste = (event: ClipboardEvent) => {
+  const onPaste = (event: ClipboardEvent) => {
     if (event.clipboardData.files.length === 0) return;
     event.preventDefault();
-    void add([...event.clipboardData.files]);
+    void addFiles([...event.clipboardData.files]);
   };
-  const press = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && isRunning) void talk.call("session.interrupt");
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape" && isRunning) void conversation.call("session.interrupt");
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     void send("steer");
   };
-  const takeBack = async (file: Attached) => {
+  const removeFile = async (file: Attachment) => {
     setFiles(files.filter((one) => one !== file));
-    if (file.isImage) await talk.call("image.detach");
+    if (file.isImage) await conversation.call("image.detach");
   };
 
   return (
@@ -90,7 +91,7 @@ export function Composer({ talk, model }: Props) {
         setDropping(true);
       }}
       onDragLeave={() => setDropping(false)}
-      onDrop={drop}
+      onDrop={onDrop}
     >
       {files.length > 0 && (
         <Group gap={6} pb={6}>
@@ -98,7 +99,7 @@ export function Composer({ talk, model }: Props) {
             <Pill
               key={file.path}
               withRemoveButton
-              onRemove={() => void takeBack(file)}
+              onRemove={() => void removeFile(file)}
               removeButtonProps={{ "aria-label": texts.detach(file.name), "aria-hidden": false, tabIndex: 0 }}
             >
               {file.name}
@@ -109,7 +110,7 @@ export function Composer({ talk, model }: Props) {
       <Textarea
         ref={field}
         aria-label={texts.composer}
-        placeholder={isRunning ? texts.placeholderBusy : texts.placeholder}
+        placeholder={isRunning ? texts.placeholderRunning : texts.placeholder}
         variant="unstyled"
         autosize
         minRows={1}
@@ -117,11 +118,11 @@ export function Composer({ talk, model }: Props) {
         px="xs"
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
-        onKeyDown={press}
-        onPaste={paste}
+        onKeyDown={onKeyDown}
+        onPaste={onPaste}
       />
       <Group justify="space-between">
-        <FileButton onChange={(chosen) => void add(chosen)} multiple>
+        <FileButton onChange={(chosen) => void addFiles(chosen)} multiple>
           {(props) => (
             <Tooltip label={texts.attach}>
               <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
@@ -148,7 +149,7 @@ export function Composer({ talk, model }: Props) {
               color="red"
               variant="light"
               leftSection={<Square size={12} />}
-              onClick={() => void talk.call("session.interrupt")}
+              onClick={() => void conversation.call("session.interrupt")}
             >
               {texts.stop}
             </Button>

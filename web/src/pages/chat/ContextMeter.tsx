@@ -1,11 +1,11 @@
 import { Group, Progress, Text, Tooltip } from "@mantine/core";
-import type { Info } from "@/chat/state";
+import type { SessionInfo } from "@/chat/conversationState";
 import { useTexts } from "@/i18n";
-import { dollars, percent } from "@/i18n/format";
+import { formatDollars, formatPercent } from "@/i18n/format";
 import classes from "./ChatPage.module.css";
 
-/** How much of what the model can read is used, and what the conversation has cost. */
-export function ContextMeter({ info }: { info: Info | null }) {
+/** The used share of the context window and the cost of the conversation. */
+export function ContextMeter({ info }: { info: SessionInfo | null }) {
   const texts = useTexts().chat;
   if (!info?.window) return null;
   const share = Math.min(1, info.context_tokens / info.window);
@@ -15,11 +15,11 @@ export function ContextMeter({ info }: { info: Info | null }) {
       {cost ? (
         <Tooltip label={texts.cost}>
           <Text size="xs" c="dimmed">
-            {dollars(cost)}
+            {formatDollars(cost)}
           </Text>
         </Tooltip>
       ) : null}
-      <Tooltip label={texts.context(percent(share))}>
+      <Tooltip label={texts.context(formatPercent(share))}>
         <Progress w={70} value={share * 100} color={share > 0.8 ? "red" : undefined} aria-label={texts.contextLabel} />
       </Tooltip>
     </Group>

@@ -1,22 +1,20 @@
 import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
-import type { Question } from "@/chat/state";
-import { wordsOf } from "@/chat/useConversation";
+import type { AgentQuestion } from "@/chat/conversationState";
 import { CodeBlock } from "@/components/CodeBlock";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 
 interface Props {
-  question: Question;
+  question: AgentQuestion;
   onAnswer: (value: string) => Promise<unknown>;
 }
 
-/** The agent asks: may it, which one, or for something secret. */
+/** A question of the agent: an approval, a clarification or a secret. */
 export function QuestionCard({ question, onAnswer }: Props) {
   const texts = useTexts().chat.question;
-  const answer = (value: string) =>
-    onAnswer(value).catch((error: unknown) => notifications.show({ color: "red", message: wordsOf(error) }));
+  const answer = (value: string) => onAnswer(value).catch(showError);
   const titles = {
     "approval.request": texts.approve,
     "clarify.request": texts.clarify,
@@ -26,20 +24,20 @@ export function QuestionCard({ question, onAnswer }: Props) {
   return (
     <section className={classes.question} aria-label={title} role="alertdialog">
       <Text fw={650}>{title}</Text>
-      {question.type === "approval.request" && <Approval question={question} onAnswer={answer} />}
-      {question.type === "clarify.request" && <Clarify question={question} onAnswer={answer} />}
-      {question.type === "secret.request" && <Secret question={question} onAnswer={answer} />}
+      {question.type === "approval.request" && <ApprovalForm question={question} onAnswer={answer} />}
+      {question.type === "clarify.request" && <ClarifyForm question={question} onAnswer={answer} />}
+      {question.type === "secret.request" && <SecretForm question={question} onAnswer={answer} />}
     </section>
   );
 }
 
-interface Part {
-  question: Question;
+interface QuestionProps {
+  question: AgentQuestion;
   onAnswer: (value: string) => void;
 }
 
-/** What is typed, and its way out. */
-function useTyped(onAnswer: (value: string) => void) {
+/** The state of a form with one text field. */
+function useTextForm(onAnswer: (value: string) => void) {
   const [text, setText] = useState("");
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -48,7 +46,7 @@ function useTyped(onAnswer: (value: string) => void) {
   return { text, setText, submit };
 }
 
-function Approval({ question, onAnswer }: Part) {
+function ApprovalForm({ question, onAnswer }: QuestionProps) {
   const texts = useTexts().chat.question;
   return (
     <>
@@ -74,9 +72,9 @@ function Approval({ question, onAnswer }: Part) {
   );
 }
 
-function Clarify({ question, onAnswer }: Part) {
+function ClarifyForm({ question, onAnswer }: QuestionProps) {
   const texts = useTexts().chat.question;
-  const { text, setText, submit } = useTyped(onAnswer);
+  const { text, setText, submit } = useTextForm(onAnswer);
   return (
     <>
       <Text size="sm" mb="xs">
@@ -93,7 +91,7 @@ function Clarify({ question, onAnswer }: Part) {
         <Group gap="xs">
           <TextInput flex={1} aria-label={texts.answer} value={text} onChange={(e) => setText(e.currentTarget.value)} />
           <Button type="submit" disabled={!text}>
-            {texts.answer}
+            {texts.submit}
           </Button>
         </Group>
       </form>
@@ -101,9 +99,9 @@ function Clarify({ question, onAnswer }: Part) {
   );
 }
 
-function Secret({ question, onAnswer }: Part) {
+function SecretForm({ question, onAnswer }: QuestionProps) {
   const texts = useTexts().chat.question;
-  const { text, setText, submit } = useTyped(onAnswer);
+  const { text, setText, submit } = useTextForm(onAnswer);
   return (
     <form onSubmit={submit}>
       <PasswordInput
@@ -115,10 +113,10 @@ function Secret({ question, onAnswer }: Part) {
       />
       <Group gap="xs">
         <Button type="submit" size="xs" disabled={!text}>
-          {texts.answer}
+          {texts.submit}
         </Button>
         <Button size="xs" variant="default" onClick={() => onAnswer("")}>
-          {texts.deny}
+          {texts.skip}
         </Button>
       </Group>
     </form>

@@ -3,38 +3,38 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON } from "@/api/client";
 import type { GatewayView } from "@/api/types";
+import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Moment } from "@/components/Moment";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
-import { Rows } from "@/components/Rows";
+import { RelativeTime } from "@/components/RelativeTime";
 import { Stat } from "@/components/Stat";
-import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
-import { whole } from "@/i18n/format";
-import { People } from "./People";
+import { formatInteger } from "@/i18n/format";
+import { UserAccess } from "./UserAccess";
 
-const LOOK_MS = 5000;
-const WELL = new Set(["connected", "running", "ok"]);
+const REFETCH_MS = 5000;
+const HEALTHY_STATES = new Set(["connected", "running", "ok"]);
 
-/** Chat apps: platforms, chats, what waits, what went wrong, and who may talk. */
+/** The gateway: platforms, queues, chats, errors and users. */
 export default function GatewayPage() {
   const texts = useTexts().gateway;
   const { data, error, refetch } = useQuery({
     queryKey: ["gateway"],
     queryFn: () => fetchJSON<GatewayView>("/api/gateway"),
-    refetchInterval: LOOK_MS,
+    refetchInterval: REFETCH_MS,
   });
   return (
     <Page title={texts.title} lead={texts.lead}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Waiting />}
-      {data && <Everything data={data} />}
+      {!data && !error && <LoadingIndicator />}
+      {data && <GatewayContent data={data} />}
     </Page>
   );
 }
 
-function Everything({ data }: { data: GatewayView }) {
+function GatewayContent({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   const { queue } = data;
   return (
@@ -47,36 +47,36 @@ function Everything({ data }: { data: GatewayView }) {
       <SimpleGrid cols={{ base: 2, sm: 5 }}>
         <Stat
           name={texts.waiting}
-          value={whole(queue.waiting)}
+          value={formatInteger(queue.waiting)}
           note={
             queue.oldest_waiting_at && (
               <>
-                {texts.oldest} <Moment at={queue.oldest_waiting_at} />
+                {texts.oldest} <RelativeTime at={queue.oldest_waiting_at} />
               </>
             )
           }
         />
-        <Stat name={texts.handling} value={whole(queue.handling)} />
-        <Stat name={texts.owed} value={whole(queue.owed)} />
-        <Stat name={texts.ambiguous} value={whole(queue.ambiguous)} />
-        <Stat name={texts.failed} value={whole(queue.failed)} tone={queue.failed > 0 ? "bad" : undefined} />
+        <Stat name={texts.handling} value={formatInteger(queue.handling)} />
+        <Stat name={texts.owed} value={formatInteger(queue.owed)} />
+        <Stat name={texts.ambiguous} value={formatInteger(queue.ambiguous)} />
+        <Stat name={texts.failed} value={formatInteger(queue.failed)} tone={queue.failed > 0 ? "bad" : undefined} />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
-        <Platforms data={data} />
-        <People data={data} />
+        <PlatformsPanel data={data} />
+        <UserAccess data={data} />
       </SimpleGrid>
-      <Chats data={data} />
-      {data.unsent.length > 0 && <Unsent data={data} />}
-      <Errors data={data} />
+      <ChatsPanel data={data} />
+      {data.unsent.length > 0 && <UndeliveredPanel data={data} />}
+      <ErrorsPanel data={data} />
     </>
   );
 }
 
-function Platforms({ data }: { data: GatewayView }) {
+function PlatformsPanel({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   const lead = data.pid && data.started_at && (
     <>
-      {texts.running(data.pid)} {texts.since} <Moment at={data.started_at} />
+      {texts.running(data.pid)} <RelativeTime at={data.started_at} />
     </>
   );
   return (
@@ -92,7 +92,7 @@ function Platforms({ data }: { data: GatewayView }) {
             <Table.Tr key={one.name}>
               <Table.Td fw={600}>{one.name}</Table.Td>
               <Table.Td>
-                <Badge variant="light" tt="none" color={WELL.has(one.state) ? "green" : "gray"}>
+                <Badge variant="light" tt="none" color={HEALTHY_STATES.has(one.state) ? "green" : "gray"}>
                   {one.state}
                 </Badge>
               </Table.Td>
@@ -106,12 +106,12 @@ function Platforms({ data }: { data: GatewayView }) {
   );
 }
 
-function Chats({ data }: { data: GatewayView }) {
+function ChatsPanel({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   const head = [texts.chat, texts.platform, texts.conversation, texts.lastActive];
   return (
     <Panel title={texts.chats}>
-      <Rows head={head} empty={texts.noChats}>
+      <DataTable head={head} empty={texts.noChats}>
         {data.chats.map((one) => (
           <Table.Tr key={one.key}>
             <Table.Td>{one.name || one.key}</Table.Td>
@@ -121,19 +121,19 @@ function Chats({ data }: { data: GatewayView }) {
                 {one.title || one.session_id}
               </Link>
             </Table.Td>
-            <Table.Td>{one.last_active && <Moment at={one.last_active} />}</Table.Td>
+            <Table.Td>{one.last_active && <RelativeTime at={one.last_active} />}</Table.Td>
           </Table.Tr>
         ))}
-      </Rows>
+      </DataTable>
     </Panel>
   );
 }
 
-function Unsent({ data }: { data: GatewayView }) {
+function UndeliveredPanel({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   return (
     <Panel title={texts.unsent}>
-      <Rows head={[texts.platform, texts.target, texts.state, texts.attempts, texts.error]} empty="">
+      <DataTable head={[texts.platform, texts.target, texts.state, texts.attempts, texts.error]} empty="">
         {data.unsent.map((one) => (
           <Table.Tr key={one.id}>
             <Table.Td>{one.platform}</Table.Td>
@@ -143,19 +143,19 @@ function Unsent({ data }: { data: GatewayView }) {
             <Table.Td>{one.error}</Table.Td>
           </Table.Tr>
         ))}
-      </Rows>
+      </DataTable>
     </Panel>
   );
 }
 
-function Errors({ data }: { data: GatewayView }) {
+function ErrorsPanel({ data }: { data: GatewayView }) {
   const texts = useTexts().gateway;
   return (
     <Panel title={texts.errors}>
       {data.errors.length === 0 && <Text c="dimmed">{texts.noErrors}</Text>}
       {data.errors.map((one) => (
         <Text key={`${one.at} ${one.message}`} size="sm">
-          <Moment at={one.at} /> · {one.logger}: {one.message}
+          <RelativeTime at={one.at} /> · {one.logger}: {one.message}
         </Text>
       ))}
     </Panel>

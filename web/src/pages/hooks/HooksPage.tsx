@@ -3,35 +3,36 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, sendJSON, withQuery } from "@/api/client";
 import type { Boundaries, Boundary, Hooks } from "@/api/types";
-import { Empty } from "@/components/Empty";
+import { DataTable } from "@/components/DataTable";
+import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Moment } from "@/components/Moment";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
-import { Rows } from "@/components/Rows";
-import { useDo } from "@/components/useDo";
-import { Waiting } from "@/components/Waiting";
+import { RelativeTime } from "@/components/RelativeTime";
+import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
-const PAGE = 50;
-const COLOURS: Record<string, string> = { done: "green", delivered: "green", failed: "red", waiting: "yellow" };
+const PAGE_SIZE = 50;
+const STATE_COLORS: Record<string, string> = { done: "green", delivered: "green", failed: "red", waiting: "yellow" };
 
-/** Which boundaries conversations have crossed, and who was told. */
+/** The event log and the hooks of plugins. */
 export default function HooksPage() {
   const texts = useTexts().hooks;
   return (
     <Page title={texts.title} lead={texts.lead}>
-      <Log />
+      <EventLog />
       <HookList />
     </Page>
   );
 }
 
-function Log() {
+function EventLog() {
   const texts = useTexts().hooks;
   const log = useInfiniteQuery({
     queryKey: ["boundaries"],
-    queryFn: ({ pageParam }) => fetchJSON<Boundaries>(withQuery("/api/boundaries", { limit: PAGE, before: pageParam })),
+    queryFn: ({ pageParam }) =>
+      fetchJSON<Boundaries>(withQuery("/api/boundaries", { limit: PAGE_SIZE, before: pageParam })),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: (page) => (page.has_more ? page.items.at(-1)?.sequence : undefined),
   });
@@ -40,14 +41,14 @@ function Log() {
   return (
     <Panel title={texts.log} help={texts.logHelp}>
       {log.error && <ErrorPane error={log.error} onRetry={() => void log.refetch()} />}
-      {log.isPending && <Waiting />}
-      {log.data && items.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
+      {log.isPending && <LoadingIndicator />}
+      {log.data && items.length === 0 && <EmptyState title={texts.emptyTitle} text={texts.empty} />}
       {items.length > 0 && (
-        <Rows head={head} empty="">
+        <DataTable head={head} empty="">
           {items.map((one) => (
-            <Row key={one.event_id} boundary={one} />
+            <EventRow key={one.event_id} boundary={one} />
           ))}
-        </Rows>
+        </DataTable>
       )}
       {log.hasNextPage && (
         <Button variant="subtle" fullWidth loading={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
@@ -58,14 +59,14 @@ function Log() {
   );
 }
 
-function Row({ boundary }: { boundary: Boundary }) {
+function EventRow({ boundary }: { boundary: Boundary }) {
   const texts = useTexts();
-  const { run, isBusy } = useDo("boundaries", "hooks");
+  const { run, isBusy } = useMutationRunner("boundaries", "hooks");
   const path = `/api/boundaries/${encodeURIComponent(boundary.event_id)}/replay`;
   return (
     <Table.Tr>
       <Table.Td>
-        <Moment at={boundary.at} />
+        <RelativeTime at={boundary.at} />
       </Table.Td>
       <Table.Td>{boundary.kind}</Table.Td>
       <Table.Td>{boundary.reason}</Table.Td>
@@ -75,7 +76,12 @@ function Row({ boundary }: { boundary: Boundary }) {
         </Link>
       </Table.Td>
       <Table.Td>
-        <Badge variant="light" tt="none" color={COLOURS[boundary.state] ?? "gray"} title={boundary.error ?? undefined}>
+        <Badge
+          variant="light"
+          tt="none"
+          color={STATE_COLORS[boundary.state] ?? "gray"}
+          title={boundary.error ?? undefined}
+        >
           {boundary.state}
         </Badge>
       </Table.Td>
@@ -105,18 +111,18 @@ function HookList() {
   if (!data) return null;
   return (
     <Panel title={texts.list} help={data.pending > 0 && texts.pending(data.pending)}>
-      <Rows head={[texts.name, texts.help, texts.listeners, texts.lastError]} empty="">
+      <DataTable head={[texts.name, texts.help, texts.listeners, texts.lastError]} empty="">
         {data.hooks.map((one) => (
           <Table.Tr key={one.name}>
             <Table.Td ff="monospace" fz="sm">
               {one.name}
             </Table.Td>
             <Table.Td>{one.help}</Table.Td>
-            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.nobody}</Text>}</Table.Td>
+            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.noListeners}</Text>}</Table.Td>
             <Table.Td c="var(--bad)">{one.last_error}</Table.Td>
           </Table.Tr>
         ))}
-      </Rows>
+      </DataTable>
     </Panel>
   );
 }

@@ -3,29 +3,29 @@ import { Link } from "@tanstack/react-router";
 import { CircleAlert, CircleCheck } from "lucide-react";
 import { useOverview } from "@/api/queries";
 import type { Overview, SessionItem } from "@/api/types";
-import { Empty } from "@/components/Empty";
+import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Moment } from "@/components/Moment";
-import { nameOf } from "@/components/naming";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
+import { RelativeTime } from "@/components/RelativeTime";
 import { Stat } from "@/components/Stat";
-import { Waiting } from "@/components/Waiting";
+import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
-import { bytes, dollars, short, whole } from "@/i18n/format";
-import { Fortnight } from "./Fortnight";
+import { formatBytes, formatCompact, formatDollars, formatInteger } from "@/i18n/format";
+import { DayBars } from "./DayBars";
 import classes from "./Overview.module.css";
-import { Unlocks } from "./Unlocks";
+import { RecentUnlocks } from "./RecentUnlocks";
 
-/** The first page: today, what is going on, what there is. */
+/** The overview page: today's numbers, recent and running sessions, health. */
 export default function OverviewPage() {
   const texts = useTexts().overview;
   const { data, error, refetch } = useOverview();
   return (
     <Page title={texts.title}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Waiting />}
-      {data && (data.history.sessions === 0 ? <Welcome data={data} /> : <Everything data={data} />)}
+      {!data && !error && <LoadingIndicator />}
+      {data && (data.history.sessions === 0 ? <Welcome data={data} /> : <OverviewContent data={data} />)}
     </Page>
   );
 }
@@ -34,20 +34,20 @@ function Welcome({ data }: { data: Overview }) {
   const texts = useTexts().overview;
   return (
     <>
-      <Empty title={texts.welcomeTitle} text={texts.welcome} command={texts.demoCommand}>
+      <EmptyState title={texts.welcomeTitle} text={texts.welcome} command={texts.demoCommand}>
         <Button component={Link} to="/chat" mt="sm">
-          {texts.beginChat}
+          {texts.startChat}
         </Button>
-      </Empty>
+      </EmptyState>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Health data={data} />
-        <Gateway data={data} />
+        <HealthPanel data={data} />
+        <GatewayPanel data={data} />
       </SimpleGrid>
     </>
   );
 }
 
-function Everything({ data }: { data: Overview }) {
+function OverviewContent({ data }: { data: Overview }) {
   const texts = useTexts().overview;
   const { today, streak, history } = data;
   return (
@@ -55,15 +55,15 @@ function Everything({ data }: { data: Overview }) {
       <SimpleGrid cols={{ base: 2, md: 5 }}>
         <Stat
           name={texts.messages}
-          value={whole(today.messages)}
+          value={formatInteger(today.messages)}
           note={useTexts().general.sessions(today.sessions)}
           to="/analytics"
         />
-        <Stat name={texts.toolCalls} value={whole(today.tool_calls)} to="/analytics" />
+        <Stat name={texts.toolCalls} value={formatInteger(today.tool_calls)} to="/analytics" />
         <Stat
           name={texts.tokens}
-          value={short(today.tokens)}
-          note={today.cost_usd > 0 && dollars(today.cost_usd)}
+          value={formatCompact(today.tokens)}
+          note={today.cost_usd > 0 && formatDollars(today.cost_usd)}
           to="/analytics"
         />
         <Stat
@@ -75,8 +75,8 @@ function Everything({ data }: { data: Overview }) {
         />
         <Stat
           name={texts.history}
-          value={whole(history.sessions)}
-          note={texts.historyNote(short(history.messages), bytes(history.database_bytes))}
+          value={formatInteger(history.sessions)}
+          note={texts.historyNote(formatCompact(history.messages), formatBytes(history.database_bytes))}
           to="/sessions"
         />
       </SimpleGrid>
@@ -87,8 +87,8 @@ function Everything({ data }: { data: Overview }) {
           </Panel>
         </Stack>
         <Stack>
-          <Panel title={texts.fortnight}>
-            <Fortnight days={data.week} />
+          <Panel title={texts.lastDays}>
+            <DayBars days={data.week} />
           </Panel>
           <Panel title={texts.running}>
             {data.running.length ? (
@@ -97,9 +97,9 @@ function Everything({ data }: { data: Overview }) {
               <Text c="dimmed">{texts.nothingRunning}</Text>
             )}
           </Panel>
-          <Unlocks />
-          <Gateway data={data} />
-          <Health data={data} />
+          <RecentUnlocks />
+          <GatewayPanel data={data} />
+          <HealthPanel data={data} />
         </Stack>
       </div>
     </>
@@ -113,9 +113,9 @@ function SessionLinks({ items }: { items: SessionItem[] }) {
       {items.map((one) => (
         <li key={one.id}>
           <Link to="/sessions/$sessionId" params={{ sessionId: one.id }} className={classes.session}>
-            <span className={classes.name}>{nameOf(one, texts.general.untitled)}</span>
-            <span className={classes.facts}>
-              {one.source} · {texts.general.messages(one.message_count)} · <Moment at={one.last_active} />
+            <span className={classes.name}>{sessionTitle(one, texts.general.untitled)}</span>
+            <span className={classes.meta}>
+              {one.source} · {texts.general.messages(one.message_count)} · <RelativeTime at={one.last_active} />
             </span>
           </Link>
           {one.is_running && (
@@ -129,7 +129,7 @@ function SessionLinks({ items }: { items: SessionItem[] }) {
   );
 }
 
-function Gateway({ data: { gateway } }: { data: Overview }) {
+function GatewayPanel({ data: { gateway } }: { data: Overview }) {
   const texts = useTexts().overview;
   return (
     <Panel title={texts.gateway} more={<Link to="/gateway">{useTexts().general.pages.gateway}</Link>}>
@@ -151,19 +151,19 @@ function Gateway({ data: { gateway } }: { data: Overview }) {
   );
 }
 
-function Health({ data: { health } }: { data: Overview }) {
+function HealthPanel({ data: { health } }: { data: Overview }) {
   const texts = useTexts().overview;
-  const isWell = health.status === "ok";
+  const isHealthy = health.status === "ok";
   return (
     <Panel title={texts.health}>
       <Group gap="xs" align="flex-start" wrap="nowrap">
-        {isWell ? (
+        {isHealthy ? (
           <CircleCheck size={18} className={classes.good} aria-hidden />
         ) : (
           <CircleAlert size={18} className={classes.bad} aria-hidden />
         )}
         <div>
-          {isWell && <Text size="sm">{texts.healthy}</Text>}
+          {isHealthy && <Text size="sm">{texts.healthy}</Text>}
           {health.notes.map((note) => (
             <Text key={note} size="sm">
               {note}

@@ -3,16 +3,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
-import { useTabs } from "@/api/queries";
+import { usePluginTabs } from "@/api/queries";
 import type { PluginItem, PluginTab } from "@/api/types";
-import { Empty } from "@/components/Empty";
+import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
-import { useDo } from "@/components/useDo";
-import { Waiting } from "@/components/Waiting";
+import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
-/** What extends Hermes, to be switched on and off. */
+/** Installed plugins, with switches to enable them. */
 export default function PluginsPage() {
   const texts = useTexts().plugins;
   const { data, error, refetch } = useQuery({
@@ -20,12 +20,12 @@ export default function PluginsPage() {
     queryFn: () => fetchJSON<{ items: PluginItem[] }>("/api/plugins"),
   });
   const known = new Set(data?.items.map((one) => one.name));
-  const pages = (useTabs().data ?? []).filter((one) => data && !known.has(one.name));
+  const pages = (usePluginTabs().data ?? []).filter((one) => data && !known.has(one.name));
   return (
     <Page title={texts.title} lead={texts.lead}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Waiting />}
-      {data?.items.length === 0 && pages.length === 0 && <Empty title={texts.emptyTitle} text={texts.empty} />}
+      {!data && !error && <LoadingIndicator />}
+      {data?.items.length === 0 && pages.length === 0 && <EmptyState title={texts.emptyTitle} text={texts.empty} />}
       <Stack>
         {data?.items.map((one) => (
           <Plugin key={one.key} plugin={one} />
@@ -38,7 +38,7 @@ export default function PluginsPage() {
   );
 }
 
-/** A plugin that is nothing but a page. */
+/** A plugin that consists of a dashboard page only. */
 function PageOnly({ tab }: { tab: PluginTab }) {
   return (
     <Card
@@ -51,7 +51,7 @@ function PageOnly({ tab }: { tab: PluginTab }) {
 
 function Plugin({ plugin }: { plugin: PluginItem }) {
   const texts = useTexts().plugins;
-  const { run, isBusy } = useDo("plugins", "tabs", "hooks");
+  const { run, isBusy } = useMutationRunner("plugins", "tabs", "hooks");
   const key = plugin.key.split("/").map(encodeURIComponent).join("/");
   const change = (isOn: boolean) =>
     void run(
@@ -61,7 +61,7 @@ function Plugin({ plugin }: { plugin: PluginItem }) {
   return (
     <Card facts={plugin} name={plugin.name} title={plugin.name} hooks={plugin.hooks}>
       <Switch
-        aria-label={texts.switchOn(plugin.name)}
+        aria-label={texts.enable(plugin.name)}
         checked={plugin.is_enabled}
         disabled={isBusy}
         onChange={(event) => change(event.currentTarget.checked)}
@@ -78,7 +78,7 @@ interface CardProps {
   children?: ReactNode;
 }
 
-/** What is known about a plugin. */
+/** Metadata of a plugin. */
 function Card({ facts, name, title, hooks = [], children }: CardProps) {
   const texts = useTexts().plugins;
   const marks = [facts.source === "bundled" && texts.bundled, facts.has_dashboard && texts.dashboard].filter(Boolean);

@@ -3,43 +3,43 @@ import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { fetchJSON } from "@/api/client";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
-import { refresh } from "./changes";
+import { refreshSessions } from "./sessionChanges";
 
-/** Take in an export file: nothing that is here already is changed. */
+/** A button that imports an export file; existing sessions are not changed. */
 export function ImportButton() {
   const texts = useTexts().sessions;
   const client = useQueryClient();
-  const [running, setRunning] = useState<AbortController | null>(null);
-  const take = async (file: File | null) => {
+  const [activeImport, setActiveImport] = useState<AbortController | null>(null);
+  const importFile = async (file: File | null) => {
     if (!file) return;
-    const way = new AbortController();
-    setRunning(way);
+    const controller = new AbortController();
+    setActiveImport(controller);
     try {
       const headers = { "Content-Type": "application/octet-stream" };
-      const { report } = await fetchJSON<Imported>("/api/import", {
+      const { report } = await fetchJSON<ImportResponse>("/api/import", {
         method: "POST",
         headers,
         body: file,
-        signal: way.signal,
+        signal: controller.signal,
       });
-      notifications.show({ message: texts.imported(told(report)) });
-      await refresh(client);
+      notifications.show({ message: texts.imported(report.imported, report.messages, report.unchanged) });
+      await refreshSessions(client);
     } catch (error) {
-      if (!way.signal.aborted)
-        notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      if (!controller.signal.aborted) showError(error);
     }
-    setRunning(null);
+    setActiveImport(null);
   };
-  if (running) {
+  if (activeImport) {
     return (
-      <Button size="xs" variant="default" leftSection={<Loader size={12} />} onClick={() => running.abort()}>
-        {texts.stopImport}
+      <Button size="xs" variant="default" leftSection={<Loader size={12} />} onClick={() => activeImport.abort()}>
+        {texts.cancelImport}
       </Button>
     );
   }
   return (
-    <FileButton onChange={(file) => void take(file)}>
+    <FileButton onChange={(file) => void importFile(file)}>
       {(props) => (
         <Button {...props} size="xs" variant="default">
           {texts.import}
@@ -49,11 +49,6 @@ export function ImportButton() {
   );
 }
 
-interface Imported {
-  report: Record<string, unknown>;
-}
-
-function told(report: Record<string, unknown>): string {
-  const numbers = Object.entries(report).filter(([, value]) => typeof value === "number" && value > 0);
-  return numbers.map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`).join(", ") || "nothing new";
+interface ImportResponse {
+  report: { imported: number; messages: number; unchanged: number };
 }

@@ -1,21 +1,21 @@
 import { Button, Group, Modal, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { sendJSON } from "@/api/client";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
-import { refresh } from "./changes";
+import { refreshSessions } from "./sessionChanges";
 
 interface Props {
   label: string;
   text: string;
-  /** These, or everything that is in the trash. */
+  /** Session ids, or everything in the trash. */
   ids: string[] | "everything";
   onDone: () => void;
 }
 
-/** Deleting for good: the one thing here that cannot be undone, so it is asked about. It can be stopped half way. */
+/** A button that deletes permanently, after a confirmation; the deletion can be stopped midway. */
 export function PurgeButton({ label, text, ids, onDone }: Props) {
   const texts = useTexts();
   const client = useQueryClient();
@@ -30,11 +30,11 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       if (ids === "everything") await sendJSON("DELETE", "/api/trash");
       else await purgeEach(ids);
     } catch (error) {
-      notifications.show({ color: "red", message: error instanceof Error ? error.message : String(error) });
+      showError(error);
     }
     setDone(null);
     dialog.close();
-    await refresh(client);
+    await refreshSessions(client);
     onDone();
   };
   const purgeEach = async (each: string[]) => {
@@ -44,7 +44,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       await sendJSON("DELETE", `/api/trash/${encodeURIComponent(id)}`);
     }
   };
-  const leave = () => {
+  const cancel = () => {
     isStopped.current = true;
     if (done === null) dialog.close();
   };
@@ -56,7 +56,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
       </Button>
       <Modal
         opened={isOpen}
-        onClose={leave}
+        onClose={cancel}
         title={texts.sessions.purgeTitle}
         centered
         closeButtonProps={{ "aria-label": texts.general.close }}
@@ -71,7 +71,7 @@ export function PurgeButton({ label, text, ids, onDone }: Props) {
           </>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={leave} data-autofocus>
+          <Button variant="default" onClick={cancel} data-autofocus>
             {done === null ? texts.general.cancel : texts.sessions.stop}
           </Button>
           <Button color="red" loading={done !== null} onClick={() => void purge()}>

@@ -3,23 +3,23 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { SearchHit, SearchPage, SessionItem, SessionPage } from "@/api/types";
-import { Empty } from "@/components/Empty";
+import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
-import { Moment } from "@/components/Moment";
-import { Waiting } from "@/components/Waiting";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
+import { RelativeTime } from "@/components/RelativeTime";
 import { useTexts } from "@/i18n";
-import { whole } from "@/i18n/format";
-import { asQuery, type Filters } from "./filters";
-import { pieces } from "./marks";
+import { formatInteger } from "@/i18n/format";
+import { type SessionFilters, toQuery } from "./filters";
 import classes from "./Sessions.module.css";
+import { splitByMarks } from "./searchMarks";
 
-const PAGE = 30;
-const MOST_NAMED = 5;
+const PAGE_SIZE = 30;
+const MAX_TITLE_MATCHES = 5;
 
-/** Where the words were said; each leads to its message. */
-export function SearchResults({ filters }: { filters: Filters }) {
+/** Search results; each links to its message. */
+export function SearchResults({ filters }: { filters: SessionFilters }) {
   const texts = useTexts().sessions;
-  const { source, since, until } = asQuery(filters);
+  const { source, since, until } = toQuery(filters);
   const search = useInfiniteQuery({
     queryKey: ["sessions", "search", filters],
     queryFn: ({ pageParam, signal }) =>
@@ -30,24 +30,24 @@ export function SearchResults({ filters }: { filters: Filters }) {
           since,
           until,
           with_tools: filters.tools,
-          limit: PAGE,
+          limit: PAGE_SIZE,
           offset: pageParam || undefined,
         }),
         { signal },
       ),
     initialPageParam: 0,
-    getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE : undefined),
+    getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE_SIZE : undefined),
     placeholderData: keepPreviousData,
   });
-  const named = useNamed(filters);
+  const titleMatches = useTitleMatches(filters);
   const pages = search.data?.pages ?? [];
   const hits = pages.flatMap((page) => page.items);
   const progress = pages.at(-1)?.progress;
 
   if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
-  if (search.isPending) return <Waiting />;
-  if (hits.length === 0 && named.length === 0)
-    return <Empty title={texts.nothingFound} text={texts.nothingFoundHelp} />;
+  if (search.isPending) return <LoadingIndicator />;
+  if (hits.length === 0 && titleMatches.length === 0)
+    return <EmptyState title={texts.nothingFound} text={texts.nothingFoundHelp} />;
   return (
     <section className={classes.hits} aria-label={texts.results} tabIndex={0} aria-busy={search.isFetching}>
       {!progress && pages.at(-1)?.is_partial && (
@@ -57,21 +57,21 @@ export function SearchResults({ filters }: { filters: Filters }) {
       )}
       {progress && (
         <Text size="sm" c="dimmed" mb="xs" role="status">
-          {texts.searching(whole(progress.done), whole(progress.total))}
+          {texts.indexing(formatInteger(progress.done), formatInteger(progress.total))}
         </Text>
       )}
-      {named.map((session) => (
+      {titleMatches.map((session) => (
         <Link key={session.id} to="/sessions/$sessionId" params={{ sessionId: session.id }} className={classes.hit}>
           <Text size="sm" fw={600} component="span">
             {session.title}
           </Text>{" "}
           <Text size="xs" c="dimmed" component="span">
-            {texts.named} · {session.source} · <Moment at={session.last_active} />
+            {texts.titleMatch} · {session.source} · <RelativeTime at={session.last_active} />
           </Text>
         </Link>
       ))}
       {hits.map((hit) => (
-        <Hit key={hit.message_id} hit={hit} />
+        <SearchHitLink key={hit.message_id} hit={hit} />
       ))}
       {search.hasNextPage && (
         <Button
@@ -80,28 +80,31 @@ export function SearchResults({ filters }: { filters: Filters }) {
           loading={search.isFetchingNextPage}
           onClick={() => void search.fetchNextPage()}
         >
-          {texts.transcript.later}
+          {texts.loadMore}
         </Button>
       )}
     </section>
   );
 }
 
-/** The conversations that are called so, before those in which it was said. */
-function useNamed(filters: Filters): SessionItem[] {
-  const { source, since, until } = asQuery(filters);
+/** Sessions whose title matches, shown before message matches. */
+function useTitleMatches(filters: SessionFilters): SessionItem[] {
+  const { source, since, until } = toQuery(filters);
   const { data } = useQuery({
     queryKey: ["sessions", "named", filters],
     queryFn: ({ signal }) =>
-      fetchJSON<SessionPage>(withQuery("/api/sessions", { source, since, until, name: filters.q, limit: MOST_NAMED }), {
-        signal,
-      }),
+      fetchJSON<SessionPage>(
+        withQuery("/api/sessions", { source, since, until, name: filters.q, limit: MAX_TITLE_MATCHES }),
+        {
+          signal,
+        },
+      ),
     placeholderData: keepPreviousData,
   });
   return data?.items ?? [];
 }
 
-function Hit({ hit }: { hit: SearchHit }) {
+function SearchHitLink({ hit }: { hit: SearchHit }) {
   const texts = useTexts();
   return (
     <Link
@@ -114,10 +117,10 @@ function Hit({ hit }: { hit: SearchHit }) {
         {hit.session_title || texts.general.untitled}
       </Text>{" "}
       <Text size="xs" c="dimmed" component="span">
-        {texts.sessions.transcript.roles[hit.role] ?? hit.role} · {hit.source} · <Moment at={hit.timestamp} />
+        {texts.sessions.transcript.roles[hit.role] ?? hit.role} · {hit.source} · <RelativeTime at={hit.timestamp} />
       </Text>
       <p className={classes.snippet}>
-        {pieces(hit.snippet, hit.marks).map((piece) =>
+        {splitByMarks(hit.snippet, hit.marks).map((piece) =>
           piece.isMarked ? <mark key={piece.at}>{piece.text}</mark> : <span key={piece.at}>{piece.text}</span>,
         )}
       </p>

@@ -3,27 +3,27 @@ import { Link } from "@tanstack/react-router";
 import { Pin } from "lucide-react";
 import { memo } from "react";
 import type { SessionItem } from "@/api/types";
-import { Moment } from "@/components/Moment";
-import { nameOf } from "@/components/naming";
+import { RelativeTime } from "@/components/RelativeTime";
+import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
-import { dollars, short } from "@/i18n/format";
+import { formatCompact, formatDollars } from "@/i18n/format";
 import classes from "./Sessions.module.css";
 
 interface Props {
   session: SessionItem;
-  isChosen: boolean;
+  isSelected: boolean;
   onToggle: (id: string) => void;
 }
 
 /** One session in the list. */
-export const SessionRow = memo(function SessionRow({ session, isChosen, onToggle }: Props) {
+export const SessionRow = memo(function SessionRow({ session, isSelected, onToggle }: Props) {
   const texts = useTexts();
-  const name = nameOf(session, texts.general.untitled);
+  const name = sessionTitle(session, texts.general.untitled);
   return (
-    <div className={classes.row} data-chosen={isChosen}>
+    <div className={classes.row} data-chosen={isSelected}>
       <Checkbox
         aria-label={texts.sessions.select(name)}
-        checked={isChosen}
+        checked={isSelected}
         onChange={() => onToggle(session.id)}
         size="xs"
       />
@@ -43,18 +43,20 @@ export const SessionRow = memo(function SessionRow({ session, isChosen, onToggle
             </Badge>
           ))}
         </span>
-        <span className={classes.facts}>
+        <span className={classes.meta}>
           <span>{session.source}</span>
           {session.model && <span className={classes.model}>{session.model}</span>}
           <span>{texts.general.messages(session.message_count)}</span>
           {session.input_tokens + session.output_tokens > 0 && (
-            <span className={classes.extra}>{short(session.input_tokens + session.output_tokens)} tokens</span>
+            <span className={classes.extra}>
+              {texts.general.tokens(formatCompact(session.input_tokens + session.output_tokens))}
+            </span>
           )}
-          {session.cost_usd ? <span className={classes.extra}>{dollars(session.cost_usd)}</span> : null}
+          {session.cost_usd ? <span className={classes.extra}>{formatDollars(session.cost_usd)}</span> : null}
         </span>
       </Link>
-      <span className={classes.when}>
-        <Moment at={session.last_active} />
+      <span className={classes.time}>
+        <RelativeTime at={session.last_active} />
       </span>
     </div>
   );

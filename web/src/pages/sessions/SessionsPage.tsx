@@ -3,32 +3,32 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { Page } from "@/components/Page";
 import { useTexts } from "@/i18n";
-import { whole } from "@/i18n/format";
-import { Bulk } from "./Bulk";
-import { FilterBar } from "./FilterBar";
-import { type Filters, parsed } from "./filters";
+import { formatInteger } from "@/i18n/format";
+import { BulkActionBar } from "./BulkActionBar";
+import { parseFilters, type SessionFilters } from "./filters";
 import { ImportButton } from "./ImportButton";
 import { PurgeButton } from "./PurgeButton";
 import { SearchResults } from "./SearchResults";
+import { SessionFilterBar } from "./SessionFilterBar";
 import { SessionList } from "./SessionList";
 import { useFacets, useSessionList } from "./useSessionList";
 
-const NOTHING: ReadonlySet<string> = new Set();
-const STATES = ["active", "archived", "trash"] as const;
+const NO_SELECTION: ReadonlySet<string> = new Set();
+const LISTED_STATES = ["active", "archived", "trash"] as const;
 
-/** Every conversation: to be narrowed down, searched, put in order and looked at. */
+/** All sessions: filters, search and bulk actions. */
 export default function SessionsPage() {
-  const texts = useTexts().sessions;
+  const { sessions: texts, general } = useTexts();
   const navigate = useNavigate();
   const search = useSearch({ strict: false }) as Record<string, unknown>;
-  const filters = useMemo(() => parsed(search), [search]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(NOTHING);
+  const filters = useMemo(() => parseFilters(search), [search]);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(NO_SELECTION);
   const facets = useFacets();
   const list = useSessionList(filters);
 
-  const change = useCallback(
-    (next: Filters) => {
-      setChosen(NOTHING);
+  const applyFilters = useCallback(
+    (next: SessionFilters) => {
+      setSelected(NO_SELECTION);
       void navigate({ to: "/sessions", search: next as never, replace: true });
     },
     [navigate],
@@ -36,41 +36,41 @@ export default function SessionsPage() {
 
   const state = filters.state ?? "active";
   const counts = facets.data?.counts;
-  // Charts lead here with what they count: all of it, or what is not in the trash.
-  const shown = state === "kept" || state === "all" ? [...STATES, state] : STATES;
-  const names = shown.map((value) => ({
+  // Links from charts may ask for all sessions, or for all that are not in the trash.
+  const shown = state === "kept" || state === "all" ? [...LISTED_STATES, state] : LISTED_STATES;
+  const stateOptions = shown.map((value) => ({
     value,
     label:
       counts && value in counts
-        ? `${texts.states[value]} ${whole(counts[value as keyof typeof counts])}`
+        ? `${texts.states[value]} ${formatInteger(counts[value as keyof typeof counts])}`
         : texts.states[value],
   }));
 
   return (
     <Page
       title={texts.title}
-      lead={list.total === null ? undefined : texts.total(whole(list.total))}
+      lead={list.total === null ? undefined : general.sessions(list.total)}
       actions={
         <>
           <ImportButton />
           <SegmentedControl
             aria-label={texts.state}
             size="xs"
-            data={names}
+            data={stateOptions}
             value={state}
-            onChange={(value) => change({ ...filters, state: value as Filters["state"] })}
+            onChange={(value) => applyFilters({ ...filters, state: value as SessionFilters["state"] })}
           />
         </>
       }
       isFilling
     >
-      <FilterBar filters={filters} facets={facets.data} onChange={change} />
-      {chosen.size === 0 && !filters.q && list.items.length > 1 && (
+      <SessionFilterBar filters={filters} facets={facets.data} onChange={applyFilters} />
+      {selected.size === 0 && !filters.q && list.items.length > 1 && (
         <Group gap="xs">
           <Button
             size="compact-xs"
             variant="subtle"
-            onClick={() => setChosen(new Set(list.items.map((one) => one.id)))}
+            onClick={() => setSelected(new Set(list.items.map((one) => one.id)))}
           >
             {texts.selectAll(list.items.length)}
           </Button>
@@ -79,16 +79,16 @@ export default function SessionsPage() {
               label={texts.emptyTheTrash}
               text={texts.emptyTrashText}
               ids="everything"
-              onDone={() => setChosen(NOTHING)}
+              onDone={() => setSelected(NO_SELECTION)}
             />
           )}
         </Group>
       )}
-      {chosen.size > 0 && <Bulk ids={chosen} state={state} onDone={() => setChosen(NOTHING)} />}
+      {selected.size > 0 && <BulkActionBar ids={selected} state={state} onDone={() => setSelected(NO_SELECTION)} />}
       {filters.q ? (
         <SearchResults filters={filters} />
       ) : (
-        <SessionList list={list} filters={filters} chosen={chosen} onChoose={setChosen} />
+        <SessionList list={list} filters={filters} selected={selected} onSelect={setSelected} />
       )}
     </Page>
   );

@@ -1,13 +1,13 @@
-/** What a list of sessions is narrowed down to; it lives in the address, so that it can be linked to and kept. */
+/** The filters of the session list, stored in the URL. */
 
-export interface Filters {
+export interface SessionFilters {
   q?: string;
   state?: "active" | "archived" | "trash" | "kept" | "all";
   source?: string;
   model?: string;
   tag?: string;
   pinned?: boolean;
-  /** A search looks at what tools were told and said, too. */
+  /** The search includes tool arguments and output. */
   tools?: boolean;
   since?: string;
   until?: string;
@@ -23,8 +23,8 @@ export interface Filters {
   folder?: string;
 }
 
-/** Those that come with a link and have no field of their own on the page. */
-const CHIPS = [
+/** Filters that come from links and have no form field. */
+const CHIP_FILTERS = [
   "day",
   "tool",
   "failed_tool",
@@ -37,14 +37,14 @@ const CHIPS = [
   "folder",
 ] as const;
 
-const NAMES = ["q", "state", "source", "model", "tag", "since", "until", ...CHIPS] as const;
+const TEXT_FILTERS = ["q", "state", "source", "model", "tag", "since", "until", ...CHIP_FILTERS] as const;
 
 const STATES = new Set(["active", "archived", "trash", "kept", "all"]);
 
-/** The filters of an address; what makes no sense is left out. */
-export function parsed(search: Record<string, unknown>): Filters {
+/** Parse the filters of a URL; invalid values are ignored. */
+export function parseFilters(search: Record<string, unknown>): SessionFilters {
   const found: Record<string, unknown> = {};
-  for (const name of NAMES) {
+  for (const name of TEXT_FILTERS) {
     const value = search[name];
     if (typeof value === "string" && value) found[name] = value;
     if (typeof value === "number") found[name] = String(value);
@@ -53,26 +53,28 @@ export function parsed(search: Record<string, unknown>): Filters {
   for (const name of ["pinned", "tools"]) {
     if (search[name] === true || search[name] === "true") found[name] = true;
   }
-  return found as Filters;
+  return found as SessionFilters;
 }
 
-/** The filters as the server takes them: days become moments, the search is another request. */
-export function asQuery({ q: _q, tools: _tools, since, until, ...rest }: Filters): Record<string, unknown> {
-  return { ...rest, since: since && startOf(since), until: until && startOf(until, 1) };
+/** Convert filters to query parameters: days become timestamps; the search is a separate request. */
+export function toQuery({ q: _q, tools: _tools, since, until, ...rest }: SessionFilters): Record<string, unknown> {
+  return { ...rest, since: since && startOfDay(since), until: until && startOfDay(until, 1) };
 }
 
-/** Midnight of a day, here, or of one so many days later; days may be 23 or 25 hours long. */
-export function startOf(day: string, later = 0): number {
+/** Local midnight of a day, plus *later* days, in seconds; days can have 23 or 25 hours. */
+export function startOfDay(day: string, later = 0): number {
   const [year = 1970, month = 1, date = 1] = day.split("-").map(Number);
   return new Date(year, month - 1, date + later).getTime() / 1000;
 }
 
-/** The filters that are shown as words, each with a way to take it away. */
-export function chips(filters: Filters): [keyof Filters, string][] {
-  return CHIPS.flatMap((name) => (filters[name] ? [[name, String(filters[name])] as [keyof Filters, string]] : []));
+/** The active filters that are shown as removable chips. */
+export function activeChips(filters: SessionFilters): [keyof SessionFilters, string][] {
+  return CHIP_FILTERS.flatMap((name) =>
+    filters[name] ? [[name, String(filters[name])] as [keyof SessionFilters, string]] : [],
+  );
 }
 
-/** Whether anything but the state narrows the list. */
-export function isNarrowed({ state: _state, ...rest }: Filters): boolean {
+/** Whether any filter except the state is set. */
+export function hasSessionFilters({ state: _state, ...rest }: SessionFilters): boolean {
   return Object.values(rest).some(Boolean);
 }

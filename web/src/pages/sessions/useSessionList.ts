@@ -2,17 +2,17 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { useMemo } from "react";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { Facets, SessionItem, SessionPage } from "@/api/types";
-import { asQuery, type Filters, isNarrowed } from "./filters";
+import { hasSessionFilters, type SessionFilters, toQuery } from "./filters";
 
-const PAGE = 100;
-const LONG = 8; // pages; see api/live.ts
+const PAGE_SIZE = 100;
+const LONG_LIST_PAGES = 8; // see api/liveUpdates.ts
 
-/** A list of sessions that is fetched as far as somebody has scrolled. */
-export function useSessionList(filters: Filters) {
+/** A list of sessions, fetched page by page while scrolling. */
+export function useSessionList(filters: SessionFilters) {
   const query = useInfiniteQuery({
     queryKey: ["sessions", "list", filters],
     queryFn: ({ pageParam, signal }) =>
-      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), limit: PAGE, cursor: pageParam }), {
+      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...toQuery(filters), limit: PAGE_SIZE, cursor: pageParam }), {
         signal,
       }),
     initialPageParam: null as string | null,
@@ -20,45 +20,47 @@ export function useSessionList(filters: Filters) {
     placeholderData: keepPreviousData,
     enabled: !filters.q,
   });
-  const pinned = usePinned(filters);
-  const head = useHead(filters, (query.data?.pages.length ?? 0) > LONG);
+  const pinned = usePinnedSessions(filters);
+  const head = useFirstPage(filters, (query.data?.pages.length ?? 0) > LONG_LIST_PAGES);
   const items = useMemo(
-    () => unique([...pinned, ...head, ...(query.data?.pages.flatMap((page) => page.items) ?? [])]),
+    () => uniqueSessions([...pinned, ...head, ...(query.data?.pages.flatMap((page) => page.items) ?? [])]),
     [pinned, head, query.data],
   );
   return { ...query, items, total: query.data?.pages[0]?.total ?? null };
 }
 
-const NONE: SessionItem[] = [];
+const NO_SESSIONS: SessionItem[] = [];
 
-/** The first page of a long list, which alone is fetched again when something changes. */
-function useHead(filters: Filters, isLong: boolean): SessionItem[] {
+/** The first page of a long list; only this page is refetched after a change. */
+function useFirstPage(filters: SessionFilters, isLong: boolean): SessionItem[] {
   const { data } = useQuery({
     queryKey: ["sessions", "head", filters],
-    queryFn: () => fetchJSON<SessionPage>(withQuery("/api/sessions", { ...asQuery(filters), limit: PAGE })),
+    queryFn: () => fetchJSON<SessionPage>(withQuery("/api/sessions", { ...toQuery(filters), limit: PAGE_SIZE })),
     enabled: isLong && !filters.q,
   });
-  return isLong ? (data?.items ?? NONE) : NONE;
+  return isLong ? (data?.items ?? NO_SESSIONS) : NO_SESSIONS;
 }
 
-/** Pinned sessions stand on top, however long ago they were; a list that is narrowed down has its own order. */
-function usePinned(filters: Filters): SessionItem[] {
+/** Pinned sessions, shown first in the unfiltered list. */
+function usePinnedSessions(filters: SessionFilters): SessionItem[] {
   const { data } = useQuery({
     queryKey: ["sessions", "pinned"],
-    queryFn: () => fetchJSON<SessionPage>(`/api/sessions?pinned=true&limit=${PAGE}`),
+    queryFn: () => fetchJSON<SessionPage>(`/api/sessions?pinned=true&limit=${PAGE_SIZE}`),
     placeholderData: keepPreviousData,
-    enabled: !isNarrowed(filters) && (filters.state ?? "active") === "active",
+    enabled: !hasSessionFilters(filters) && (filters.state ?? "active") === "active",
   });
-  return isNarrowed(filters) || (filters.state ?? "active") !== "active" ? NONE : (data?.items ?? NONE);
+  return hasSessionFilters(filters) || (filters.state ?? "active") !== "active"
+    ? NO_SESSIONS
+    : (data?.items ?? NO_SESSIONS);
 }
 
-/** A session that moved up while pages were fetched stands in two of them: the first place counts. */
-function unique(items: SessionItem[]): SessionItem[] {
+/** Drop repeated sessions: one that moves up between two fetches appears on both pages. */
+function uniqueSessions(items: SessionItem[]): SessionItem[] {
   const seen = new Set<string>();
   return items.filter((one) => !seen.has(one.id) && seen.add(one.id));
 }
 
-/** What sessions can be narrowed down by, and how many there are of each. */
+/** Values to filter by, with their counts. */
 export function useFacets() {
   return useQuery({
     queryKey: ["sessions", "facets"],

@@ -2,27 +2,27 @@ import { Button, Group, NumberInput, PasswordInput, Select, Switch, Text, Textar
 import { type FormEvent, useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { SettingItem } from "@/api/types";
-import { useDo } from "@/components/useDo";
+import { useMutationRunner } from "@/components/useMutationRunner";
 import { type Texts, useTexts } from "@/i18n";
 
-type Value = string | number | boolean | string[];
+type SettingValue = string | number | boolean | string[];
 
-/** One setting: what it decides, what it is, and a way to change it. */
+/** A form field for one setting. */
 export function SettingField({ item }: { item: SettingItem }) {
   const texts = useTexts();
-  const { run, isBusy } = useDo("settings");
-  const [draft, setDraft] = useState<Value>(shown(item));
-  useEffect(() => setDraft(shown(item)), [item]);
+  const { run, isBusy } = useMutationRunner("settings");
+  const [draft, setDraft] = useState<SettingValue>(initialValue(item));
+  useEffect(() => setDraft(initialValue(item)), [item]);
   const path = `/api/settings/${encodeURIComponent(item.name)}`;
-  const isFixed = item.origin === "environment" || item.only_by_hand;
-  const isChanged = JSON.stringify(draft) !== JSON.stringify(shown(item));
+  const isReadOnly = item.origin === "environment" || item.only_by_hand;
+  const isChanged = JSON.stringify(draft) !== JSON.stringify(initialValue(item));
 
-  const save = async (value: Value) => {
+  const save = async (value: SettingValue) => {
     const isSaved = await run(
       () => sendJSON("PUT", path, { value }),
       () => texts.settings.saved(item.name),
     );
-    if (isSaved && item.is_secret) setDraft(""); // it does not stay in the page
+    if (isSaved && item.is_secret) setDraft(""); // the secret is not kept in the page
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -34,7 +34,7 @@ export function SettingField({ item }: { item: SettingItem }) {
       <Field
         item={item}
         draft={draft}
-        isDisabled={isFixed || isBusy}
+        isDisabled={isReadOnly || isBusy}
         onChange={(value) => {
           setDraft(value);
           if (item.kind === "bool" || item.kind === "choice") void save(value);
@@ -42,14 +42,14 @@ export function SettingField({ item }: { item: SettingItem }) {
       />
       <Group gap="xs" mt={4}>
         <Text size="xs" c="dimmed">
-          {whyFixed(item, texts.settings) ?? texts.settings.origins[item.origin]}
+          {readOnlyReason(item, texts.settings) ?? texts.settings.origins[item.origin]}
         </Text>
-        {isChanged && !isFixed && item.kind !== "bool" && item.kind !== "choice" && (
+        {isChanged && !isReadOnly && item.kind !== "bool" && item.kind !== "choice" && (
           <Button type="submit" size="compact-xs" loading={isBusy}>
             {texts.general.save}
           </Button>
         )}
-        {item.origin === "file" && !isFixed && (
+        {item.origin === "file" && !isReadOnly && (
           <Button
             size="compact-xs"
             variant="subtle"
@@ -70,9 +70,9 @@ export function SettingField({ item }: { item: SettingItem }) {
 
 interface FieldProps {
   item: SettingItem;
-  draft: Value;
+  draft: SettingValue;
   isDisabled: boolean;
-  onChange: (value: Value) => void;
+  onChange: (value: SettingValue) => void;
 }
 
 function Field({ item, draft, isDisabled, onChange }: FieldProps) {
@@ -132,15 +132,15 @@ function Field({ item, draft, isDisabled, onChange }: FieldProps) {
   return <TextInput {...about} value={String(draft)} onChange={(event) => onChange(event.currentTarget.value)} />;
 }
 
-/** Why a setting cannot be changed here; null when it can. */
-function whyFixed(item: SettingItem, texts: Texts["settings"]): string | null {
+/** Why a setting is read-only; null if it is not. */
+function readOnlyReason(item: SettingItem, texts: Texts["settings"]): string | null {
   if (item.origin === "environment") return texts.fromEnvironment(item.variable);
   return item.only_by_hand ? texts.onlyByHand(item.name) : null;
 }
 
-/** What stands in the field before anybody types: a secret is never shown. */
-function shown(item: SettingItem): Value {
+/** The initial value of the field; empty for secrets. */
+function initialValue(item: SettingItem): SettingValue {
   if (item.is_secret) return "";
   const value = item.value ?? item.default;
-  return item.kind === "list" ? ((value ?? []) as string[]) : ((value ?? "") as Value);
+  return item.kind === "list" ? ((value ?? []) as string[]) : ((value ?? "") as SettingValue);
 }

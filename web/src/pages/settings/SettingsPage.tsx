@@ -4,37 +4,37 @@ import { Search } from "lucide-react";
 import { useState } from "react";
 import { fetchJSON } from "@/api/client";
 import type { SettingItem, SettingList } from "@/api/types";
-import { Empty } from "@/components/Empty";
+import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
-import { Waiting } from "@/components/Waiting";
 import { useTexts } from "@/i18n";
 import { SettingField } from "./SettingField";
 
-/** Every setting there is, from the table the program itself reads. */
+/** All settings, generated from the settings table of the server. */
 export default function SettingsPage() {
   const texts = useTexts().settings;
-  const [words, setWords] = useState("");
+  const [query, setQuery] = useState("");
   const { data, error, refetch } = useQuery({
     queryKey: ["settings"],
     queryFn: () => fetchJSON<SettingList>("/api/settings"),
   });
-  const sections = sectioned(data?.items ?? [], words);
+  const sections = groupBySection(data?.items ?? [], query);
   return (
     <Page title={texts.title} lead={data && texts.lead(data.path)}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Waiting />}
+      {!data && !error && <LoadingIndicator />}
       <TextInput
         type="search"
         aria-label={texts.search}
         placeholder={texts.search}
         leftSection={<Search size={16} />}
-        value={words}
-        onChange={(event) => setWords(event.currentTarget.value)}
+        value={query}
+        onChange={(event) => setQuery(event.currentTarget.value)}
         maw={420}
       />
-      {data && sections.length === 0 && <Empty title={texts.nothingTitle} text={texts.nothing} />}
+      {data && sections.length === 0 && <EmptyState title={texts.nothingTitle} text={texts.nothing} />}
       {sections.map(([section, items]) => (
         <Panel key={section} title={section}>
           <Stack gap="lg" maw="44rem">
@@ -48,9 +48,9 @@ export default function SettingsPage() {
   );
 }
 
-/** Settings by section, as far as they fit what is looked for. */
-function sectioned(items: SettingItem[], words: string): [string, SettingItem[]][] {
-  const wanted = words.trim().toLowerCase();
+/** Group the settings that match the query by section. */
+function groupBySection(items: SettingItem[], query: string): [string, SettingItem[]][] {
+  const wanted = query.trim().toLowerCase();
   const found = new Map<string, SettingItem[]>();
   for (const item of items) {
     if (wanted && !`${item.name} ${item.help}`.toLowerCase().includes(wanted)) continue;

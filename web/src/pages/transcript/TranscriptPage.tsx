@@ -6,18 +6,18 @@ import { sendJSON } from "@/api/client";
 import { useSession } from "@/api/queries";
 import type { SessionDetail } from "@/api/types";
 import { ErrorPane } from "@/components/ErrorPane";
-import { nameOf } from "@/components/naming";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
-import { Waiting } from "@/components/Waiting";
+import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
-import { Actions } from "./Actions";
-import { Facts } from "./Facts";
-import { Family } from "./Family";
-import { Messages } from "./Messages";
-import { Title } from "./Title";
+import { EditableTitle } from "./EditableTitle";
+import { MessageList } from "./MessageList";
+import { RelatedSessions } from "./RelatedSessions";
+import { SessionActions } from "./SessionActions";
+import { SessionDetails } from "./SessionDetails";
 import classes from "./Transcript.module.css";
 
-/** One conversation, to be read. */
+/** The transcript of one session. */
 export default function TranscriptPage() {
   const { sessionId = "" } = useParams({ strict: false }) as { sessionId?: string };
   const search = useSearch({ strict: false }) as { message?: unknown };
@@ -25,19 +25,19 @@ export default function TranscriptPage() {
   const message = Number(search.message) || undefined;
 
   if (error) return <ErrorPane error={error} onRetry={() => void refetch()} />;
-  if (!data) return <Waiting />;
-  return <Read key={data.id} session={data} message={message} />;
+  if (!data) return <LoadingIndicator />;
+  return <Transcript key={data.id} session={data} message={message} />;
 }
 
-function Read({ session, message }: { session: SessionDetail; message: number | undefined }) {
+function Transcript({ session, message }: { session: SessionDetail; message: number | undefined }) {
   const texts = useTexts();
   useEffect(() => {
     if (session.unread) void sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { is_read: true });
   }, [session.id, session.unread]);
   return (
     <Page
-      title={nameOf(session, texts.general.untitled)}
-      heading={<Title session={session} />}
+      title={sessionTitle(session, texts.general.untitled)}
+      heading={<EditableTitle session={session} />}
       lead={
         <Group gap="xs">
           <Link to="/sessions" className={classes.back}>
@@ -60,16 +60,16 @@ function Read({ session, message }: { session: SessionDetail; message: number | 
               {texts.sessions.transcript.resume}
             </Button>
           )}
-          <Actions session={session} />
+          <SessionActions session={session} />
         </>
       }
       isFilling
     >
       <div className={classes.columns}>
-        <Messages key={message ?? "end"} session={session} target={message} />
+        <MessageList key={message ?? "end"} session={session} target={message} />
         <aside className={classes.side} aria-label={texts.sessions.transcript.about}>
-          <Facts session={session} />
-          <Family session={session} />
+          <SessionDetails session={session} />
+          <RelatedSessions session={session} />
         </aside>
       </div>
     </Page>

@@ -1,4 +1,4 @@
-/** What JSX becomes, made with the React of the page. */
+/** The JSX runtime, based on the React of the page. */
 import type { ElementType, Key } from "react";
 
 const { React } = window.__HERMES_PLUGIN_SDK__;

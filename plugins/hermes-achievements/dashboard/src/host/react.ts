@@ -1,4 +1,4 @@
-/** React, as the page has it: what this plugin's files import as "react" is this. */
+/** The React of the page; imports of "react" in this plugin resolve to this module. */
 const { React } = window.__HERMES_PLUGIN_SDK__;
 
 export const {

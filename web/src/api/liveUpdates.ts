@@ -1,0 +1,90 @@
+import type { QueryClient } from "@tanstack/react-query";
+import { fetchChecked } from "./client";
+
+/** Whether live updates are connected. */
+export type LiveStatus = "live" | "lost";
+
+const REFRESH_DELAY_MS = 400;
+const RECONNECT_MS = 3000;
+
+/** Refetch queries when the server reports changes; returns the function that stops it. */
+export function subscribeToChanges(client: QueryClient, tell: (state: LiveStatus) => void): () => void {
+  const follower = new ChangeStream(client, tell);
+  follower.open();
+  return () => follower.close();
+}
+
+/** An event stream that reconnects; browsers do not reconnect a refused EventSource. */
+class ChangeStream {
+  readonly #client: QueryClient;
+  readonly #onStatus: (state: LiveStatus) => void;
+  readonly #changedSessions = new Set<string>();
+  #source: EventSource | null = null;
+  #hasUnknownChanges = false;
+  #wasLost = false;
+  #refreshTimer: ReturnType<typeof setTimeout> | undefined;
+  #reconnectTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(client: QueryClient, tell: (state: LiveStatus) => void) {
+    this.#client = client;
+    this.#onStatus = tell;
+  }
+
+  open(): void {
+    const source = new EventSource("/api/live");
+    this.#source = source;
+    source.addEventListener("hello", () => this.#handleHello());
+    source.addEventListener("change", (event: MessageEvent<string>) => this.#handleChange(event.data));
+    source.addEventListener("gateway", () => void this.#client.invalidateQueries({ queryKey: ["gateway"] }));
+    source.addEventListener("error", () => this.#handleError(source));
+  }
+
+  close(): void {
+    clearTimeout(this.#refreshTimer);
+    clearTimeout(this.#reconnectTimer);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #handleHello(): void {
+    this.#onStatus("live");
+    if (this.#wasLost) void this.#client.invalidateQueries(); // changes during the outage are unknown
+    this.#wasLost = false;
+  }
+
+  #handleError(source: EventSource): void {
+    this.#wasLost = true;
+    this.#onStatus("lost");
+    if (source.readyState !== EventSource.CLOSED || this.#source !== source) return;
+    // The stream was refused. An ordinary request reports a 401, which opens the sign-in form.
+    fetchChecked("/api/dashboard/plugins").catch(() => {});
+    clearTimeout(this.#reconnectTimer);
+    this.#reconnectTimer = setTimeout(() => this.open(), RECONNECT_MS);
+  }
+
+  #handleChange(data: string): void {
+    const { sessions } = JSON.parse(data) as { sessions: string[] };
+    for (const id of sessions) this.#changedSessions.add(id);
+    this.#hasUnknownChanges ||= sessions.length === 0;
+    this.#refreshTimer ??= setTimeout(() => this.#refresh(), REFRESH_DELAY_MS);
+  }
+
+  #refresh(): void {
+    this.#refreshTimer = undefined;
+    const keys = this.#hasUnknownChanges ? [["session"]] : [...this.#changedSessions].map((id) => ["session", id]);
+    for (const key of [...keys, ["sessions"], ["overview"], ["boundaries"]]) {
+      void this.#client.invalidateQueries({ queryKey: key, predicate: (query) => !isLongList(query.state.data) });
+    }
+    void this.#client.invalidateQueries({ queryKey: ["analytics"], refetchType: "none" });
+    this.#changedSessions.clear();
+    this.#hasUnknownChanges = false;
+  }
+}
+
+const MAX_REFETCHED_PAGES = 8;
+
+/** Long lists are not refetched as a whole for every change; their first page is a separate query. */
+function isLongList(data: unknown): boolean {
+  const pages = (data as { pages?: unknown[] } | undefined)?.pages;
+  return (pages?.length ?? 0) > MAX_REFETCHED_PAGES;
+}

@@ -1,0 +1,336 @@
+/** The state of a conversation on screen and the pure functions that update it. */
+import type { RpcEvent } from "./rpc";
+
+export interface UserItem {
+  kind: "user";
+  key: string;
+  text: string;
+  imageCount: number;
+  isQueued: boolean;
+}
+
+export interface AnswerItem {
+  kind: "answer";
+  key: string;
+  text: string;
+  reasoning: string;
+  isStreaming: boolean;
+}
+
+export interface ToolItem {
+  kind: "tool";
+  key: string;
+  toolId: string;
+  name: string;
+  context: string;
+  args: string;
+  output: string;
+  result: string | null;
+  seconds: number | null;
+}
+
+export interface NoteItem {
+  kind: "note";
+  key: string;
+  /** The text of the note; empty if `notice` names a text of the page. */
+  text: string;
+  notice: "stopped" | "failed" | "cut" | null;
+  tone: "plain" | "bad";
+}
+
+export type Item = UserItem | AnswerItem | ToolItem | NoteItem;
+
+export interface AgentQuestion {
+  type: "approval.request" | "clarify.request" | "secret.request";
+  requestId: string;
+  command: string;
+  description: string;
+  allowPermanent: boolean;
+  question: string;
+  choices: string[];
+  prompt: string;
+}
+
+export interface SessionInfo {
+  model: string;
+  window: number;
+  context_tokens: number;
+  cwd: string;
+  title: string | null;
+  running: boolean;
+  stored_session_id: string;
+  usage: { input: number; output: number; cost_usd: number | null };
+}
+
+export interface Conversation {
+  items: Item[];
+  questions: AgentQuestion[];
+  isRunning: boolean;
+  info: SessionInfo | null;
+  /** Unread input of an ended turn, which goes back into the composer. */
+  returnedText: string;
+  status: string;
+  isOutdated: boolean;
+}
+
+export const EMPTY_CONVERSATION: Conversation = {
+  items: [],
+  questions: [],
+  isRunning: false,
+  info: null,
+  returnedText: "",
+  status: "",
+  isOutdated: false,
+};
+
+interface StoredMessage {
+  id: number;
+  role: string;
+  content: unknown;
+  reasoning: string | null;
+  tool_name: string | null;
+  tool_call_id: string | null;
+  tool_calls: StoredCall[] | null;
+  finish_reason?: string | null;
+}
+
+interface StoredCall {
+  id?: string;
+  name?: string;
+  arguments?: unknown;
+  function?: { name?: string; arguments?: unknown };
+}
+
+export interface OpenedSession {
+  session_id: string;
+  stored_session_id: string;
+  messages: StoredMessage[];
+  info: SessionInfo;
+  running: boolean;
+  unread: string;
+  inflight: {
+    asked: string;
+    text: string;
+    tools: { tool_id: string; name: string; context: string; args_text: string }[];
+    questions: { type: AgentQuestion["type"]; payload: Record<string, unknown> }[];
+    waiting: string[];
+  } | null;
+}
+
+/** The state of an opened conversation: stored messages and the output of a running turn. */
+export function openConversation(found: OpenedSession): Conversation {
+  const items: Item[] = [];
+  for (const row of found.messages) addStoredMessage(items, row);
+  const state: Conversation = {
+    ...EMPTY_CONVERSATION,
+    items,
+    isRunning: found.running,
+    info: found.info,
+    returnedText: found.unread,
+  };
+  const { inflight } = found;
+  if (!inflight) return state;
+  if (inflight.asked) items.push(userItem(items, inflight.asked));
+  if (inflight.text) items.push(answerItem(items, inflight.text));
+  for (const tool of inflight.tools) {
+    if (!items.some((one) => one.kind === "tool" && one.toolId === tool.tool_id)) items.push(toolItem(items, tool));
+  }
+  for (const text of inflight.waiting) items.push({ ...userItem(items, text), isQueued: true });
+  return { ...state, questions: inflight.questions.map((one) => parseQuestion(one.type, one.payload)) };
+}
+
+/** The state after a reconnect; a note marks an answer that was cut off. */
+export function reopenConversation(before: Conversation, found: OpenedSession): Conversation {
+  const next = openConversation(found);
+  const last = found.messages.at(-1);
+  const isCut = last?.role === "user" || last?.finish_reason === "interrupted";
+  return before.isRunning && !next.isRunning && isCut ? addNote(next, "", { notice: "cut" }) : next;
+}
+
+/** The conversation after an event. */
+export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
+  const handle = EVENT_HANDLERS[event.type];
+  return handle ? handle(state, event.payload) : state;
+}
+
+/** Add a message that waits for the running turn. */
+export function addQueuedMessage(state: Conversation, text: string): Conversation {
+  return { ...state, items: [...state.items, { ...userItem(state.items, text), isQueued: true }] };
+}
+
+/** Add a note of the page itself. */
+export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
+  const note: NoteItem = { kind: "note", key: nextKey(state.items), text, notice: null, tone: "plain", ...rest };
+  return { ...state, items: [...state.items, note] };
+}
+
+type Payload = Record<string, unknown>;
+type EventHandler = (state: Conversation, payload: Payload) => Conversation;
+
+const EVENT_HANDLERS: Record<string, EventHandler> = {
+  "session.info": (state, payload) => ({ ...state, info: payload as unknown as SessionInfo }),
+  "session.changed": (state) => ({ ...state, isOutdated: true }),
+  "message.start": (state, payload) => startTurn(state, toText(payload.text)),
+  "message.delta": (state, payload) => appendToAnswer(state, toText(payload.text), ""),
+  "reasoning.delta": (state, payload) => appendToAnswer(state, "", toText(payload.text)),
+  "message.complete": completeTurn,
+  "steer.read": (state) => ({ ...state, items: markFirstQueuedRead(state.items) }),
+  "tool.start": (state, payload) => ({
+    ...state,
+    items: [...endStreaming(state.items), toolItem(state.items, payload)],
+  }),
+  "tool.output": (state, payload) =>
+    updateTool(state, payload, (tool) => ({ ...tool, output: tool.output + toText(payload.text) })),
+  "tool.complete": (state, payload) =>
+    updateTool(state, payload, (tool) => ({
+      ...tool,
+      result: toText(payload.result),
+      seconds: typeof payload.duration_s === "number" ? payload.duration_s : null,
+    })),
+  "status.update": (state, payload) =>
+    payload.kind === "review" ? addNote(state, toText(payload.text)) : { ...state, status: toText(payload.text) },
+  "approval.request": (state, payload) => addQuestion(state, "approval.request", payload),
+  "clarify.request": (state, payload) => addQuestion(state, "clarify.request", payload),
+  "secret.request": (state, payload) => addQuestion(state, "secret.request", payload),
+  "question.closed": (state, payload) => ({
+    ...state,
+    questions: state.questions.filter((one) => one.requestId !== payload.request_id),
+  }),
+};
+
+function startTurn(state: Conversation, text: string): Conversation {
+  const rest = [...state.items];
+  const index = rest.findIndex((one) => one.kind === "user" && one.isQueued && one.text === text);
+  if (index >= 0) rest.splice(index, 1);
+  return { ...state, items: [...rest, userItem(rest, text)], isRunning: true, status: "" };
+}
+
+function appendToAnswer(state: Conversation, text: string, reasoning: string): Conversation {
+  const last = state.items.at(-1);
+  if (last?.kind !== "answer" || !last.isStreaming) {
+    const item = { ...answerItem(state.items, text), reasoning };
+    return { ...state, items: [...state.items, item], status: "" };
+  }
+  const item = { ...last, text: last.text + text, reasoning: last.reasoning + reasoning };
+  return { ...state, items: [...state.items.slice(0, -1), item], status: "" };
+}
+
+function completeTurn(state: Conversation, payload: Payload): Conversation {
+  const items = endStreaming(state.items).filter((one) => one.kind !== "user" || !one.isQueued);
+  const done = { ...state, items, isRunning: false, questions: [], status: "", returnedText: toText(payload.unread) };
+  if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
+  if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
+  return done;
+}
+
+function addQuestion(state: Conversation, type: AgentQuestion["type"], payload: Payload): Conversation {
+  return { ...state, questions: [...state.questions, parseQuestion(type, payload)] };
+}
+
+function parseQuestion(type: AgentQuestion["type"], payload: Payload): AgentQuestion {
+  return {
+    type,
+    requestId: toText(payload.request_id),
+    command: toText(payload.command),
+    description: toText(payload.description),
+    allowPermanent: payload.allow_permanent === true,
+    question: toText(payload.question),
+    choices: Array.isArray(payload.choices) ? payload.choices.map(String) : [],
+    prompt: toText(payload.prompt),
+  };
+}
+
+function updateTool(state: Conversation, payload: Payload, change: (tool: ToolItem) => ToolItem): Conversation {
+  const items = state.items.map((one) => (one.kind === "tool" && one.toolId === payload.tool_id ? change(one) : one));
+  return { ...state, items };
+}
+
+function endStreaming(items: Item[]): Item[] {
+  return items.map((one) => (one.kind === "answer" && one.isStreaming ? { ...one, isStreaming: false } : one));
+}
+
+function markFirstQueuedRead(items: Item[]): Item[] {
+  const index = items.findIndex((one) => one.kind === "user" && one.isQueued);
+  return items.map((one, position) => (position === index && one.kind === "user" ? { ...one, isQueued: false } : one));
+}
+
+/** Append the items of a stored message. */
+function addStoredMessage(items: Item[], row: StoredMessage): void {
+  const { text, imageCount } = parseContent(row.content);
+  if (row.role === "user") items.push({ ...userItem(items, text), imageCount });
+  if (row.role === "tool") addToolResult(items, row, text);
+  if (row.role !== "assistant") return;
+  if (text || row.reasoning) {
+    items.push({ ...answerItem(items, text), reasoning: row.reasoning ?? "", isStreaming: false });
+  }
+  for (const call of row.tool_calls ?? []) items.push(toolItemFromCall(items, call));
+}
+
+function addToolResult(items: Item[], row: StoredMessage, text: string): void {
+  const tool = items.findLast(
+    (one): one is ToolItem =>
+      one.kind === "tool" && (row.tool_call_id ? one.toolId === row.tool_call_id : one.result === null),
+  );
+  if (tool) tool.result = text;
+  else
+    items.push({ ...toolItemFromCall(items, { id: row.tool_call_id ?? "", name: row.tool_name ?? "" }), result: text });
+}
+
+function toolItemFromCall(items: Item[], call: StoredCall): ToolItem {
+  const args = call.function?.arguments ?? call.arguments ?? "";
+  const text = typeof args === "string" ? args : JSON.stringify(args);
+  const name = call.function?.name ?? call.name ?? "tool";
+  return toolItem(items, { tool_id: call.id, name, context: summarizeArguments(text), args_text: text });
+}
+
+/** The first string argument, for the line of a tool call. */
+export function summarizeArguments(args: string): string {
+  try {
+    const found: unknown = JSON.parse(args);
+    if (found === null || typeof found !== "object") return "";
+    const values = Object.values(found).filter((one): one is string => typeof one === "string");
+    return (values[0] ?? "").split("\n")[0]?.slice(0, 160) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function parseContent(content: unknown): { text: string; imageCount: number } {
+  if (typeof content === "string") return { text: content, imageCount: 0 };
+  if (!Array.isArray(content)) return { text: "", imageCount: 0 };
+  const parts = content as { type?: string; text?: string }[];
+  const texts = parts.filter((one) => one.type === "text").map((one) => one.text ?? "");
+  return { text: texts.join("\n"), imageCount: parts.length - texts.length };
+}
+
+function userItem(items: Item[], text: string): UserItem {
+  return { kind: "user", key: nextKey(items), text, imageCount: 0, isQueued: false };
+}
+
+function answerItem(items: Item[], text: string): AnswerItem {
+  return { kind: "answer", key: nextKey(items), text, reasoning: "", isStreaming: true };
+}
+
+function toolItem(items: Item[], payload: Payload): ToolItem {
+  const name = toText(payload.name);
+  return {
+    kind: "tool",
+    key: nextKey(items),
+    toolId: toText(payload.tool_id),
+    name,
+    context: toText(payload.context).replace(`${name} `, ""), // the name is shown beside it
+    args: toText(payload.args_text),
+    output: "",
+    result: null,
+    seconds: null,
+  };
+}
+
+/** The next key; items are only appended, so it is one more than the last. */
+function nextKey(items: Item[]): string {
+  return String(Number(items.at(-1)?.key ?? 0) + 1);
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

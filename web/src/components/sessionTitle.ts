@@ -1,0 +1,4 @@
+/** The title of a session, or its first words. */
+export function sessionTitle(session: { title: string | null; preview: string }, untitled: string): string {
+  return session.title || session.preview || untitled;
+}

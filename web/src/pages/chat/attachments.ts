@@ -1,0 +1,31 @@
+import { fetchJSON, withQuery } from "@/api/client";
+
+/** A file to send with the next message. */
+export interface Attachment {
+  name: string;
+  path: string;
+  isImage: boolean;
+}
+
+interface UploadResponse {
+  path: string;
+  name: string;
+  is_image: boolean;
+}
+
+type EnsureSession = () => Promise<string>;
+type RpcCall = <T>(method: string, params?: Record<string, unknown>) => Promise<T>;
+
+/** Upload a file to where the agent can read it; images are attached to the next message. */
+export async function uploadAttachment(file: File, ensureSession: EnsureSession, call: RpcCall): Promise<Attachment> {
+  const found = await fetchJSON<UploadResponse>(withQuery("/api/uploads", { name: file.name }), {
+    method: "POST",
+    headers: { "Content-Type": "application/octet-stream" },
+    body: file,
+  });
+  if (found.is_image) {
+    await ensureSession();
+    await call("image.attach", { path: found.path });
+  }
+  return { name: found.name, path: found.path, isImage: found.is_image };
+}

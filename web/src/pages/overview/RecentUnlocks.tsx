@@ -1,0 +1,48 @@
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { fetchJSON } from "@/api/client";
+import { Panel } from "@/components/Panel";
+import { RelativeTime } from "@/components/RelativeTime";
+import { useTexts } from "@/i18n";
+import { Icon } from "@/plugins/Icon";
+import classes from "./Overview.module.css";
+
+interface Unlock {
+  id: string;
+  name: string;
+  tier: string | null;
+  at: number;
+}
+
+/** The latest achievements, if the plugin is enabled. */
+export function RecentUnlocks() {
+  const texts = useTexts().overview;
+  const { data, error } = useQuery({
+    queryKey: ["overview", "unlocks"],
+    queryFn: () => fetchJSON<Unlock[]>("/api/plugins/hermes-achievements/recent-unlocks?limit=5"),
+    retry: false,
+  });
+  if (error || !data) return null;
+  return (
+    <Panel title={texts.unlocks} more={<Link to={"/achievements" as "/"}>{texts.allAchievements}</Link>}>
+      {data.length === 0 && <Text c="dimmed">{texts.noUnlocks}</Text>}
+      <ul className={classes.list}>
+        {data.map((one) => (
+          <li key={`${one.id} ${one.tier} ${one.at}`} className={classes.unlock}>
+            <span className={classes.medal}>
+              <Icon name="Trophy" size={16} />
+            </span>
+            <span className={classes.name}>
+              {one.name}
+              {one.tier && ` · ${one.tier}`}
+            </span>
+            <span className={classes.meta}>
+              <RelativeTime at={one.at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

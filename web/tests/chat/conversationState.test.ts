@@ -1,0 +1,196 @@
+import { describe, expect, it } from "vitest";
+import {
+  addQueuedMessage,
+  applyEvent,
+  type Conversation,
+  EMPTY_CONVERSATION,
+  type OpenedSession,
+  openConversation,
+  reopenConversation,
+  summarizeArguments,
+} from "@/chat/conversationState";
+import type { RpcEvent } from "@/chat/rpc";
+
+const event = (type: string, payload: Record<string, unknown> = {}): RpcEvent => ({
+  type,
+  session_id: "live",
+  payload,
+});
+
+function applyEvents(events: RpcEvent[], from: Conversation = EMPTY_CONVERSATION): Conversation {
+  return events.reduce(applyEvent, from);
+}
+
+function openedSession(messages: object[], rest: Partial<OpenedSession> = {}): OpenedSession {
+  return {
+    session_id: "live",
+    stored_session_id: "stored",
+    messages: messages as OpenedSession["messages"],
+    info: {} as OpenedSession["info"],
+    running: false,
+    unread: "",
+    inflight: null,
+    ...rest,
+  };
+}
+
+describe("an answer", () => {
+  it("grows piece by piece", () => {
+    const state = applyEvents([
+      event("message.start", { text: "hello" }),
+      event("message.delta", { text: "Hel" }),
+      event("message.delta", { text: "lo." }),
+    ]);
+    expect(state.isRunning).toBe(true);
+    expect(state.items).toMatchObject([
+      { kind: "user", text: "hello" },
+      { kind: "answer", text: "Hello.", isStreaming: true },
+    ]);
+  });
+
+  it("is told apart from what follows a tool", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "First." }),
+      event("tool.start", { tool_id: "t", name: "terminal", context: "ls", args_text: "{}" }),
+      event("tool.output", { tool_id: "t", text: "a" }),
+      event("tool.complete", { tool_id: "t", result: "a b", duration_s: 0.5 }),
+      event("message.delta", { text: "Second." }),
+      event("message.complete", { status: "complete", unread: "" }),
+    ]);
+    expect(state.items.map((one) => one.kind)).toEqual(["user", "answer", "tool", "answer"]);
+    expect(state.items[2]).toMatchObject({ output: "a", result: "a b", seconds: 0.5 });
+    expect(state.isRunning).toBe(false);
+    expect(state.items.every((one) => one.kind !== "answer" || !one.isStreaming)).toBe(true);
+  });
+
+  it("that was interrupted stays, with a note", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "Half" }),
+      event("message.complete", { status: "interrupted", unread: "" }),
+    ]);
+    expect(state.items.map((one) => one.kind)).toEqual(["user", "answer", "note"]);
+  });
+
+  it("that failed shows the reason", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.complete", { status: "error", error: "No key." }),
+    ]);
+    expect(state.items.at(-1)).toMatchObject({ kind: "note", tone: "bad", text: "No key." });
+  });
+});
+
+describe("a message sent during a turn", () => {
+  const running = applyEvents([event("message.start", { text: "go" })]);
+
+  it("waits until it is read", () => {
+    const state = addQueuedMessage(running, "and hurry");
+    expect(state.items.at(-1)).toMatchObject({ isQueued: true });
+    expect(applyEvent(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isQueued: false });
+  });
+
+  it("is shown once when its turn starts", () => {
+    const state = applyEvents([event("message.start", { text: "and then?" })], addQueuedMessage(running, "and then?"));
+    expect(state.items.filter((one) => one.kind === "user" && one.text === "and then?")).toHaveLength(1);
+  });
+
+  it("goes back to the composer if it was not read", () => {
+    const state = applyEvent(
+      addQueuedMessage(running, "late"),
+      event("message.complete", { status: "interrupted", unread: "late" }),
+    );
+    expect(state.returnedText).toBe("late");
+    expect(state.items.some((one) => one.kind === "user" && one.isQueued)).toBe(false);
+  });
+});
+
+describe("questions", () => {
+  it("are added and removed", () => {
+    const asked = applyEvent(
+      EMPTY_CONVERSATION,
+      event("approval.request", { command: "rm x", request_id: "q", allow_permanent: true }),
+    );
+    expect(asked.questions).toMatchObject([{ command: "rm x", requestId: "q", allowPermanent: true }]);
+    expect(applyEvent(asked, event("question.closed", { request_id: "q" })).questions).toEqual([]);
+  });
+});
+
+describe("a conversation that is opened", () => {
+  it("joins results to their calls, whatever their order", () => {
+    const call = (id: string) => ({ id, function: { name: "terminal", arguments: '{"command":"ls"}' } });
+    const state = openConversation(
+      openedSession([
+        { id: 1, role: "user", content: "go" },
+        { id: 2, role: "assistant", content: "", tool_calls: [call("a"), call("b")] },
+        { id: 3, role: "tool", content: "B", tool_call_id: "b" },
+        { id: 4, role: "tool", content: "A", tool_call_id: "a" },
+      ]),
+    );
+    expect(state.items).toMatchObject([
+      { kind: "user" },
+      { kind: "tool", toolId: "a", result: "A", context: "ls" },
+      { kind: "tool", toolId: "b", result: "B" },
+    ]);
+  });
+
+  it("shows what a running turn has said so far, and goes on with it", () => {
+    const inflight = { asked: "", text: "Half of", tools: [], questions: [], waiting: [] };
+    const state = openConversation(
+      openedSession([{ id: 1, role: "user", content: "go" }], { running: true, inflight }),
+    );
+    const next = applyEvent(state, event("message.delta", { text: " it." }));
+    expect(next.items.at(-1)).toMatchObject({ kind: "answer", text: "Half of it." });
+  });
+
+  it("does not show a running tool twice", () => {
+    const tools = [{ tool_id: "a", name: "terminal", context: "", args_text: "" }];
+    const inflight = { asked: "", text: "", tools, questions: [], waiting: [] };
+    const rows = [{ id: 1, role: "assistant", content: "", tool_calls: [{ id: "a", function: { name: "terminal" } }] }];
+    expect(openConversation(openedSession(rows, { running: true, inflight })).items).toHaveLength(1);
+  });
+
+  it("counts pictures instead of showing their bytes", () => {
+    const content = [{ type: "text", text: "look" }, { type: "image" }];
+    expect(openConversation(openedSession([{ id: 1, role: "user", content }])).items[0]).toMatchObject({
+      text: "look",
+      imageCount: 1,
+    });
+  });
+
+  it("gives every item a key of its own", () => {
+    const rows = Array.from({ length: 50 }, (_, id) => ({ id, role: "user", content: "x" }));
+    expect(new Set(openConversation(openedSession(rows)).items.map((one) => one.key)).size).toBe(50);
+  });
+});
+
+describe("a conversation that is found again", () => {
+  const running = applyEvents([event("message.start", { text: "go" }), event("message.delta", { text: "Half" })]);
+  const asked = { id: 1, role: "user", content: "go" };
+
+  it("says so when the answer was cut off", () => {
+    const rows = [asked, { id: 2, role: "assistant", content: "Half", finish_reason: "interrupted" }];
+    expect(reopenConversation(running, openedSession(rows)).items.at(-1)).toMatchObject({
+      kind: "note",
+      notice: "cut",
+    });
+    expect(reopenConversation(running, openedSession([asked])).items.at(-1)).toMatchObject({ notice: "cut" });
+  });
+
+  it("says nothing when the answer came to its end meanwhile, or still goes on", () => {
+    const rows = [asked, { id: 2, role: "assistant", content: "All of it.", finish_reason: "stop" }];
+    expect(reopenConversation(running, openedSession(rows)).items.at(-1)).toMatchObject({ kind: "answer" });
+    const inflight = { asked: "", text: "Half", tools: [], questions: [], waiting: [] };
+    const goingOn = reopenConversation(running, openedSession([asked], { running: true, inflight }));
+    expect(goingOn.items.at(-1)).toMatchObject({ kind: "answer", text: "Half" });
+  });
+});
+
+describe("the line beside a tool", () => {
+  it("is the first thing it was told", () => {
+    expect(summarizeArguments('{"timeout": 5, "command": "ls -l\\nmore"}')).toBe("ls -l");
+    expect(summarizeArguments("not json")).toBe("");
+    expect(summarizeArguments("null")).toBe("");
+  });
+});
