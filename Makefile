@@ -7,11 +7,14 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-header --python-version 3.11
 
-# One process per core, no more than four: beyond that the tests that wait begin to wait for cores.
-PARALLEL := -n auto --maxprocesses 4 --dist worksteal
+# Two processes per core: tests wait for programs, browsers and disks half of the time.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PARALLEL := -n $(shell expr $(CORES) \* 2) --dist worksteal
+# Tests that start few processes; `make check` runs them.
+QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/approvals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint test clock coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint check test clock coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,6 +60,9 @@ lint: page  ## style, format, types, layers, wording
 	$(BIN)/lint-imports
 	$(BIN)/python tools/set_up_page.py check
 	$(BIN)/python tools/check_words.py
+
+check: lint  ## lint, types, unit and store tests: less than two minutes
+	$(BIN)/python -m pytest -q $(PARALLEL) $(QUICK)
 
 test: lint system models synapse  ## lint, then every test
 	$(BIN)/python tools/set_up_page.py test

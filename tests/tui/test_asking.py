@@ -32,7 +32,13 @@ def request(number: int) -> dict[str, object]:
 async def test_what_is_typed_for_the_input_allows_nothing(
     opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+<<<<<<< ours
     monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", 3.0)  # also on a busy machine
+||||||| base
+    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 3.0)  # also on a busy machine
+=======
+    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 600.0)  # no key comes after a pause
+>>>>>>> theirs
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
@@ -44,6 +50,7 @@ async def test_what_is_typed_for_the_input_allows_nothing(
             assert isinstance(app.screen, Approval)
         hint = app.screen.query_one(".keys", Static)
         assert "no answer" in str(hint.render())
+        monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", PAUSE_SECONDS)
         await until(pilot, lambda: "Esc" in str(hint.render()))
         await pilot.press("o")
         await until(pilot, lambda: is_idle(app))
@@ -78,7 +85,9 @@ async def test_always_is_no_letter(opened: Open) -> None:
         await until(pilot, lambda: app.screen is not screen)
 
 
-async def test_a_question_seen_again_is_looked_at_again(opened: Open) -> None:
+async def test_a_question_seen_again_is_looked_at_again(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._hear("approval.request", request(1))
@@ -86,6 +95,7 @@ async def test_a_question_seen_again_is_looked_at_again(opened: Open) -> None:
         await pilot.press("f1")
         await pilot.pause(LOOK_SECONDS + 0.1)
         assert isinstance(app.screen, Keys)
+        monkeypatch.setattr("hermes_tui.asking.LOOK_SECONDS", 600.0)  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
         assert isinstance(app.screen, Approval)
