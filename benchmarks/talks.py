@@ -16,12 +16,12 @@ from figures import Figure, median
 from hermes_agent.agent import AIAgent, NobodyToAsk
 from hermes_agent.events import TextDelta
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.retry import Patient
+from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def _carried(around: Surroundings) -> list[Figure]:
         ScriptServer(Script.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
-        wish = Wish(model=f"{server.base_url}#m", cwd=folder)
-        talk = agent_factory.begin(db, NobodyToAsk(), wish)
+        wish = ConversationOptions(model=f"{server.base_url}#m", cwd=folder)
+        talk = agent_factory.build_agent(db, NobodyToAsk(), wish)
         list(talk.agent.turn("hello"))
         talk.close()
     sent = server.requests[0]
@@ -80,7 +80,7 @@ def _chunks(around: Surroundings) -> list[Figure]:
 
         def talk() -> int:
             provider = OpenAICompatible("m", address)
-            agent = AIAgent(db, Patient([provider]), Toolbox([]), cwd=folder)
+            agent = AIAgent(db, FallbackProvider([provider]), Toolbox([]), cwd=folder)
             shown = sum(isinstance(event, TextDelta) for event in agent.turn("go"))
             agent.close()
             return shown

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig, Platform
     from gateway.platforms.base import MessageEvent
-    from gateway.process.http_server import Front
+    from gateway.process.http_server import HttpServer
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class GatewayRunner:
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
     _service: Service | None = None
-    _front: Front | None = None
+    _front: HttpServer | None = None
     _watching: Watching | None = None
     _watcher: asyncio.Task[None] | None = None
     _restart_requested = False

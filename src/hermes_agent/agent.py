@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.context.compaction import compact, is_due
-from hermes_agent.context.window import SUMMED_UP, Room
-from hermes_agent.conversation_store import Keeping
+from hermes_agent.context.window import SUMMED_UP, ContextWindow
+from hermes_agent.conversation_store import ConversationStore
 from hermes_agent.events import (
     Failed,
     Notice,
@@ -25,10 +25,10 @@ from hermes_agent.events import (
 from hermes_agent.memory.review import Looking, Reviews
 from hermes_agent.messages import Usage
 from hermes_agent.toolbox import no_guard
-from hermes_agent.tools.base import NobodyToAsk
-from hermes_agent.turn import Means, Turn
+from hermes_agent.tools.base import NonInteractivePrompter
+from hermes_agent.turn import Turn, TurnDependencies
 from hermes_agent.turn_control import Cancel, Steering, in_words
-from hermes_agent.turn_hooks import Hearing, Who, nobody
+from hermes_agent.turn_hooks import TurnHooks, Who, nobody
 from hermes_core.ids import new_session_id
 from hermes_core.isolate import Step, attempt
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.context.compaction import Compacted
-    from hermes_agent.context.profiles import Outfit
+    from hermes_agent.context.profiles import AgentProfile
     from hermes_agent.events import Event
     from hermes_agent.messages import Message
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn_hooks import Announces
     from hermes_state import SessionDB
@@ -78,7 +78,7 @@ class AIAgent:
     def __init__(
         self,
         store: SessionDB,
-        patient: Patient,
+        patient: FallbackProvider,
         toolbox: Toolbox,
         *,
         session_id: str | None = None,
@@ -90,14 +90,14 @@ class AIAgent:
         announce: Announces = nobody,
         guard: Guard = no_guard,
         on_finalize: Callable[[list[Message]], object] | None = None,
-        outfit: Callable[[int], Outfit] | None = None,
+        outfit: Callable[[int], AgentProfile] | None = None,
         review_turns: int = 0,
         **facts: Any,
     ) -> None:
         self.session_id = session_id or new_session_id(store.clock)
         self.platform = platform
         self.cwd = cwd or Path.cwd()
-        self.asks = asks or NobodyToAsk()
+        self.asks = asks or NonInteractivePrompter()
         self._store = store
         self._patient = patient
         self._toolbox = toolbox
@@ -116,7 +116,7 @@ class AIAgent:
         self._steering = Steering()
         self.context_tokens = 0  # of the last request: how full the window is
         self._lock = threading.Lock()
-        self.keeping = Keeping(
+        self.keeping = ConversationStore(
             store,
             self.session_id,
             source or platform,
@@ -163,7 +163,7 @@ class AIAgent:
         self._fit_out()
         is_new = self.keeping.begin(self._prompt)
         turn_id = self._store.ids.new()
-        hearing = Hearing(self._announce, self._who(turn_id))
+        hearing = TurnHooks(self._announce, self._who(turn_id))
         if is_new:
             hearing.session_starts()
         lease = self.keeping.take_turn(f"{self.platform}, {self.model}")
@@ -243,8 +243,8 @@ class AIAgent:
     def _who(self, turn_id: str) -> Who:
         return Who(self.session_id, turn_id, self.session_id, self.model, self.platform)
 
-    def _means(self, hearing: Hearing) -> Means:
-        return Means(
+    def _means(self, hearing: TurnHooks) -> TurnDependencies:
+        return TurnDependencies(
             self.keeping,
             self._patient,
             self._toolbox,
@@ -255,13 +255,13 @@ class AIAgent:
             self._prompt,
             self._cancel,
             self._steering.take,
-            Room(self._patient, self._compress),
+            ContextWindow(self._patient, self._compress),
         )
 
     # Looking back
 
-    def _looking(self, hearing: Hearing) -> Looking:
-        twin, asks = self._patient.twin(), NobodyToAsk()
+    def _looking(self, hearing: TurnHooks) -> Looking:
+        twin, asks = self._patient.twin(), NonInteractivePrompter()
         return Looking(self.keeping, twin, self._toolbox, hearing, asks, self._guard, self.cwd)
 
     def _tell(self, text: str) -> None:
@@ -323,7 +323,7 @@ class AIAgent:
         if self._on_finalize is not None:
             self._on_finalize(history)
         if self.reviews_at_end and self._reviews.is_worth_it:
-            read = Room(self._patient, self._compress).fitted(self.keeping.history())
+            read = ContextWindow(self._patient, self._compress).fitted(self.keeping.history())
             system = {"role": "system", "content": self._prompt}
-            hearing = Hearing(self._announce, self._who(self._store.ids.new()))
+            hearing = TurnHooks(self._announce, self._who(self._store.ids.new()))
             self._reviews.start(self._looking(hearing), [system, *read], self._patient.close)

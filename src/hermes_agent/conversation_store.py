@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
-class Keeping:
+class ConversationStore:
     """One conversation in one store."""
 
     def __init__(self, store: SessionDB, session_id: str, source: str, **facts: Any) -> None:

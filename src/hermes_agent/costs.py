@@ -13,12 +13,12 @@ from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retr
 from hermes_agent.providers.known_models import is_on_this_machine, known
 
 if TYPE_CHECKING:
-    from hermes_agent.conversation_store import Keeping
+    from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Request, Usage
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.known_models import Known
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
 
 MILLION: Final = 1_000_000
 # The server had begun to work on it.
@@ -29,7 +29,9 @@ FREE: Final = frozenset({"local", "script"})
 class Meter:
     """Counts one request, with all its tries."""
 
-    def __init__(self, keeping: Keeping, patient: Patient, request: Request) -> None:
+    def __init__(
+        self, keeping: ConversationStore, patient: FallbackProvider, request: Request
+    ) -> None:
         self._keeping = keeping
         self._patient = patient
         self._request = request

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from hermes_agent.context.window import Room
-    from hermes_agent.conversation_store import Keeping
+    from hermes_agent.context.window import ContextWindow
+    from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import Event
     from hermes_agent.messages import Message
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks
     from hermes_agent.turn_control import Cancel, Steered
-    from hermes_agent.turn_hooks import Hearing
+    from hermes_agent.turn_hooks import TurnHooks
     from hermes_state.delivery.leases import Lease
     from hermes_state.messages.drafts import Draft
 
@@ -56,26 +56,26 @@ OUT_OF_REQUESTS: Final = (
 )
 
 
-class Means(NamedTuple):
+class TurnDependencies(NamedTuple):
     """What a turn works with."""
 
-    keeping: Keeping
-    patient: Patient
+    keeping: ConversationStore
+    patient: FallbackProvider
     toolbox: Toolbox
-    hearing: Hearing
+    hearing: TurnHooks
     asks: Asks
     guard: Guard
     cwd: Path
     system_prompt: str
     cancel: Cancel
     steered: Callable[[], list[Steered]]  # what the user said meanwhile, taken out
-    room: Room
+    room: ContextWindow
 
 
 class Turn:
     """A turn under way."""
 
-    def __init__(self, turn_id: str, means: Means, lease: Lease) -> None:
+    def __init__(self, turn_id: str, means: TurnDependencies, lease: Lease) -> None:
         self._turn_id = turn_id
         self._means = means
         self._lease = lease

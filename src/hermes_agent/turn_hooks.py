@@ -36,7 +36,7 @@ class Who(NamedTuple):
     platform: str
 
 
-class Hearing:
+class TurnHooks:
     """What is announced in one turn."""
 
     def __init__(self, announce: Announces, who: Who) -> None:

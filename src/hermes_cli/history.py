@@ -11,7 +11,7 @@ from hermes_cli.output import Column
 from hermes_conversation.latest import latest_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import StoreUnavailableError, UsageError
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
@@ -71,7 +71,7 @@ def chosen(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
 
 def announce(db: SessionDB) -> None:
     """Tell plugins of the boundaries that a command has made."""
-    if is_mentioned("plugins.enabled"):
+    if may_be_set("plugins.enabled"):
         from hermes_plugin_host import delivery  # noqa: PLC0415 - most have no plugins
 
         delivery.deliver_due(db)

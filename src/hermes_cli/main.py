@@ -106,9 +106,9 @@ def _is_talk(arguments: Sequence[str]) -> bool:
 
 def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
     """Run a command that a plugin brings; None if none does."""
-    from hermes_core.config.probe import is_mentioned  # noqa: PLC0415 - a misspelt name, or a plugin's
+    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - a misspelt name, or a plugin's
 
-    if not is_mentioned("plugins.enabled"):
+    if not may_be_set("plugins.enabled"):
         return None
     from hermes_cli.commands.plugins import plugin_commands  # noqa: PLC0415 - most have no plugins
 

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def apply_timezone(report: Callable[[str], None]) -> None:
 
 def _chosen(name: str, report: Callable[[str], None]) -> str:
     """What the user chose, or ''; a mistake is reported and does not stop the command."""
-    if not is_mentioned(name):
+    if not may_be_set(name):
         return ""
     from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
 

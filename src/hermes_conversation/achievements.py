@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 from hermes_core.time_zones import find_zone, system_zone
 
@@ -41,7 +41,7 @@ def folder() -> Path:
 
 def is_enabled() -> bool:
     """Whether the user wants achievements at all."""
-    if not is_mentioned("achievements.enabled"):
+    if not may_be_set("achievements.enabled"):
         return True
     return ConfigFile.of_home().settings().get_bool("achievements.enabled")
 
@@ -143,6 +143,6 @@ def added() -> Iterable[Achievement]:
 
 def hidden() -> Iterable[str]:
     """The achievements that the user does not want to see."""
-    if not is_mentioned("achievements.hidden"):
+    if not may_be_set("achievements.hidden"):
         return []
     return ConfigFile.of_home().settings().get_list("achievements.hidden")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
-from hermes_agent.context.profiles import Outfit, profile_for, warning_for
+from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import MODES, Approvals, Guarding
 from hermes_agent.providers import selection
-from hermes_agent.providers.retry import Patient
+from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import NOT_FOR_CHILDREN, Delegating
 from hermes_agent.tools.jobs import Jobs
@@ -23,7 +23,7 @@ from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation.extensions import Equipment, with_plugins
 from hermes_conversation.history_scope import OwnHistory
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, NoModelError
 
@@ -46,7 +46,7 @@ NO_MODEL: Final = (
 )
 
 
-class Wish(NamedTuple):
+class ConversationOptions(NamedTuple):
     """What the user asked for besides the settings."""
 
     session_id: str | None = None
@@ -58,7 +58,7 @@ class Wish(NamedTuple):
     only_of: str = ""  # the key of the place whose history alone may be searched
 
 
-class Talk(NamedTuple):
+class AgentBundle(NamedTuple):
     """A conversation and what has to be let go of after it."""
 
     agent: AIAgent
@@ -87,7 +87,7 @@ class Talk(NamedTuple):
         self.agent.close()
 
 
-def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
+def build_agent(db: SessionDB, asks: Asks, wish: ConversationOptions) -> AgentBundle:
     """A new conversation, or one taken up again."""
     config = ConfigFile.of_home()
     settings = config.settings()
@@ -104,8 +104,8 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         "guard": Guarding(approvals, announce, wish.platform),
     }
 
-    def patient() -> Patient:
-        return Patient([choice.provider(cwd) for choice in chain(settings, wish.model)])
+    def patient() -> FallbackProvider:
+        return FallbackProvider([choice.provider(cwd) for choice in chain(settings, wish.model)])
 
     def child(parent_id: str) -> AIAgent:
         """The agent of a sub-agent's conversation; nobody can be asked in it."""
@@ -127,11 +127,11 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
     kit = with_plugins([*own, *equipment.tools(), delegate])
     tools, answering = Toolbox(kit.tools), patient()
 
-    def outfit(window: int) -> Outfit:
+    def outfit(window: int) -> AgentProfile:
         profile = profile_for(window)
         kept = memory if is_owners else None
         prompt = _stored_prompt(row) or _fresh_prompt(cwd, kept, equipment, profile, wish.about)
-        return Outfit(prompt, profile.takes(tools), _warning(answering.current, window))
+        return AgentProfile(prompt, profile.takes(tools), _warning(answering.current, window))
 
     agent = AIAgent(
         db,
@@ -144,10 +144,10 @@ def begin(db: SessionDB, asks: Asks, wish: Wish) -> Talk:
         asks=asks,
         **shared,
     )
-    return Talk(agent, jobs, equipment, kit.items())
+    return AgentBundle(agent, jobs, equipment, kit.items())
 
 
-def history_for(db: SessionDB, wish: Wish) -> SessionDB | OwnHistory:
+def history_for(db: SessionDB, wish: ConversationOptions) -> SessionDB | OwnHistory:
     """What may be searched in a conversation."""
     return OwnHistory(db, wish.only_of) if wish.only_of else db
 
@@ -217,7 +217,7 @@ def _fresh_prompt(
 
 def announce(name: str, **facts: Any) -> list[Any]:
     """Tell plugins; most people have none, and pay nothing for them."""
-    if not is_mentioned("plugins.enabled"):
+    if not may_be_set("plugins.enabled"):
         return []
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 

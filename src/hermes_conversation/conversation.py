@@ -1,7 +1,6 @@
-"""The desk: the conversation a person has before them, and what can be done with it.
+"""A conversation as every front end uses it: its agent, its history, and what changes it.
 
-Terminal, terminal UI and chat apps sit at the same desk. What changes a conversation is
-a method here; how it is asked for and shown is theirs.
+How a change is requested and how it is displayed is the front end's part.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
     from hermes_agent.tools.base import Asks
-    from hermes_conversation.agent_factory import Talk, Wish
+    from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
     from hermes_conversation.history_scope import OwnHistory
     from hermes_state import SessionDB
@@ -31,14 +30,14 @@ NOTHING_SAID = "nothing has been said in this conversation yet"
 
 
 @runtime_checkable
-class AsksSecrets(Protocol):
+class SecretPrompter(Protocol):
     """Somebody who can be asked for a key."""
 
     def secret(self, prompt: str, name: str) -> str:
         """What was typed, unseen; empty when nothing was."""
 
 
-class Said(NamedTuple):
+class UserPrompt(NamedTuple):
     """Something the user said, to which one can go back."""
 
     message_id: int
@@ -50,14 +49,14 @@ class Said(NamedTuple):
         return attachments.words_of(self.content)
 
 
-class Desk:
+class Conversation:
     """One conversation at a time, of one store."""
 
-    def __init__(self, db: SessionDB, asks: Asks, wish: Wish) -> None:
+    def __init__(self, db: SessionDB, asks: Asks, wish: ConversationOptions) -> None:
         self.db = db
         self._asks = asks
         self._wish = wish
-        self._talk: Talk = agent_factory.begin(db, asks, wish)
+        self._talk: AgentBundle = agent_factory.build_agent(db, asks, wish)
         self._title = ""  # for a conversation that is not in the store yet
         self.pictures: list[Picture] = []  # for what is said next
 
@@ -72,7 +71,7 @@ class Desk:
         return self.agent.session_id
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> ConversationOptions:
         """What was asked for when it was begun."""
         return self._wish
 
@@ -87,7 +86,7 @@ class Desk:
         return agent_factory.history_for(self.db, self._wish)
 
     @property
-    def talk(self) -> Talk:
+    def talk(self) -> AgentBundle:
         """The conversation put together: its tools, skills, memory."""
         return self._talk
 
@@ -163,7 +162,9 @@ class Desk:
         """Let another model answer from now on; its name. A key that is missing is asked for."""
         self._make_sure_of_key(name)
         wish = self._wish._replace(model=name)
-        talk = agent_factory.begin(self.db, self._asks, wish._replace(session_id=self.session_id))
+        talk = agent_factory.build_agent(
+            self.db, self._asks, wish._replace(session_id=self.session_id)
+        )
         self._talk.close()
         self._wish, self._talk = wish, talk
         if self.exists:
@@ -172,7 +173,7 @@ class Desk:
 
     def _make_sure_of_key(self, name: str) -> None:
         setting = self.lacks_key(name)
-        if not setting or not isinstance(self._asks, AsksSecrets):
+        if not setting or not isinstance(self._asks, SecretPrompter):
             return
         key = self._asks.secret(f"The key for {name}", setting)
         if not key:
@@ -199,7 +200,7 @@ class Desk:
             self.db.end_session(self.session_id, reason)
 
     def _sit_down(self, session_id: str | None) -> None:
-        self._talk = agent_factory.begin(
+        self._talk = agent_factory.build_agent(
             self.db, self._asks, self._wish._replace(session_id=session_id)
         )
 
@@ -217,12 +218,12 @@ class Desk:
         self.agent.history_was_changed()
         return len(self.db.redo(self.session_id))
 
-    def prompts(self) -> list[Said]:
+    def prompts(self) -> list[UserPrompt]:
         """What the user has said, the latest last."""
         if not self.exists:
             return []
         rows, prompts = self.db.get_messages(self.session_id), self.db.prompt_ids(self.session_id)
-        return [Said(row["id"], row["content"]) for row in rows if row["id"] in prompts]
+        return [UserPrompt(row["id"], row["content"]) for row in rows if row["id"] in prompts]
 
     def back_to(self, message_id: int) -> str:
         """Take back something the user said and all that followed; the words.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent import skills, toolbox
 from hermes_agent.skills import skill_tool
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def with_plugins(own: list[Tool]) -> Kit:
 
 
 def _brought(own: list[Tool]) -> list[Brought]:
-    if not is_mentioned("plugins.enabled"):
+    if not may_be_set("plugins.enabled"):
         return []
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
     from hermes_conversation import plugin_tools  # noqa: PLC0415 - most have no plugins
@@ -95,7 +95,7 @@ def _brought(own: list[Tool]) -> list[Brought]:
 
 
 def _servers(config: ConfigFile, cwd: Path) -> McpServers | None:
-    if not is_mentioned("mcp_servers"):
+    if not may_be_set("mcp_servers"):
         return None
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
     from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above

@@ -1,6 +1,6 @@
 """Commands inside a conversation, `/name words`: one table for every front end.
 
-A command gets the desk and the words behind its name, and answers with text to show and,
+A command gets the conversation and the words behind its name, and answers with text to show and,
 where it is more than text, with what to do next.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.toolbox import Item
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
 
 LISTED: Final = 10
 ALLOWING: Final = ("once", "session", "always")
@@ -46,71 +46,71 @@ class SlashCommand(NamedTuple):
 
     name: str
     help: str
-    run: Callable[[Desk, str], Outcome]
+    run: Callable[[Conversation, str], Outcome]
     hint: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False  # whether it makes sense while a turn runs
 
 
-def _new(desk: Desk, _words: str) -> Outcome:
-    return Outcome(f"A new conversation: {desk.new()}")
+def _new(conversation: Conversation, _words: str) -> Outcome:
+    return Outcome(f"A new conversation: {conversation.new()}")
 
 
-def _resume(desk: Desk, words: str) -> Outcome:
+def _resume(conversation: Conversation, words: str) -> Outcome:
     if not words:
-        return _sessions(desk, "")
-    desk.resume(words)
-    row = desk.row()
+        return _sessions(conversation, "")
+    conversation.resume(words)
+    row = conversation.row()
     said = human_format.plural(row.get("message_count") or 0, "message")
-    return Outcome(f"Going on with {row.get('title') or desk.session_id} ({said})")
+    return Outcome(f"Going on with {row.get('title') or conversation.session_id} ({said})")
 
 
-def _sessions(desk: Desk, words: str) -> Outcome:
-    rows = desk.db.list_sessions_rich(limit=LISTED, order_by_last_active=True)
+def _sessions(conversation: Conversation, words: str) -> Outcome:
+    rows = conversation.db.list_sessions_rich(limit=LISTED, order_by_last_active=True)
     if words:
         rows = [row for row in rows if words.lower() in str(row).lower()]
     lines = [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
     return Outcome("\n".join(lines) or "No conversations yet.")
 
 
-def _search(desk: Desk, words: str) -> Outcome:
+def _search(conversation: Conversation, words: str) -> Outcome:
     if not words:
         raise UsageError("what for? /search WORDS")
-    hits = desk.history.search_messages(words, limit=LISTED)
+    hits = conversation.history.search_messages(words, limit=LISTED)
     lines = [f"{hit['session_id']}  {hit['snippet_text']}" for hit in hits]
     return Outcome("\n".join(lines) or "Nothing found.")
 
 
-def _title(desk: Desk, words: str) -> Outcome:
-    return Outcome(desk.title(words) or "It has no title; /title TEXT gives it one.")
+def _title(conversation: Conversation, words: str) -> Outcome:
+    return Outcome(conversation.title(words) or "It has no title; /title TEXT gives it one.")
 
 
-def _undo(desk: Desk, words: str) -> Outcome:
+def _undo(conversation: Conversation, words: str) -> Outcome:
     number = _number(words, 1)
-    prompts = desk.prompts()
+    prompts = conversation.prompts()
     asked = prompts[-number].text if len(prompts) >= number else ""
-    rows = desk.undo(number)
+    rows = conversation.undo(number)
     text = f"{human_format.plural(rows, 'message')} taken back; /redo brings them back."
     return Outcome(text, fill=asked)
 
 
-def _redo(desk: Desk, _words: str) -> Outcome:
-    rows = desk.redo()
+def _redo(conversation: Conversation, _words: str) -> Outcome:
+    rows = conversation.redo()
     return Outcome(
         f"{human_format.plural(rows, 'message')} back." if rows else "Nothing to bring back."
     )
 
 
-def _retry(desk: Desk, _words: str) -> Outcome:
-    return Outcome(say=desk.take_back_last())
+def _retry(conversation: Conversation, _words: str) -> Outcome:
+    return Outcome(say=conversation.take_back_last())
 
 
-def _branch(desk: Desk, words: str) -> Outcome:
-    return Outcome(f"Going on in a branch: {desk.branch(words)}")
+def _branch(conversation: Conversation, words: str) -> Outcome:
+    return Outcome(f"Going on in a branch: {conversation.branch(words)}")
 
 
-def _compress(desk: Desk, words: str) -> Outcome:
-    result = desk.compress(words)
+def _compress(conversation: Conversation, words: str) -> Outcome:
+    result = conversation.compress(words)
     if not result.summary:
         return Outcome("There is nothing to sum up yet.")
     return Outcome(
@@ -119,17 +119,17 @@ def _compress(desk: Desk, words: str) -> Outcome:
     )
 
 
-def _handoff(desk: Desk, words: str) -> Outcome:
+def _handoff(conversation: Conversation, words: str) -> Outcome:
     platform = _required(words, "/handoff PLATFORM, such as telegram")
-    if not desk.exists:
+    if not conversation.exists:
         raise UsageError("nothing has been said in this conversation yet")
-    if not desk.db.request_handoff(desk.session_id, platform):
+    if not conversation.db.request_handoff(conversation.session_id, platform):
         raise UsageError("it is being handed over already")
     return Outcome(f"The gateway goes on with it on {platform}, as soon as it runs.")
 
 
-def _usage(desk: Desk, _words: str) -> Outcome:
-    row = desk.row()
+def _usage(conversation: Conversation, _words: str) -> Outcome:
+    row = conversation.row()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
     parts = [f"{row[name]:,} {name.replace('_', ' ')}" for name in names if row.get(name)]
     if not parts:
@@ -137,31 +137,31 @@ def _usage(desk: Desk, _words: str) -> Outcome:
     cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd")
     if cost:
         parts.append(f"about ${cost:.4f}")
-    used, window = desk.agent.context_tokens, desk.agent.window
+    used, window = conversation.agent.context_tokens, conversation.agent.window
     if used:
         parts.append(f"{used / window:.0%} of the window of {window:,}")
     return Outcome(", ".join(parts))
 
 
-def _status(desk: Desk, _words: str) -> Outcome:
-    row = desk.row()
+def _status(conversation: Conversation, _words: str) -> Outcome:
+    row = conversation.row()
     lines = [
-        f"conversation  {desk.session_id}",
+        f"conversation  {conversation.session_id}",
         f"title         {row.get('title') or '-'}",
-        f"model         {desk.agent.model}",
-        f"folder        {desk.agent.cwd}",
+        f"model         {conversation.agent.model}",
+        f"folder        {conversation.agent.cwd}",
         f"messages      {row.get('message_count') or 0}",
     ]
     return Outcome("\n".join(lines))
 
 
-def _model(desk: Desk, words: str) -> Outcome:
+def _model(conversation: Conversation, words: str) -> Outcome:
     if not words:
-        return Outcome(desk.agent.model)
-    return Outcome(f"{desk.use_model(words)} answers from now on.")
+        return Outcome(conversation.agent.model)
+    return Outcome(f"{conversation.use_model(words)} answers from now on.")
 
 
-def _memory(_desk: Desk, _words: str) -> Outcome:
+def _memory(_conversation: Conversation, _words: str) -> Outcome:
     files = MemoryFiles()
     about = (("memory", "What it remembers"), ("user", "About you"))
     parts = []
@@ -171,18 +171,18 @@ def _memory(_desk: Desk, _words: str) -> Outcome:
     return Outcome("\n\n".join(parts))
 
 
-def _skills(desk: Desk, _words: str) -> Outcome:
+def _skills(conversation: Conversation, _words: str) -> Outcome:
     rows = [
         (one.name, f"cannot be used: {one.problem}" if one.problem else one.description)
-        for one in desk.talk.skills
+        for one in conversation.talk.skills
     ]
     return Outcome(_columns(rows) or "No skills yet; docs/how-to/extend-the-agent.md tells how.")
 
 
-def _tools(desk: Desk, _words: str) -> Outcome:
+def _tools(conversation: Conversation, _words: str) -> Outcome:
     rows = [
         (one.name or one.origin, f"cannot be used: {one.problem}" if one.problem else _about(one))
-        for one in desk.talk.inventory()
+        for one in conversation.talk.inventory()
     ]
     return Outcome(_columns(rows))
 
@@ -196,30 +196,30 @@ def _columns(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:{width}}  {about}" for name, about in rows)
 
 
-def _save(desk: Desk, words: str) -> Outcome:
-    return Outcome(f"Written to {desk.save(words)}")
+def _save(conversation: Conversation, words: str) -> Outcome:
+    return Outcome(f"Written to {conversation.save(words)}")
 
 
-def _approve(_desk: Desk, words: str) -> Outcome:
+def _approve(_conversation: Conversation, words: str) -> Outcome:
     choice = words.lower() or "once"
     if choice not in ALLOWING:
         raise UsageError(f"/approve {words}? It is one of {', '.join(ALLOWING)}.")
     return Outcome(answer=choice)
 
 
-def _deny(_desk: Desk, _words: str) -> Outcome:
+def _deny(_conversation: Conversation, _words: str) -> Outcome:
     return Outcome(answer="deny")
 
 
-def _stop(_desk: Desk, _words: str) -> Outcome:
+def _stop(_conversation: Conversation, _words: str) -> Outcome:
     return Outcome(stop=True)
 
 
-def _queue(_desk: Desk, words: str) -> Outcome:
+def _queue(_conversation: Conversation, words: str) -> Outcome:
     return Outcome(queue=_required(words, "/queue TEXT"))
 
 
-def _steer(_desk: Desk, words: str) -> Outcome:
+def _steer(_conversation: Conversation, words: str) -> Outcome:
     return Outcome(steer=_required(words, "/steer TEXT"))
 
 
@@ -229,14 +229,14 @@ def _required(words: str, usage: str) -> str:
     return words
 
 
-def _help(_desk: Desk, _words: str) -> Outcome:
+def _help(_conversation: Conversation, _words: str) -> Outcome:
     width = max(len(f"/{one.name} {one.hint}") for one in COMMANDS)
     return Outcome(
         "\n".join(f"{f'/{one.name} {one.hint}':{width}}  {one.help}" for one in COMMANDS)
     )
 
 
-def _quit(_desk: Desk, _words: str) -> Outcome:
+def _quit(_conversation: Conversation, _words: str) -> Outcome:
     return Outcome(leave=True)
 
 
@@ -292,7 +292,7 @@ def find(name: str) -> SlashCommand:
     )
 
 
-def run(desk: Desk, line: str) -> Outcome:
+def run(conversation: Conversation, line: str) -> Outcome:
     """Carry out a line that begins with a slash."""
     name, _, words = line[1:].partition(" ")
-    return find(name.lower()).run(desk, words.strip())
+    return find(name.lower()).run(conversation, words.strip())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_core import paths
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 
@@ -100,7 +100,7 @@ def install(name: str = PLAIN) -> None:
 
 
 def _level() -> int:
-    if is_mentioned("log.level"):
+    if may_be_set("log.level"):
         from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
 
         try:

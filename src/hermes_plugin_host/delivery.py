@@ -12,7 +12,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_plugin_host.callbacks import LIMIT_SECONDS
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Delivery:
 
 def deliver_due(store: KeepsBoundaries) -> None:
     """Tell the user's plugins what is due now; whoever has none pays nothing."""
-    if not is_mentioned("plugins.enabled"):
+    if not may_be_set("plugins.enabled"):
         return
     import hermes_plugin_host  # noqa: PLC0415 - it imports this module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class StoreSettings(NamedTuple):
     @classmethod
     def of_home(cls) -> StoreSettings:
         """What the user chose; a mistake is logged and does not keep the history shut."""
-        if not is_mentioned(*NAMES):
+        if not may_be_set(*NAMES):
             return cls()
         from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - most change none of these
         from hermes_core.policy import retention_policy  # noqa: PLC0415 - as above

@@ -15,7 +15,7 @@ from hermes_agent.local import built_in
 from hermes_core.errors import UsageError
 from hermes_tui.commands import Commands
 from hermes_tui.dialogs import Keys
-from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, Hearing
+from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, EventQueue
 from hermes_tui.event_view import Showing
 from hermes_tui.external_editor import edited
 from hermes_tui.messages import Notice
@@ -77,7 +77,7 @@ class HermesApp(App[None]):
         self.is_hung_up = False  # by a signal: nobody said that it is over
         self._busy_input = busy_input
         self._recall = recall
-        self._heard = Hearing()
+        self._heard = EventQueue()
         self.saying = Saying(self)
         self._commands = Commands(self)
         self.showing = Showing(self)

@@ -22,7 +22,7 @@ class Heard(NamedTuple):
     pieces: list[str]
 
 
-class Hearing:
+class EventQueue:
     """A queue that keeps the order; any thread puts in, the screen's takes out."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live_session import Live
 
 if TYPE_CHECKING:
-    from hermes_conversation.agent_factory import Wish
+    from hermes_conversation.agent_factory import ConversationOptions
     from hermes_state import SessionDB
     from tui_gateway.live_session import Listener
 
@@ -38,7 +38,7 @@ class Hub:
         self._lock = threading.Lock()
         self._doors = threading.RLock()  # one opens or closes at a time
 
-    def open(self, wish: Wish, listener: Listener) -> dict[str, Any]:
+    def open(self, wish: ConversationOptions, listener: Listener) -> dict[str, Any]:
         """Open a conversation, or look at it where it is open already; what there is to see."""
         with self._doors:
             live = self.live_of(wish.session_id) if wish.session_id else None
@@ -47,7 +47,7 @@ class Hub:
                 with self._lock:
                     self._lives[live.id] = live
             elif _wants_other_model(live, wish):
-                live.desk.use_model(wish.model)
+                live.conversation.use_model(wish.model)
             return self.look(live, listener)
 
     def look(self, live: Live, listener: Listener) -> dict[str, Any]:
@@ -78,7 +78,9 @@ class Hub:
 
     def live_of(self, session_id: str) -> Live | None:
         """The open conversation that is stored under *session_id*."""
-        return next((one for one in self.all_live() if one.desk.session_id == session_id), None)
+        return next(
+            (one for one in self.all_live() if one.conversation.session_id == session_id), None
+        )
 
     def all_live(self) -> list[Live]:
         """All open conversations."""
@@ -106,9 +108,9 @@ class Hub:
         """End an open conversation: its turn stopped, its words stored, its row closed."""
         live.interrupt()
         if not live.wait(GRACE_SECONDS):
-            log.warning("a turn of %s did not end in time", live.desk.session_id)
+            log.warning("a turn of %s did not end in time", live.conversation.session_id)
         with self._doors:
-            live.desk.stop()
+            live.conversation.stop()
             server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the seam
             with self._lock:
                 self._lives.pop(live.id, None)
@@ -124,16 +126,16 @@ class Hub:
         for live in lives:
             live.emit("gateway.leaving", {})
             live.interrupt()
-            live.desk.agent.reviews_at_end = False  # there is no time for it any more
+            live.conversation.agent.reviews_at_end = False  # there is no time for it any more
         for live in lives:
             attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _wants_other_model(live: Live, wish: Wish) -> bool:
+def _wants_other_model(live: Live, wish: ConversationOptions) -> bool:
     """Whether the model is to be changed, and can be without asking anybody for a key."""
-    is_other = bool(wish.model) and wish.model != live.desk.wish.model
-    return is_other and not live.is_running and not live.desk.lacks_key(wish.model)
+    is_other = bool(wish.model) and wish.model != live.conversation.wish.model
+    return is_other and not live.is_running and not live.conversation.lacks_key(wish.model)
 
 
 def _over(live: Live) -> str:

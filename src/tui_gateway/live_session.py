@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes_agent import events
 from hermes_conversation import agent_factory
-from hermes_conversation.conversation import Desk
+from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import PendingInput
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Told = tuple[str, dict[str, Any]]
     from collections.abc import Iterator
 
-    from hermes_conversation.agent_factory import Wish
+    from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import Outcome
     from hermes_state import SessionDB
 
@@ -94,10 +94,10 @@ class Listener(Protocol):
 class Live:
     """One open conversation; its live id is not the id it is stored under."""
 
-    def __init__(self, db: SessionDB, wish: Wish) -> None:
+    def __init__(self, db: SessionDB, wish: ConversationOptions) -> None:
         self.id = os.urandom(4).hex()
         self.questions = Questions(self.emit)
-        self.desk = Desk(db, self.questions, wish)
+        self.conversation = Conversation(db, self.questions, wish)
         self.started_at = time.time()
         self.closes_when_alone = False
         self.alone_since: float | None = time.monotonic()
@@ -107,7 +107,7 @@ class Live:
         self._idle = threading.Event()
         self._idle.set()
         self._lock = threading.Lock()
-        self._pending = PendingInput(self.desk)
+        self._pending = PendingInput(self.conversation)
         self._returned = self._pending.restore()  # input that no client has taken back yet
         self._view = View()
 
@@ -132,7 +132,7 @@ class Live:
             }
         return {
             "session_id": self.id,
-            "stored_session_id": self.desk.session_id,
+            "stored_session_id": self.conversation.session_id,
             "message_count": len(messages),
             "messages": messages,
             "info": self.info(),
@@ -187,37 +187,39 @@ class Live:
 
     def info(self) -> dict[str, Any]:
         """What a front end shows beside the conversation."""
-        row = self.desk.row()
+        row = self.conversation.row()
         return {
-            "model": self.desk.agent.model,
-            "window": self.desk.agent.window,
-            "context_tokens": self.desk.agent.context_tokens,
-            "cwd": str(self.desk.agent.cwd),
+            "model": self.conversation.agent.model,
+            "window": self.conversation.agent.window,
+            "context_tokens": self.conversation.agent.context_tokens,
+            "cwd": str(self.conversation.agent.cwd),
             "title": row.get("title"),
             "running": self.is_running,
-            "stored_session_id": self.desk.session_id,
+            "stored_session_id": self.conversation.session_id,
             "message_count": row.get("message_count") or 0,
             "usage": usage(row),
         }
 
     def messages(self) -> list[dict[str, Any]]:
         """The conversation so far, as it is shown."""
-        if not self.desk.exists:
+        if not self.conversation.exists:
             return []
-        return [as_shown(row) for row in self.desk.db.get_messages(self.desk.session_id)]
+        return [
+            as_shown(row) for row in self.conversation.db.get_messages(self.conversation.session_id)
+        ]
 
     # Changes that no turn may meet
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[Desk]:
-        """The desk, for a change; nothing is said meanwhile, and what was typed is said after."""
+    def changing(self) -> Iterator[Conversation]:
+        """Change the conversation while no turn runs; input typed meanwhile is submitted after."""
         with self._lock:
             if self._is_running or self._is_changing:
                 raise RpcError(BUSY, OCCUPIED)
             self._is_changing = True
         self.questions.begin()
         try:
-            yield self.desk
+            yield self.conversation
         finally:
             with self._lock:
                 self._is_changing = False
@@ -288,8 +290,8 @@ class Live:
 
     def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
-        self.desk.agent.on_review = self._remember
-        for event in self.desk.say(text):
+        self.conversation.agent.on_review = self._remember
+        for event in self.conversation.say(text):
             if isinstance(event, events.TurnFinished):
                 ends.append(ended(event))
             elif isinstance(event, events.MessageStored):
@@ -325,7 +327,7 @@ class Live:
             was_running = self._is_running
             if was_running:
                 self._pending.hold(instead)
-        self.desk.agent.interrupt()
+        self.conversation.agent.interrupt()
         self.questions.give_up()
         return was_running
 
@@ -346,8 +348,8 @@ class Live:
     def as_session(self) -> dict[str, Any]:
         """The session as the finaliser takes it."""
         return {
-            "agent": self.desk.agent if self.desk.exists else None,
+            "agent": self.conversation.agent if self.conversation.exists else None,
             "history": self.messages(),
             "history_lock": threading.Lock(),
-            "session_key": self.desk.session_id if self.desk.exists else None,
+            "session_key": self.conversation.session_id if self.conversation.exists else None,
         }

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_agent.agent import AIAgent
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.retry import Patient
+from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
@@ -44,7 +44,7 @@ class Scene:
 
     def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
         options.setdefault("system_prompt", "Be brief.")
-        patient = Patient(providers, backoff=Backoff(0.01, 0.1))
+        patient = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
         made = AIAgent(
             self.db, patient, Toolbox(tools), announce=self.announce, platform="test", **options
         )

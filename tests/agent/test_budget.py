@@ -11,7 +11,7 @@ from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def test_a_greeting_is_a_small_request(tmp_path: Path) -> None:
         ScriptServer(Script.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
-        wish = Wish(model=f"{server.base_url}#m", cwd=tmp_path)
-        talk = agent_factory.begin(db, None, wish)  # type: ignore[arg-type]
+        wish = ConversationOptions(model=f"{server.base_url}#m", cwd=tmp_path)
+        talk = agent_factory.build_agent(db, None, wish)  # type: ignore[arg-type]
         list(talk.agent.turn("hello"))
         talk.close()
     sent = server.requests[0]

@@ -18,7 +18,7 @@ from hermes_agent.providers.known_models import is_on_this_machine, known
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import Choice
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import serving
@@ -36,7 +36,7 @@ def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
         server = serve("[{say: Hello.}]")
         ConfigFile.of_home().set("llm.base_url", server.base_url)
         ConfigFile.of_home().set("llm.api", "openai")
-        talk = agent_factory.begin(db, None, Wish(cwd=tmp_path))  # type: ignore[arg-type]
+        talk = agent_factory.build_agent(db, None, ConversationOptions(cwd=tmp_path))  # type: ignore[arg-type]
         events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
         talk.close()
     return server.requests[0], [one.text for one in events if isinstance(one, Notice)]

@@ -15,7 +15,7 @@ from hermes_agent.memory.review import MOST_REQUESTS, ONLY_MEMORY, TASK, is_due,
 from hermes_agent.tools.base import Tool, answer
 from hermes_agent.tools.memory import memory_tool
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.scripted import model, serving
@@ -36,8 +36,8 @@ import sys
 from pathlib import Path
 from hermes_state import SessionDB
 from hermes_conversation import agent_factory
-wish = agent_factory.Wish(model=sys.argv[1], cwd=Path(sys.argv[2]))
-talk = agent_factory.begin(SessionDB(), None, wish)
+wish = agent_factory.ConversationOptions(model=sys.argv[1], cwd=Path(sys.argv[2]))
+talk = agent_factory.build_agent(SessionDB(), None, wish)
 list(talk.agent.turn("hi"))
 print("under way" if not talk.agent.wait_for_review(0.5) else "over")
 """
@@ -182,8 +182,8 @@ def test_the_setting_says_after_how_many_turns(tmp_path: Path) -> None:
     ConfigFile.of_home().set("memory.review_turns", "2")
     with serving() as serve, SessionDB() as db:
         server = serve(f"[{{say: A1}}, {{say: A2}}, {SAVE}, {{say: done}}]")
-        wish = Wish(model=model(server), cwd=tmp_path)
-        talk = agent_factory.begin(db, None, wish)  # type: ignore[arg-type]
+        wish = ConversationOptions(model=model(server), cwd=tmp_path)
+        talk = agent_factory.build_agent(db, None, wish)  # type: ignore[arg-type]
         told: list[str] = []
         talk.agent.on_review = told.append
         list(talk.agent.turn("one"))

@@ -14,8 +14,8 @@ import pytest
 
 from hermes_agent.events import TextDelta, ToolFinished, TurnFinished
 from hermes_agent.tools.base import Tool, answer
-from hermes_conversation.agent_factory import Wish
-from hermes_conversation.conversation import Desk
+from hermes_conversation.agent_factory import ConversationOptions
+from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
 from support.scripted import model, serving
 from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
@@ -37,21 +37,23 @@ class Story:
 
     def __init__(self, server: ScriptServer, folder: Path) -> None:
         self.server = server
-        self._wish = Wish(model=model(server), cwd=folder)
+        self._wish = ConversationOptions(model=model(server), cwd=folder)
         self.session_id: str | None = None
 
     def at(self, desk_does: Any) -> Any:
         """Sit down, do one thing, get up."""
         with SessionDB() as db:
-            desk = Desk(db, Person(), self._wish._replace(session_id=self.session_id))
-            done = desk_does(desk)
-            self.session_id = desk.session_id
-            desk.leave("cli_close")
+            conversation = Conversation(
+                db, Person(), self._wish._replace(session_id=self.session_id)
+            )
+            done = desk_does(conversation)
+            self.session_id = conversation.session_id
+            conversation.leave("cli_close")
         return done
 
     def ask(self, text: str) -> Sent:
         """Say something; what was shown of the turn."""
-        return list(self.at(lambda desk: shown(text, desk.say(text))))
+        return list(self.at(lambda conversation: shown(text, conversation.say(text))))
 
     def sent(self, number: int = -1) -> Sent:
         return list(self.server.requests[number]["messages"])
@@ -81,7 +83,7 @@ def test_after_an_orderly_end(story: Story) -> None:
 def test_after_an_undo_what_was_taken_back_is_not_sent(story: Story) -> None:
     one = story.ask("one")
     story.ask("two")
-    story.at(Desk.undo)
+    story.at(Conversation.undo)
     story.ask("three")
     story.assert_sent(*one, said("three"))
 
@@ -89,8 +91,8 @@ def test_after_an_undo_what_was_taken_back_is_not_sent(story: Story) -> None:
 def test_after_undo_and_redo_it_is_as_before(story: Story) -> None:
     one = story.ask("one")
     two = story.ask("two")
-    story.at(Desk.undo)
-    story.at(Desk.redo)
+    story.at(Conversation.undo)
+    story.at(Conversation.redo)
     story.ask("three")
     story.assert_sent(*one, *two, said("three"))
     assert_goes_on(story.sent(1), story.sent(2))
@@ -99,7 +101,7 @@ def test_after_undo_and_redo_it_is_as_before(story: Story) -> None:
 def test_after_a_retry_the_old_answer_is_not_sent(story: Story) -> None:
     one = story.ask("one")
     story.ask("two")
-    again = story.ask(story.at(Desk.take_back_last))
+    again = story.ask(story.at(Conversation.take_back_last))
     story.assert_sent(*one, said("two"))
     assert serialised(story.sent(1)) == serialised(story.sent(2))
     story.ask("three")
@@ -109,7 +111,7 @@ def test_after_a_retry_the_old_answer_is_not_sent(story: Story) -> None:
 def test_a_branch_begins_as_its_parent_and_the_parent_stays_as_it_was(story: Story) -> None:
     one = story.ask("one")
     parent = story.session_id
-    story.at(Desk.branch)
+    story.at(Conversation.branch)
     assert story.session_id != parent
     two = story.ask("two, in the branch")
     story.assert_sent(*one, said("two, in the branch"))
@@ -124,7 +126,7 @@ def test_a_branch_begins_as_its_parent_and_the_parent_stays_as_it_was(story: Sto
 def test_a_branch_from_the_middle_has_only_what_came_before(story: Story) -> None:
     one = story.ask("one")
     story.ask("two")
-    story.at(lambda desk: desk.branch("", desk.prompts()[-1].message_id))
+    story.at(lambda conversation: conversation.branch("", conversation.prompts()[-1].message_id))
     story.ask("another two")
     story.assert_sent(*one, said("another two"))
 

@@ -11,7 +11,7 @@ from hermes_agent.messages import Request
 from hermes_agent.providers.scripted import Script, ScriptedProvider
 from hermes_agent.turn_control import Cancel
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.errors import ConfigError
 from hermes_state import SessionDB
 from support.talks import Person
@@ -43,7 +43,9 @@ def test_a_script_is_looked_for_in_the_folder_of_the_conversation(
     (tmp_path / "plan.yaml").write_text("steps: [{say: As planned.}]")
     monkeypatch.chdir("/")  # as the daemon
     with SessionDB() as db:
-        talk = agent_factory.begin(db, Person(), Wish(model="script:plan.yaml", cwd=tmp_path))
+        talk = agent_factory.build_agent(
+            db, Person(), ConversationOptions(model="script:plan.yaml", cwd=tmp_path)
+        )
         list(talk.agent.turn("go"))
         said = [row["content"] for row in db.get_messages(talk.agent.session_id)]
         talk.close()

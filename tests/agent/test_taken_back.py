@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.tools.base import Tool, answer
-from hermes_conversation.agent_factory import Wish
-from hermes_conversation.conversation import Desk
+from hermes_conversation.agent_factory import ConversationOptions
+from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
 from support.scripted import model, serving
 from support.talks import Person
@@ -26,46 +26,57 @@ HELLO = "steps: [{say: Hello.}, {say: Again.}]"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def conversation(tmp_path: Path) -> Iterator[Conversation]:
     with serving() as start, SessionDB() as db:
-        made = Desk(db, Person(), Wish(model=model(start(STEPS)), cwd=tmp_path))
+        made = Conversation(
+            db, Person(), ConversationOptions(model=model(start(STEPS)), cwd=tmp_path)
+        )
         yield made
         made.leave("cli_close")
 
 
-def texts(desk: Desk) -> list[str]:
-    return [row["content"] for row in desk.db.get_messages(desk.session_id)]
+def texts(conversation: Conversation) -> list[str]:
+    return [row["content"] for row in conversation.db.get_messages(conversation.session_id)]
 
 
-def closed(desk: Desk) -> None:
+def closed(conversation: Conversation) -> None:
     """End the session as the daemon does."""
     session: dict[str, Any] = {
-        "agent": desk.agent,
-        "history": desk.db.get_messages(desk.session_id),
+        "agent": conversation.agent,
+        "history": conversation.db.get_messages(conversation.session_id),
         "history_lock": threading.Lock(),
-        "session_key": desk.session_id,
+        "session_key": conversation.session_id,
     }
-    assert finalize(session, "tui_close", lambda: desk.db) == []
+    assert finalize(session, "tui_close", lambda: conversation.db) == []
 
 
 @pytest.mark.parametrize(
     ("change", "kept"),
     [
-        (Desk.undo, ["one", "A1"]),
-        (Desk.take_back_last, ["one", "A1"]),
-        (lambda desk: (desk.undo(), desk.redo()), ["one", "A1", "two", "A2"]),
-        (lambda desk: (desk.undo(), list(desk.say("two"))), ["one", "A1", "two", "A3"]),
-        (lambda desk: desk.branch("", desk.prompts()[-1].message_id), ["one", "A1"]),
+        (Conversation.undo, ["one", "A1"]),
+        (Conversation.take_back_last, ["one", "A1"]),
+        (
+            lambda conversation: (conversation.undo(), conversation.redo()),
+            ["one", "A1", "two", "A2"],
+        ),
+        (
+            lambda conversation: (conversation.undo(), list(conversation.say("two"))),
+            ["one", "A1", "two", "A3"],
+        ),
+        (
+            lambda conversation: conversation.branch("", conversation.prompts()[-1].message_id),
+            ["one", "A1"],
+        ),
     ],
 )
 def test_a_session_ends_as_it_was_shown(
-    desk: Desk, change: Callable[[Desk], object], kept: list[str]
+    conversation: Conversation, change: Callable[[Conversation], object], kept: list[str]
 ) -> None:
     for text in ("one", "two"):
-        list(desk.say(text))
-    change(desk)
-    closed(desk)
-    assert texts(desk) == kept
+        list(conversation.say(text))
+    change(conversation)
+    closed(conversation)
+    assert texts(conversation) == kept
 
 
 def test_a_snapshot_from_before_an_undo_brings_nothing_back(scene: Scene) -> None:

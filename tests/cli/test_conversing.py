@@ -13,8 +13,8 @@ import pytest
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
-from hermes_conversation.agent_factory import Wish
-from hermes_conversation.conversation import Desk
+from hermes_conversation.agent_factory import ConversationOptions
+from hermes_conversation.conversation import Conversation
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
@@ -177,89 +177,91 @@ def test_what_was_typed_is_its_owners_alone(
 
 
 @pytest.fixture
-def desk(server: ScriptServer, tmp_path: Path) -> Iterator[Desk]:
+def conversation(server: ScriptServer, tmp_path: Path) -> Iterator[Conversation]:
     with SessionDB() as db:
-        made = Desk(db, None, Wish(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
+        made = Conversation(db, None, ConversationOptions(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
         yield made
         made.leave("cli_close")
 
 
-def say(desk: Desk, text: str) -> None:
-    list(desk.say(text))
+def say(conversation: Conversation, text: str) -> None:
+    list(conversation.say(text))
 
 
-def run(desk: Desk, line: str) -> Any:
-    return slash_commands.run(desk, line)
+def run(conversation: Conversation, line: str) -> Any:
+    return slash_commands.run(conversation, line)
 
 
-def texts(desk: Desk) -> list[str]:
-    return [row["content"] for row in desk.db.get_messages(desk.session_id)]
+def texts(conversation: Conversation) -> list[str]:
+    return [row["content"] for row in conversation.db.get_messages(conversation.session_id)]
 
 
-def test_undo_and_redo(desk: Desk) -> None:
-    say(desk, "one")
-    say(desk, "two")
-    assert "2 messages taken back" in run(desk, "/undo").text
-    assert texts(desk) == ["one", "First answer."]
-    assert "2 messages back" in run(desk, "/redo").text
-    assert texts(desk)[-1] == "Second answer."
+def test_undo_and_redo(conversation: Conversation) -> None:
+    say(conversation, "one")
+    say(conversation, "two")
+    assert "2 messages taken back" in run(conversation, "/undo").text
+    assert texts(conversation) == ["one", "First answer."]
+    assert "2 messages back" in run(conversation, "/redo").text
+    assert texts(conversation)[-1] == "Second answer."
 
 
-def test_retry_asks_the_last_question_again(desk: Desk, server: ScriptServer) -> None:
-    say(desk, "one")
-    outcome = run(desk, "/retry")
+def test_retry_asks_the_last_question_again(
+    conversation: Conversation, server: ScriptServer
+) -> None:
+    say(conversation, "one")
+    outcome = run(conversation, "/retry")
     assert outcome.say == "one"
-    say(desk, outcome.say)
-    assert texts(desk) == ["one", "Second answer."]
+    say(conversation, outcome.say)
+    assert texts(conversation) == ["one", "Second answer."]
     assert [one["content"] for one in server.requests[-1]["messages"]][1:] == ["one"]
 
 
-def test_new_ends_one_conversation_and_begins_another(desk: Desk) -> None:
-    say(desk, "one")
-    first = desk.session_id
-    run(desk, "/new")
-    assert desk.session_id != first
-    row = desk.db.get_session(first)
+def test_new_ends_one_conversation_and_begins_another(conversation: Conversation) -> None:
+    say(conversation, "one")
+    first = conversation.session_id
+    run(conversation, "/new")
+    assert conversation.session_id != first
+    row = conversation.db.get_session(first)
     assert row is not None
     assert row["end_reason"] == "new_session"
 
 
-def test_resume_by_title(desk: Desk) -> None:
-    say(desk, "one")
-    first = desk.session_id
-    run(desk, "/title my plan")
-    run(desk, "/new")
-    say(desk, "two")
-    assert "my plan" in run(desk, "/resume my plan").text
-    assert desk.session_id == first
-    say(desk, "three")
-    assert texts(desk)[-2:] == ["three", "Third answer."]
+def test_resume_by_title(conversation: Conversation) -> None:
+    say(conversation, "one")
+    first = conversation.session_id
+    run(conversation, "/title my plan")
+    run(conversation, "/new")
+    say(conversation, "two")
+    assert "my plan" in run(conversation, "/resume my plan").text
+    assert conversation.session_id == first
+    say(conversation, "three")
+    assert texts(conversation)[-2:] == ["three", "Third answer."]
 
 
-def test_a_branch_leaves_the_first_conversation_as_it_is(desk: Desk) -> None:
-    say(desk, "one")
-    first = desk.session_id
-    run(desk, "/branch")
-    say(desk, "two")
-    assert len(desk.db.get_messages(first)) == 2
-    assert texts(desk) == ["one", "First answer.", "two", "Second answer."]
+def test_a_branch_leaves_the_first_conversation_as_it_is(conversation: Conversation) -> None:
+    say(conversation, "one")
+    first = conversation.session_id
+    run(conversation, "/branch")
+    say(conversation, "two")
+    assert len(conversation.db.get_messages(first)) == 2
+    assert texts(conversation) == ["one", "First answer.", "two", "Second answer."]
 
 
-def test_status_usage_sessions_and_search(desk: Desk) -> None:
-    say(desk, "find the needle")
-    assert desk.session_id in run(desk, "/status").text
-    assert "output tokens" in run(desk, "/usage").text
-    assert desk.session_id in run(desk, "/sessions").text
-    assert "needle" in run(desk, "/search needle").text
-    assert run(desk, "/model").text == "scripted"
+def test_status_usage_sessions_and_search(conversation: Conversation) -> None:
+    say(conversation, "find the needle")
+    assert conversation.session_id in run(conversation, "/status").text
+    assert "output tokens" in run(conversation, "/usage").text
+    assert conversation.session_id in run(conversation, "/sessions").text
+    assert "needle" in run(conversation, "/search needle").text
+    assert run(conversation, "/model").text == "scripted"
 
 
-def test_help_lists_every_command(desk: Desk) -> None:
-    text = run(desk, "/help").text
+def test_help_lists_every_command(conversation: Conversation) -> None:
+    text = run(conversation, "/help").text
     assert all(f"/{one.name}" in text for one in slash_commands.COMMANDS)
 
 
 @pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/save", "/steer"])
-def test_bad_input_gets_a_clear_error(desk: Desk, line: str) -> None:
+def test_bad_input_gets_a_clear_error(conversation: Conversation, line: str) -> None:
     with pytest.raises(UsageError):
-        run(desk, line)
+        run(conversation, line)

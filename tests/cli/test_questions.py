@@ -11,7 +11,7 @@ import pytest
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import ApprovalRequest
-from hermes_cli.commands.chat.turn_printer import Person
+from hermes_cli.commands.chat.turn_printer import TerminalPrompter
 from hermes_cli.output import Output
 from support.plain_terminal import left, said, talk
 
@@ -151,6 +151,6 @@ def test_when_nobody_types_any_more_nothing_is_approved(old: Path) -> None:
     ],
 )
 def test_the_words_that_decide(lines: list[str], decision: str) -> None:
-    person = Person(Output(), is_there=True)
+    person = TerminalPrompter(Output(), is_there=True)
     person.reads = iter(lines).__next__
     assert person.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))) == decision

@@ -16,7 +16,7 @@ from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import Registry
 from gateway.platforms.webhook.adapter import WebhookAdapter
 from gateway.process.health import GatewayMetrics, Watching
-from gateway.process.http_server import Front
+from gateway.process.http_server import HttpServer
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
 from support.api_room import COMPLETIONS, KEY, RESPONSES, SLOW, Client, Room, session, text_of
@@ -347,7 +347,7 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
 def test_a_key_has_to_be_long_where_others_can_reach_it(
     room: Room, host: str, key: str, is_fine: bool
 ) -> None:
-    room.front, room.secrets["API_SERVER_KEY"] = Front(host, 0), key
+    room.front, room.secrets["API_SERVER_KEY"] = HttpServer(host, 0), key
     if is_fine:
         make(room.surroundings())
         return

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig
-from gateway.inbound.access_control import Door
+from gateway.inbound.access_control import AccessControl
 from gateway.session import SessionSource
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ def source(user: str | None = "u1", **facts: Any) -> SessionSource:
     return SessionSource(**given)
 
 
-def door(db: SessionDB, environment: dict[str, str] | None = None, **extra: Any) -> Door:
+def door(db: SessionDB, environment: dict[str, str] | None = None, **extra: Any) -> AccessControl:
     config = GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(True, extra=extra)})
-    return Door(db, config, environment or {})
+    return AccessControl(db, config, environment or {})
 
 
 def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> None:

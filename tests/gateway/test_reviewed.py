@@ -16,7 +16,7 @@ from gateway.outbound import direct_send
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
 from gateway.platforms.local import LocalAdapter
 from gateway.process.service import Service
-from gateway.routing.handoff_worker import Handing
+from gateway.routing.handoff_worker import HandoffWorker
 from gateway.routing.sources import SessionSource
 from gateway.run import GatewayRunner
 from gateway.session import SessionStore, local_now
@@ -454,8 +454,8 @@ async def test_a_chat_that_takes_a_conversation_over_gets_a_desk_of_its_own(
         await until(lambda: len(answers(db)) == 2)
         entry = service._places.get("agent:main:telegram:dm:c1")
         assert entry is not None
-        desk = await asyncio.to_thread(service.conversations.take, entry)
-        assert desk.wish.only_of == entry.session_key
+        conversation = await asyncio.to_thread(service.conversations.take, entry)
+        assert conversation.wish.only_of == entry.session_key
 
 
 def test_a_command_that_writes_down_speech_sees_no_tokens(
@@ -498,6 +498,6 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     db.create_session("cli1", "cli", is_owned=False)
     db.request_handoff("cli1", "local")
     db.claim_handoff("cli1")  # and killed
-    Handing(db, places, {"local": LocalAdapter(tmp_path / "s")}).carry_out()
+    HandoffWorker(db, places, {"local": LocalAdapter(tmp_path / "s")}).carry_out()
     assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
     assert db.waiting_places() == 1

@@ -189,7 +189,7 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
 ) -> None:
     answering("[]")
     monkeypatch.setattr(
-        "gateway.inbound.turn_runner.Playing.play",
+        "gateway.inbound.turn_runner.TurnRunner.play",
         lambda *_, **__: (_ for _ in ()).throw(RuntimeError("boom")),
     )
     async with running(db, tmp_path) as chat:

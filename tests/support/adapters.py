@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import PlatformConfig
-from gateway.platforms.base import MessageEvent, Surroundings
-from gateway.process.http_server import Front
+from gateway.platforms.base import AdapterContext, MessageEvent
+from gateway.process.http_server import HttpServer
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.media_store import MediaStore
@@ -93,14 +93,14 @@ class Setting:
         largest: int = 1000,
     ) -> None:
         self.inbox = Inbox()
-        self.front = Front("127.0.0.1", 0)
+        self.front = HttpServer("127.0.0.1", 0)
         self.secrets = secrets
         self.extra = extra or {}
         self.media = MediaStore(folder / "media", largest=largest)
         self.memory = memory
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(
+    def surroundings(self) -> AdapterContext:
+        return AdapterContext(
             PlatformConfig(enabled=True, extra=self.extra),
             lambda name: self.secrets.get(name, ""),
             self.media,

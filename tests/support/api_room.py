@@ -10,7 +10,7 @@ import httpx2
 
 from gateway.platforms.api_server.adapter import ApiAdapter
 from gateway.process.adapter_factory import StoredMemory
-from gateway.process.http_server import Front
+from gateway.process.http_server import HttpServer
 from hermes_core.paths import hermes_home
 from support.adapters import Setting
 from support.gateways import started
@@ -39,7 +39,7 @@ class Room(Setting):
     @asynccontextmanager
     async def open(self, drain: float = 10) -> AsyncIterator[Client]:
         """A gateway with the API, until the block ends."""
-        self.front = front = Front("127.0.0.1", 0)
+        self.front = front = HttpServer("127.0.0.1", 0)
         adapters: dict[str, Any] = {"api_server": ApiAdapter(self.surroundings())}
         try:
             async with started(self.db, self.folder, adapters=adapters, drain=drain) as service:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.platforms.base import Surroundings
+    from gateway.platforms.base import AdapterContext
     from support.adapters import Notes
     from support.synapse import Person
 
@@ -24,7 +24,7 @@ class World(NamedTuple):
 
     bot: Person
     ann: Person
-    surroundings: Surroundings
+    surroundings: AdapterContext
     notes: Notes
 
     def room(self, *others: Person, **facts: Any) -> str:
@@ -35,7 +35,9 @@ class World(NamedTuple):
         return room
 
 
-def surroundings_of(url: str, token: str, folder: Path, notes: Notes, **extra: Any) -> Surroundings:
+def surroundings_of(
+    url: str, token: str, folder: Path, notes: Notes, **extra: Any
+) -> AdapterContext:
     secrets = {"MATRIX_HOMESERVER": url, "MATRIX_ACCESS_TOKEN": token}
     extra = {"sync_seconds": 5, **extra}
     return Setting(notes, folder, secrets, extra, largest=LARGEST).surroundings()

@@ -10,7 +10,7 @@ from hermes_agent.events import ToolFinished
 from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import agent_factory
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Person:
 class Conversation:
     """What a test asks of it."""
 
-    def __init__(self, talk: agent_factory.Talk, server: ScriptServer, person: Person) -> None:
+    def __init__(
+        self, talk: agent_factory.AgentBundle, server: ScriptServer, person: Person
+    ) -> None:
         self.talk, self.server, self.person = talk, server, person
 
     def results(self, text: str = "go") -> list[Any]:
@@ -64,7 +66,9 @@ def conversation(cwd: Path, *steps: dict[str, Any], reply: str = "deny") -> Iter
     script = json.dumps({"steps": [*steps, {"say": "Done."}]})
     person = Person(reply)
     with ScriptServer(Script.parse(script)) as server, SessionDB() as db:
-        talk = agent_factory.begin(db, person, Wish(model=f"{server.base_url}#m", cwd=cwd))
+        talk = agent_factory.build_agent(
+            db, person, ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
+        )
         try:
             yield Conversation(talk, server, person)
         finally:

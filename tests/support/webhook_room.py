@@ -13,7 +13,7 @@ from starlette.routing import Route
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import WebhookAdapter, make
 from gateway.process.adapter_factory import StoredMemory
-from gateway.process.http_server import Front
+from gateway.process.http_server import HttpServer
 from support.adapters import Setting
 from support.gateways import started
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from gateway.platforms.base import Surroundings
+    from gateway.platforms.base import AdapterContext
     from hermes_state import SessionDB
 
 SECRET = "a-secret-of-the-webhook"
@@ -46,7 +46,7 @@ class Receiver:
     """A server that answers are posted to."""
 
     def __init__(self) -> None:
-        self.front = Front("127.0.0.1", 0)
+        self.front = HttpServer("127.0.0.1", 0)
         self.arrived: list[Arrived] = []
         self.answers: list[Response] = []  # the next ones; then 200
 
@@ -70,7 +70,7 @@ class Room(Setting):
         self.routes: dict[str, Any] = {"reviews": {"prompt": "Review {title}."}}
         self.now = NOW
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> AdapterContext:
         self.extra["routes"] = self.routes
         return super().surroundings()
 
@@ -80,7 +80,7 @@ class Room(Setting):
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """A whole gateway."""
-        self.front = Front("127.0.0.1", 0)
+        self.front = HttpServer("127.0.0.1", 0)
         adapters: dict[str, Any] = {"webhook": make(self.surroundings())}
         try:
             async with started(self.db, self.folder, adapters=adapters):

@@ -32,13 +32,7 @@ def request(number: int) -> dict[str, object]:
 async def test_what_is_typed_for_the_input_allows_nothing(
     opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-<<<<<<< ours
-    monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", 3.0)  # also on a busy machine
-||||||| base
-    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 3.0)  # also on a busy machine
-=======
-    monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", 600.0)  # no key comes after a pause
->>>>>>> theirs
+    monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", 600.0)  # no key comes after a pause
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.events import Key
 
-from hermes_tui.event_queue import Hearing
+from hermes_tui.event_queue import EventQueue
 from hermes_tui.messages import Answer, ToolRow
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, answers, asked, said, until
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 END: dict[str, Any] = {"status": "complete", "error": None, "unread": ""}
 
 
-def taken(hearing: Hearing) -> list[tuple[str, dict[str, Any]]]:
+def taken(hearing: EventQueue) -> list[tuple[str, dict[str, Any]]]:
     found = []
     while (one := hearing.take()) is not None:
         found.append(one)
@@ -31,7 +31,7 @@ def taken(hearing: Hearing) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_texts_that_follow_each_other_are_one_and_the_order_stays() -> None:
-    hearing = Hearing()
+    hearing = EventQueue()
     for kind, payload in (
         ("message.delta", {"text": "a"}),
         ("message.delta", {"text": "b"}),
@@ -58,7 +58,7 @@ def test_texts_that_follow_each_other_are_one_and_the_order_stays() -> None:
 
 
 def test_the_screen_is_told_once_until_it_has_taken_all() -> None:
-    hearing = Hearing()
+    hearing = EventQueue()
     assert hearing.put("session.info", {})
     assert not hearing.put("session.info", {})
     assert len(taken(hearing)) == 2
@@ -66,7 +66,7 @@ def test_the_screen_is_told_once_until_it_has_taken_all() -> None:
 
 
 def test_nothing_is_lost_between_threads() -> None:
-    hearing = Hearing()
+    hearing = EventQueue()
     found: list[str] = []
 
     def put() -> None:

@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.daemons import Terminal, ending, wait_until
@@ -216,7 +216,7 @@ def test_a_conversation_is_opened_once_however_often_it_is_asked_for(serve: Any)
 def test_the_same_wish_reaches_the_open_conversation(serve: Any) -> None:
     with SessionDB() as db:
         here = hub.Hub(db)
-        wish = Wish(None, serve("[]"))
+        wish = ConversationOptions(None, serve("[]"))
 
         class Nobody:
             def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:

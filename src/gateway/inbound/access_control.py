@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     answer: str = ""
 
 
-class Door:
+class AccessControl:
     """Decides about senders."""
 
     def __init__(

@@ -13,13 +13,13 @@ from hermes_core.errors import LeaseTakenError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.inbound.access_control import Door
+    from gateway.inbound.access_control import AccessControl
     from gateway.inbound.questions import ChatQuestions, Open
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import Conversations
     from gateway.routing.entries import SessionEntry
     from gateway.session import SessionStore
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
 
 RESET: Final = (
@@ -56,7 +56,7 @@ class Commands:
         places: SessionStore,
         conversations: Conversations,
         questions: ChatQuestions,
-        door: Door,
+        door: AccessControl,
         restart: Callable[[], None],
     ) -> None:
         self._db = db
@@ -116,17 +116,17 @@ class Commands:
 
     def _at_desk(self, entry: SessionEntry, name: str, words: str) -> slash_commands.Outcome:
         slash_commands.find(name)
-        desk = self._conversations.take(entry)
-        before = desk.session_id
+        conversation = self._conversations.take(entry)
+        before = conversation.session_id
         try:
-            outcome = slash_commands.run(desk, f"/{name} {words}".rstrip())
-            if desk.session_id != before:  # a branch: the place goes along with it
-                self._places.switch_session(entry.session_key, desk.session_id, "branched")
+            outcome = slash_commands.run(conversation, f"/{name} {words}".rstrip())
+            if conversation.session_id != before:  # a branch: the place goes along with it
+                self._places.switch_session(entry.session_key, conversation.session_id, "branched")
             if name == "model" and words:
                 self._conversations.choose_model(entry.session_id, words)
         finally:
             self._conversations.give_back(before)
-            if desk.session_id != before:  # it is the desk of another conversation now
+            if conversation.session_id != before:  # it was switched to another
                 self._conversations.forget(before)
         return outcome
 
@@ -185,7 +185,7 @@ class Commands:
     def _switched(
         self, entry: SessionEntry, target: str, reason: str, uid: str
     ) -> slash_commands.Outcome:
-        for session_id in (entry.session_id, target):  # a desk belongs to its place
+        for session_id in (entry.session_id, target):  # a conversation belongs to its place
             self._conversations.forget(session_id)
         self._places.switch_session(entry.session_key, target, reason, mark=uid)
         return self._told(target)
@@ -238,28 +238,28 @@ class Commands:
                 return None
             self._questions.answer(entry.session_key, event.text, question)
             return ""
-        desk = self._conversations.running(entry.session_id)
-        if desk is not None and name in {"new", "reset"}:
-            desk.agent.interrupt("a new conversation was asked for")
+        conversation = self._conversations.running(entry.session_id)
+        if conversation is not None and name in {"new", "reset"}:
+            conversation.agent.interrupt("a new conversation was asked for")
             self._questions.give_up(entry.session_key)
-        if desk is None or name not in MEANWHILE:
+        if conversation is None or name not in MEANWHILE:
             return None
         self._require_admin(name, event.get_command_args(), event)
-        return self._to_turn(desk, entry, event, uid)
+        return self._to_turn(conversation, entry, event, uid)
 
     def _to_turn(
-        self, desk: Desk, entry: SessionEntry, event: MessageEvent, uid: str
+        self, conversation: Conversation, entry: SessionEntry, event: MessageEvent, uid: str
     ) -> str | None:
         line = f"/{event.get_command()} {event.get_command_args()}".rstrip()
-        outcome = slash_commands.run(desk, line)
+        outcome = slash_commands.run(conversation, line)
         if outcome.answer:
             return self._answered(entry, event, outcome.answer)
         if outcome.stop:
-            desk.agent.interrupt("/stop")
+            conversation.agent.interrupt("/stop")
             self._questions.give_up(entry.session_key)
             return ""
         if outcome.steer:
-            desk.agent.steer(outcome.steer, uid)
+            conversation.agent.steer(outcome.steer, uid)
             return None
         return outcome.text
 

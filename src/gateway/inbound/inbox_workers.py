@@ -20,7 +20,7 @@ MOST_AT_ONCE: Final = 32
 LOOK_SECONDS: Final = 1.0
 
 
-class Turns:
+class InboxWorkers:
     """Claims what waits, and has it handled in threads."""
 
     def __init__(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.inbound.commands import Commands
-    from gateway.inbound.turn_runner import Playing, Row
+    from gateway.inbound.turn_runner import Row, TurnRunner
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
@@ -48,14 +48,14 @@ class Answer(NamedTuple):
     texts: list[str]
 
 
-class Handling:
+class MessageHandler:
     """Handles one message at a time per place; called from as many threads as there are places."""
 
     def __init__(
         self,
         db: SessionDB,
         places: SessionStore,
-        playing: Playing,
+        playing: TurnRunner,
         commands: Commands,
         longest_text: Callable[[str], int],
         most_attempts: int,

@@ -18,14 +18,14 @@ from hermes_core.log_file import log_fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gateway.inbound.access_control import Door
+    from gateway.inbound.access_control import AccessControl
     from gateway.inbound.commands import Commands
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.conversation_cache import Conversations
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import Received
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 SEEN: Final = "👀"  # for what has to wait behind a turn that runs
 
 
-class Intake:
+class MessageReceiver:
     """The door of the gateway."""
 
     def __init__(
         self,
         db: SessionDB,
-        door: Door,
+        door: AccessControl,
         places: SessionStore,
         conversations: Conversations,
         commands: Commands,
@@ -146,7 +146,7 @@ class Intake:
             return None
         return f"{known}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
 
-    def _running(self, source: SessionSource) -> Desk | None:
+    def _running(self, source: SessionSource) -> Conversation | None:
         entry = self._places.get(self._places.key_of(source))
         return self._conversations.running(entry.session_id) if entry else None
 
@@ -189,7 +189,7 @@ class Intake:
         return False
 
     def _say_to(
-        self, running: Desk, inbox_id: int, entry: SessionEntry, event: MessageEvent
+        self, running: Conversation, inbox_id: int, entry: SessionEntry, event: MessageEvent
     ) -> None:
         """Interrupt the turn, or let it read the message; it waits in the inbox all the same.
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from gateway.inbound.attachments import WritesDown
     from gateway.inbound.questions import ChatQuestions
     from gateway.inbound.usage_limits import Limits
-    from gateway.outbound.live_reply import Screen, Showing
+    from gateway.outbound.live_reply import LiveReply, Screen
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import Conversations
     from gateway.routing.entries import SessionEntry
     from hermes_agent.events import Event
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
 
     Row = dict[str, Any]
@@ -47,7 +47,7 @@ class Prompt(NamedTuple):
     text: str = ""  # instead of what the messages say
 
 
-class Playing:
+class TurnRunner:
     """Plays turns; called from as many threads as there are places at work."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Playing:
         db: SessionDB,
         conversations: Conversations,
         questions: ChatQuestions,
-        showing: Showing,
+        showing: LiveReply,
         limits: Limits,
         write_down: WritesDown | None,
     ) -> None:
@@ -81,11 +81,11 @@ class Playing:
         requester = source.user_id if source is not None else None
         self._questions.work_for(entry.session_key, requester or "")
         try:
-            desk = self._conversations.take(entry)
-            before = _cost(desk)
-            answer = self._played(prompt, desk, is_shared=is_shared)
+            conversation = self._conversations.take(entry)
+            before = _cost(conversation)
+            answer = self._played(prompt, conversation, is_shared=is_shared)
             if source is not None:
-                self._limits.spent(source, _cost(desk) - before)
+                self._limits.spent(source, _cost(conversation) - before)
         except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
             time.sleep(LATER_SECONDS)
             raise LaterError from error
@@ -99,27 +99,29 @@ class Playing:
             self._conversations.give_back(entry.session_id)
             self._questions.done(entry.session_key)
 
-    def _played(self, prompt: Prompt, desk: Desk, *, is_shared: bool) -> str:
+    def _played(self, prompt: Prompt, conversation: Conversation, *, is_shared: bool) -> str:
         row = prompt.rows[0]
-        place = self._db.message_of(desk.session_id, inbox_codec.uid(row["inbox_id"]))
+        place = self._db.message_of(conversation.session_id, inbox_codec.uid(row["inbox_id"]))
         if place is None:
-            turn = self._said(prompt, desk, is_shared=is_shared)
+            turn = self._said(prompt, conversation, is_shared=is_shared)
         else:
-            answer = _finished(self._db.get_messages(desk.session_id, after_id=place))
+            answer = _finished(self._db.get_messages(conversation.session_id, after_id=place))
             if answer is not None:
                 return answer
-            turn = desk.go_on()
+            turn = conversation.go_on()
         with self._showing.of(row["inbox_id"], prompt.events[-1]) as screen:
             last = _followed(turn, screen)
-        desk.agent.take_steering()  # what it has not read waits in the inbox
+        conversation.agent.take_steering()  # what it has not read waits in the inbox
         return self._told(last)
 
-    def _said(self, prompt: Prompt, desk: Desk, *, is_shared: bool) -> Iterable[Event]:
+    def _said(
+        self, prompt: Prompt, conversation: Conversation, *, is_shared: bool
+    ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.uid(one["inbox_id"]) for one in prompt.rows]
         found = [heard(event, self._write_down) for event in prompt.events]
         words = [prompt.text] if prompt.text else self._words(prompt, is_shared=is_shared)
         notes = [note for one in found for note in one.notes]
-        return desk.say(
+        return conversation.say(
             "\n".join([*words, *notes]),
             [picture for one in found for picture in one.pictures],
             uid=uid,
@@ -156,8 +158,8 @@ def _followed(turn: Iterable[Event], screen: Screen) -> events.TurnFinished | No
     return last
 
 
-def _cost(desk: Desk) -> float:
-    row = desk.row()
+def _cost(conversation: Conversation) -> float:
+    row = conversation.row()
     return float(row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0)
 
 

@@ -65,7 +65,7 @@ class Screen:
             return self._earlier, self._text
 
 
-class Showing:
+class LiveReply:
     """Screens of all turns that run."""
 
     def __init__(

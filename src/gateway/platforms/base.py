@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import PlatformConfig
-    from gateway.process.http_server import Front
+    from gateway.process.http_server import HttpServer
     from gateway.routing.sources import SessionSource
     from hermes_core.media_store import MediaStore
 
@@ -191,11 +191,11 @@ class Memory(Protocol):
         """Keep a text; when this returns, it is on the disk."""
 
 
-class Surroundings(NamedTuple):
+class AdapterContext(NamedTuple):
     """What an adapter is made from."""
 
     config: PlatformConfig  # `extra` holds what is written for the platform in config.yaml
     secret: Callable[[str], str]  # by the name of its variable; empty when it is not set
     media: MediaStore  # where files that come in are kept
     memory: Memory
-    front: Front  # the web server, for platforms that call us
+    front: HttpServer  # the web server, for platforms that call us

@@ -24,7 +24,7 @@ from hermes_core.paths import hermes_home, private_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ def socket_path() -> Path:
     return hermes_home() / "run" / "gateway.sock"
 
 
-def make(_surroundings: Surroundings) -> LocalAdapter:
+def make(_surroundings: AdapterContext) -> LocalAdapter:
     """The adapter of this Hermes folder."""
     return LocalAdapter(socket_path())
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import hermes_plugin_host
 from gateway.platforms.names import Platform
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import PlatformRefusedError, UsageError
 from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gateway.platforms.base import Adapter, Surroundings
+    from gateway.platforms.base import Adapter, AdapterContext
     from hermes_core.package_installer import Progress
 
-    Make = Callable[[Surroundings], Adapter]
+    Make = Callable[[AdapterContext], Adapter]
 
 LOCKS: Final = Path(__file__).with_name("libraries")
 SIZES: Final = {"telegram": (9, 36), "matrix": (9, 39), "discord": (6, 23), "slack": (5, 19)}  # MB
@@ -114,7 +114,7 @@ class Registry:
     @classmethod
     def of_home(cls) -> Registry:
         """The built-in ones, and what plugins of the user's bring."""
-        if not is_mentioned("plugins.enabled"):
+        if not may_be_set("plugins.enabled"):
             return cls()
         return cls(
             Entry(one.name, one.label, secrets=one.secrets, make=one.make)
@@ -129,7 +129,7 @@ class Registry:
         """The platform called *name*."""
         return self._entries.get(name)
 
-    def made(self, name: str, surroundings: Surroundings) -> Adapter:
+    def made(self, name: str, surroundings: AdapterContext) -> Adapter:
         """The adapter of a platform; an error says what is missing and how to get it."""
         entry = self._entries.get(name)
         if entry is None:

@@ -7,10 +7,10 @@ import functools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.platforms.base import Surroundings
+from gateway.platforms.base import AdapterContext
 from gateway.platforms.registry import Registry
 from gateway.process import config_loader
-from gateway.process.http_server import Front
+from gateway.process.http_server import HttpServer
 from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformError
@@ -47,21 +47,21 @@ class Equipped(NamedTuple):
     refused: dict[str, str]
 
 
-def front_of_home() -> Front:
+def front_of_home() -> HttpServer:
     """The web server, where the settings want it."""
     settings = ConfigFile.of_home().settings()
-    return Front(settings.get_str("gateway.http_host"), settings.get_int("gateway.http_port"))
+    return HttpServer(settings.get_str("gateway.http_host"), settings.get_int("gateway.http_port"))
 
 
 def equipped(
-    db: SessionDB, config: GatewayConfig, front: Front, registry: Registry | None = None
+    db: SessionDB, config: GatewayConfig, front: HttpServer, registry: Registry | None = None
 ) -> Equipped:
     """Make the adapters; one that cannot be made keeps no other from it."""
     registry = registry or Registry.of_home()
     secrets = config_loader.Secrets()
     found = Equipped({}, {})
     for entry in config_loader.enabled(config, registry, secrets):
-        surroundings = Surroundings(
+        surroundings = AdapterContext(
             config_loader.of(config, entry.name),
             secrets,
             media_store.of_home(),
@@ -79,7 +79,7 @@ def equipped(
     return found
 
 
-def _make(found: Equipped, registry: Registry, name: str, surroundings: Surroundings) -> None:
+def _make(found: Equipped, registry: Registry, name: str, surroundings: AdapterContext) -> None:
     try:
         found.adapters[name] = registry.made(name, surroundings)
     except PlatformError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHUTDOWN_SECONDS: Final = 5
 
 
-class Front:
+class HttpServer:
     """Routes by who added them; served when there are any."""
 
     def __init__(self, host: str, port: int) -> None:

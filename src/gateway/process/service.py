@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import hermes_plugin_host
 from gateway import status
 from gateway.inbound import attachments, prompt_format
-from gateway.inbound.access_control import Door
+from gateway.inbound.access_control import AccessControl
 from gateway.inbound.commands import RESTARTED_BY, Commands
-from gateway.inbound.inbox_workers import MOST_AT_ONCE, Turns
-from gateway.inbound.message_handler import Handling
+from gateway.inbound.inbox_workers import MOST_AT_ONCE, InboxWorkers
+from gateway.inbound.message_handler import MessageHandler
 from gateway.inbound.questions import ChatQuestions
-from gateway.inbound.receiver import Intake
-from gateway.inbound.turn_runner import Playing
+from gateway.inbound.receiver import MessageReceiver
+from gateway.inbound.turn_runner import TurnRunner
 from gateway.inbound.usage_limits import Limits
-from gateway.outbound.live_reply import Showing
+from gateway.outbound.live_reply import LiveReply
 from gateway.outbound.sender import Sender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
 from gateway.routing.conversation_cache import Conversations, Place
-from gateway.routing.handoff_worker import Handing
+from gateway.routing.handoff_worker import HandoffWorker
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import is_mentioned
+from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
 from hermes_plugin_host.delivery import Delivery
 
@@ -77,13 +77,13 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
         self._is_up = self._is_leaving = False
-        self._door = Door(db, config)
+        self._door = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
         self.conversations = Conversations(db, cwd or Path.home(), self.questions, self._describe)
         commands = Commands(db, places, self.conversations, self.questions, self._door, restart)
         places.spare(self._is_at_work)
-        self._showing = Showing(db, self.adapters, config.streaming)
-        self._playing = Playing(
+        self._showing = LiveReply(db, self.adapters, config.streaming)
+        self._playing = TurnRunner(
             db,
             self.conversations,
             self.questions,
@@ -92,10 +92,12 @@ class Service:
             attachments.writer_of(settings) if config.stt_enabled else None,
         )
         attempts = settings.get_int("gateway.attempts")
-        self.handling = Handling(db, places, self._playing, commands, self._longest_text, attempts)
+        self.handling = MessageHandler(
+            db, places, self._playing, commands, self._longest_text, attempts
+        )
         most = config.max_concurrent_sessions or MOST_AT_ONCE
-        self.turns = Turns(db, self._handle, self._wake_senders, most)
-        self.intake = Intake(
+        self.turns = InboxWorkers(db, self._handle, self._wake_senders, most)
+        self.intake = MessageReceiver(
             db,
             self._door,
             places,
@@ -182,7 +184,7 @@ class Service:
         ]
         working = (self.turns.run(), self._keep_house(), self._take_over())
         self._tasks = [asyncio.create_task(one) for one in working]
-        if is_mentioned("plugins.enabled"):
+        if may_be_set("plugins.enabled"):
             self._delivery = Delivery(self._db, hermes_plugin_host.active())
             self._delivery.start()
         for name, reason in (refused or {}).items():
@@ -217,7 +219,7 @@ class Service:
 
     async def _take_over(self) -> None:
         """Carry out hand-offs soon after they were asked for."""
-        handing = Handing(self._db, self._places, self.adapters)
+        handing = HandoffWorker(self._db, self._places, self.adapters)
         while True:
             await asyncio.sleep(HAND_OFF_SECONDS)
             step = Step("hand over conversations", handing.carry_out)
@@ -261,9 +263,9 @@ class Service:
         """Turns that wait for an answer are broken off: they ask again after the next start."""
         for session_key in self.questions.places():
             entry = self._places.get(session_key)
-            desk = self.conversations.running(entry.session_id) if entry else None
-            if desk is not None:
-                desk.agent.interrupt("shutdown")
+            conversation = self.conversations.running(entry.session_id) if entry else None
+            if conversation is not None:
+                conversation.agent.interrupt("shutdown")
             self.questions.give_up(session_key)
 
     async def _break_off(self) -> None:
@@ -272,8 +274,8 @@ class Service:
         They are opened again when the messages are handled after the next start.
         """
         running = self.conversations.all_running()
-        for desk in running:
-            desk.agent.interrupt("shutdown")
+        for conversation in running:
+            conversation.agent.interrupt("shutdown")
         await self.turns.stop(GRACE_SECONDS)
-        for desk in running:
-            await asyncio.to_thread(self._db.end_session, desk.session_id, "shutdown")
+        for conversation in running:
+            await asyncio.to_thread(self._db.end_session, conversation.session_id, "shutdown")

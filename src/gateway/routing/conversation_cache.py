@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_conversation.agent_factory import Wish
-from hermes_conversation.conversation import Desk
+from hermes_conversation.agent_factory import ConversationOptions
+from hermes_conversation.conversation import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,33 +41,35 @@ class Conversations:
         self._cwd = cwd
         self._questions = questions
         self._describe = describe
-        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._desks: OrderedDict[str, Conversation] = OrderedDict()
         self._busy: set[str] = set()
         self._lock = threading.Lock()
 
-    def take(self, entry: SessionEntry) -> Desk:
-        """The desk of a place's conversation, which is busy until it is given back."""
+    def take(self, entry: SessionEntry) -> Conversation:
+        """The conversation of a place's conversation, which is busy until it is given back."""
         session_id = entry.session_id
         with self._lock:
             self._busy.add(session_id)
-            desk = self._desks.pop(session_id, None)
+            conversation = self._desks.pop(session_id, None)
         try:
-            desk = desk or self._made(entry)
+            conversation = conversation or self._made(entry)
         except BaseException:
             with self._lock:
                 self._busy.discard(session_id)
             raise
         with self._lock:
-            self._desks[session_id] = desk
-        return desk
+            self._desks[session_id] = conversation
+        return conversation
 
-    def _made(self, entry: SessionEntry) -> Desk:
+    def _made(self, entry: SessionEntry) -> Conversation:
         session_id = entry.session_id
         platform = entry.platform.value if entry.platform else "gateway"
         place = self._describe(entry)
-        wish = Wish(session_id, self._chosen_model(session_id), platform, platform, self._cwd)
+        wish = ConversationOptions(
+            session_id, self._chosen_model(session_id), platform, platform, self._cwd
+        )
         wish = wish._replace(about=place.about, only_of=place.only_of)
-        return Desk(self._db, self._questions.of(entry.session_key), wish)
+        return Conversation(self._db, self._questions.of(entry.session_key), wish)
 
     def choose_model(self, session_id: str, name: str) -> None:
         """Note which model a conversation wants, for as long as it lasts."""
@@ -87,29 +89,29 @@ class Conversations:
             self._busy.discard(session_id)
             idle = [one for one in self._desks if one not in self._busy]
             gone = [self._desks.pop(one) for one in idle[: max(len(self._desks) - MOST, 0)]]
-        for desk in gone:
-            desk.stop()
+        for conversation in gone:
+            conversation.stop()
 
-    def running(self, session_id: str) -> Desk | None:
-        """The desk of a conversation in which a turn is at work."""
+    def running(self, session_id: str) -> Conversation | None:
+        """The conversation of a conversation in which a turn is at work."""
         with self._lock:
             return self._desks.get(session_id) if session_id in self._busy else None
 
-    def all_running(self) -> list[Desk]:
-        """Every desk at which a turn is at work."""
+    def all_running(self) -> list[Conversation]:
+        """Every conversation at which a turn is at work."""
         with self._lock:
             return [self._desks[one] for one in self._busy if one in self._desks]
 
     def forget(self, session_id: str) -> None:
         """A conversation was left: nothing of it stays in memory."""
         with self._lock:
-            desk = self._desks.pop(session_id, None)
-        if desk is not None:
-            desk.stop()
+            conversation = self._desks.pop(session_id, None)
+        if conversation is not None:
+            conversation.stop()
 
     def close(self) -> None:
         """Let go of all."""
         with self._lock:
             desks, self._desks = list(self._desks.values()), OrderedDict()
-        for desk in desks:
-            desk.stop()
+        for conversation in desks:
+            conversation.stop()

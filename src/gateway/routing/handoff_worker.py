@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Handing:
+class HandoffWorker:
     """Carries out the requests that wait."""
 
     def __init__(

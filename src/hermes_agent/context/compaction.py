@@ -17,9 +17,9 @@ from hermes_agent.messages import Request, Usage
 from hermes_agent.providers.completion import asked
 
 if TYPE_CHECKING:
-    from hermes_agent.conversation_store import Keeping
+    from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.messages import Message
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.turn_control import Cancel
 
 KEPT: Final = 0.2  # of the window: how much stays word for word
@@ -49,7 +49,11 @@ def is_due(tokens: int, window: int) -> bool:
 
 
 def compact(
-    keeping: Keeping, patient: Patient, system_prompt: str, cancel: Cancel, focus: str = ""
+    keeping: ConversationStore,
+    patient: FallbackProvider,
+    system_prompt: str,
+    cancel: Cancel,
+    focus: str = "",
 ) -> Compacted | Failed:
     """Replace what the model reads by a summary and the last messages."""
     messages = keeping.history()
@@ -100,7 +104,9 @@ class _Work(NamedTuple):
         )
 
 
-def _summary(keeping: Keeping, patient: Patient, work: _Work, cancel: Cancel) -> Reply | Failed:
+def _summary(
+    keeping: ConversationStore, patient: FallbackProvider, work: _Work, cancel: Cancel
+) -> Reply | Failed:
     last = asked(patient, work.request(patient.current.window), cancel, keeping)
     if isinstance(last, Reply) and not last.text.strip():
         return Failed(FailureKind.BROKEN, "The model wrote no summary; nothing was changed.")

@@ -53,7 +53,7 @@ PROFILES: Final = (
 )  # fmt: skip
 
 
-class Outfit(NamedTuple):
+class AgentProfile(NamedTuple):
     """What an agent sets out with, and what its person should know about it."""
 
     prompt: str

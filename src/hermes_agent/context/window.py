@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.messages import Message, Request
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
 
 BYTES: Final = 4  # to a token, roughly: of English text and JSON; other scripts take more of both
 PICTURE_TOKENS: Final = 1_500
@@ -96,10 +96,12 @@ LEAST_WINDOW: Final = 2_048  # tokens: no model in use reads less, whatever a se
 SHORTER: Final = 4
 
 
-class Room:
+class ContextWindow:
     """The window of the model that answers, during one turn."""
 
-    def __init__(self, patient: Patient, compress: Callable[[], Compacted | Failed]) -> None:
+    def __init__(
+        self, patient: FallbackProvider, compress: Callable[[], Compacted | Failed]
+    ) -> None:
         self._patient = patient
         self._compress = compress
         self._divisor = 1

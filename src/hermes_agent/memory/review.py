@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_agent.conversation_store import Keeping
+    from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.messages import Message, ToolCall
-    from hermes_agent.providers.retry import Patient
+    from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.base import Asks, ToolContext
     from hermes_agent.turn import Turn
-    from hermes_agent.turn_hooks import Hearing
+    from hermes_agent.turn_hooks import TurnHooks
 
 MEMORY: Final = "memory"
 MOST_REQUESTS: Final = 8
@@ -50,10 +50,10 @@ ONLY_MEMORY: Final = "Only the memory tool can be used while looking back."
 class Looking(NamedTuple):
     """What a review works with."""
 
-    keeping: Keeping
-    patient: Patient
+    keeping: ConversationStore
+    patient: FallbackProvider
     toolbox: Toolbox
-    hearing: Hearing
+    hearing: TurnHooks
     asks: Asks  # nobody: nothing is approved
     guard: Guard
     cwd: Path

@@ -40,7 +40,7 @@ ELSEWHERE: Final = frozenset(
 )
 
 
-class Patient:
+class FallbackProvider:
     """A chain of providers; the first is the one that was chosen, the others step in."""
 
     def __init__(
@@ -73,9 +73,9 @@ class Patient:
                 yield failure
                 return
 
-    def twin(self) -> Patient:
+    def twin(self) -> FallbackProvider:
         """The same providers, asked by somebody else at the same time."""
-        return Patient(self._providers, tries=self._tries, backoff=self._backoff)
+        return FallbackProvider(self._providers, tries=self._tries, backoff=self._backoff)
 
     def close(self) -> None:
         """Let go of all of them."""

@@ -79,7 +79,7 @@ def failure(message: str, **facts: Any) -> str:
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
 
 
-class NobodyToAsk:
+class NonInteractivePrompter:
     """Nobody is there: nothing risky is allowed, no question is answered."""
 
     def approve(self, request: ApprovalRequest) -> str:

@@ -39,7 +39,7 @@ SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
 NOTHING_FOUND = 1  # exit code of ripgrep
 
 
-class Wish(NamedTuple):
+class FileQuery(NamedTuple):
     """What to look for, and where."""
 
     pattern: str
@@ -73,7 +73,7 @@ def search_tool() -> Tool:
 
 
 def _search(arguments: dict[str, Any], context: ToolContext) -> str:
-    wish = Wish(
+    wish = FileQuery(
         text(arguments, "pattern"),
         place(text(arguments, "path", "."), context.cwd),
         text(arguments, "glob", ""),
@@ -101,7 +101,7 @@ def _short(line: str, cwd: Path) -> str:
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
-def _by_ripgrep(program: str, wish: Wish) -> Iterator[str]:
+def _by_ripgrep(program: str, wish: FileQuery) -> Iterator[str]:
     options = ["--color=never", "--no-messages", "--no-config", "--sort=path"]
     if wish.glob:
         options += ["--glob", wish.glob]
@@ -132,7 +132,7 @@ def _by_ripgrep(program: str, wish: Wish) -> Iterator[str]:
             process.kill()
 
 
-def _by_python(wish: Wish) -> Iterator[str]:
+def _by_python(wish: FileQuery) -> Iterator[str]:
     if not wish.is_content:
         wanted = wish.pattern if wish.pattern.startswith("*") else f"*{wish.pattern}"
         for file in _files(wish):
@@ -148,13 +148,13 @@ def _by_python(wish: Wish) -> Iterator[str]:
             yield from _matches(file, pattern, wish)
 
 
-def _fits(file: Path, wish: Wish) -> bool:
+def _fits(file: Path, wish: FileQuery) -> bool:
     if "/" not in wish.glob:
         return fnmatch.fnmatch(file.name, wish.glob)
     return fnmatch.fnmatch(str(file.relative_to(wish.path)), wish.glob.replace("**/", "*"))
 
 
-def _files(wish: Wish) -> Iterator[Path]:
+def _files(wish: FileQuery) -> Iterator[Path]:
     """Files that are not hidden, in the order of their names."""
     if wish.path.is_file():
         yield wish.path
@@ -170,7 +170,7 @@ def _files(wish: Wish) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _matches(file: Path, pattern: re.Pattern[str], wish: Wish) -> Iterator[str]:
+def _matches(file: Path, pattern: re.Pattern[str], wish: FileQuery) -> Iterator[str]:
     try:
         if not file.is_file() or file.stat().st_size > LARGEST_BYTES:
             return

@@ -12,7 +12,7 @@ import os
 from hermes_core.paths import config_path
 
 
-def is_mentioned(*names: str) -> bool:
+def may_be_set(*names: str) -> bool:
     """Whether the environment or the text of config.yaml speaks of any of these settings."""
     if any(os.environ.get(f"HERMES_{name.replace('.', '_').upper()}") for name in names):
         return True

@@ -91,7 +91,7 @@ class Patience:
         return not self.has_ended
 
 
-class Wish(NamedTuple):
+class SearchFilter(NamedTuple):
     """What is looked for, and where."""
 
     query: Query
@@ -174,7 +174,7 @@ def by_ids(reader: Reader, ids: list[int]) -> list[Candidate]:
 
 def scan(
     read: Callable[[Callable[[Reader], list[Candidate]]], list[Candidate]],
-    wish: Wish,
+    wish: SearchFilter,
     *,
     above: int,
     below: int,
@@ -207,7 +207,7 @@ class IndexAnswer(NamedTuple):
 
 
 def ask_index(
-    connection: sqlite3.Connection, wish: Wish, *, position: int, limit: int, by_rank: bool
+    connection: sqlite3.Connection, wish: SearchFilter, *, position: int, limit: int, by_rank: bool
 ) -> IndexAnswer | None:
     """The next ids; None if the index cannot answer this query."""
     through = mark_of(connection)
@@ -239,7 +239,7 @@ def ask_index(
     return IndexAnswer([row[0] for row in rows], through, len(rows) < limit)
 
 
-def _range(connection: sqlite3.Connection, wish: Wish) -> tuple[int, int]:
+def _range(connection: sqlite3.Connection, wish: SearchFilter) -> tuple[int, int]:
     """The ids between which answers lie."""
     if wish.since is None and wish.until is None:
         return wish.first_id, wish.last_id

@@ -43,13 +43,13 @@ class SearchPart(StorePart):
         for, those of trashed sessions always. `patience` bounds the time in which
         messages are read that the index does not cover.
         """
-        from hermes_state.search.candidates import Wish  # noqa: PLC0415 - see above
+        from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
 
         rows: list[str] = []
         if session_id is not None:
             rows = self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
-        wish = Wish(
+        wish = SearchFilter(
             parse(query, is_inside=inside_words),
             roles=tuple(role_filter or ()),
             sources=tuple(source_filter or ()),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.search.candidates import Candidate, IndexAnswer, Wish
+    from hermes_state.search.candidates import Candidate, IndexAnswer, SearchFilter
 
 CONTEXT_CHARACTERS: Final = 200
 CATCH_UP_SECONDS: Final = 0.3
@@ -40,7 +40,9 @@ class Searcher:
         self._file = engine.search
         self._covers_tools = engine.settings.search_tools
 
-    def find(self, wish: Wish, *, by_rank: bool, limit: int, offset: int) -> list[dict[str, Any]]:
+    def find(
+        self, wish: SearchFilter, *, by_rank: bool, limit: int, offset: int
+    ) -> list[dict[str, Any]]:
         """The answers, from *offset* on."""
         if wish.session_ids:
             wish = self._engine.read(lambda reader: _within(reader, wish))
@@ -88,7 +90,7 @@ class Searcher:
         done = self._file.use(lambda c: index_builder.put(c, part, with_tools=self._covers_tools))
         return done or None
 
-    def _answers(self, wish: Wish, *, by_rank: bool) -> Iterator[Candidate]:
+    def _answers(self, wish: SearchFilter, *, by_rank: bool) -> Iterator[Candidate]:
         self.fill(CATCH_UP_SECONDS)
         first = self._ask(wish, 0 if by_rank or wish.oldest_first else BEYOND, by_rank=by_rank)
         if first is None or (wish.with_tools and not self._covers_tools):
@@ -101,14 +103,16 @@ class Searcher:
         if wish.oldest_first:
             yield from tail
 
-    def _ask(self, wish: Wish, position: int, *, by_rank: bool) -> IndexAnswer | None:
+    def _ask(self, wish: SearchFilter, position: int, *, by_rank: bool) -> IndexAnswer | None:
         return self._file.use(
             lambda connection: ask_index(
                 connection, wish, position=position, limit=CHUNK_IDS, by_rank=by_rank
             )
         )
 
-    def _from_index(self, wish: Wish, answer: IndexAnswer, *, by_rank: bool) -> Iterator[Candidate]:
+    def _from_index(
+        self, wish: SearchFilter, answer: IndexAnswer, *, by_rank: bool
+    ) -> Iterator[Candidate]:
         seen = 0
         while True:
             ids = [number for number in answer.ids if number <= answer.through]
@@ -123,7 +127,7 @@ class Searcher:
                 return
             answer = following
 
-    def _hit(self, wish: Wish, candidate: Candidate) -> dict[str, Any]:
+    def _hit(self, wish: SearchFilter, candidate: Candidate) -> dict[str, Any]:
         row = candidate.row
 
         def around(reader: Reader) -> list[tuple[Any, ...]]:
@@ -138,7 +142,7 @@ class Searcher:
         return hit
 
 
-def _within(reader: Reader, wish: Wish) -> Wish:
+def _within(reader: Reader, wish: SearchFilter) -> SearchFilter:
     """The wish with the range of ids that its conversation's rows have."""
     ends: list[Any] = [reader.row(ENDS, (one,)) for one in wish.session_ids]
     return wish._replace(first_id=min(e[0] for e in ends), last_id=max(e[1] for e in ends))

@@ -33,7 +33,7 @@ COMPUTED_LAST_ACTIVITY = """
 """
 
 
-class Wish(NamedTuple):
+class SessionFilter(NamedTuple):
     """What a list shall contain."""
 
     sources: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def list_indexed(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
+def list_indexed(reader: Reader, wish: SessionFilter) -> list[dict[str, Any]]:
     """The list from the index alone."""
     where, values = wish.conditions()
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
@@ -123,7 +123,9 @@ def list_indexed(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
     return reader.dicts(sql, (*values, wish.limit, wish.offset))
 
 
-def list_computed(reader: Reader, wish: Wish, ids: Iterable[str]) -> Iterator[dict[str, Any]]:
+def list_computed(
+    reader: Reader, wish: SessionFilter, ids: Iterable[str]
+) -> Iterator[dict[str, Any]]:
     """The same rows for sessions that the index does not know, one by one."""
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     sql = (
@@ -140,7 +142,7 @@ def list_computed(reader: Reader, wish: Wish, ids: Iterable[str]) -> Iterator[di
                 yield row
 
 
-def fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
+def fits(row: dict[str, Any], wish: SessionFilter, place: lineage.Place) -> bool:
     """As `Wish.conditions`, for a row that is at hand."""
     is_listed = place.is_listed if wish.project_tips else place.kind in lineage.LISTABLE
     return (
@@ -158,7 +160,7 @@ def fits(row: dict[str, Any], wish: Wish, place: lineage.Place) -> bool:
     )
 
 
-def _fits_archive(is_archived: bool, wish: Wish) -> bool:
+def _fits_archive(is_archived: bool, wish: SessionFilter) -> bool:
     if wish.archived_only:
         return is_archived
     return wish.include_archived or not is_archived
@@ -168,7 +170,7 @@ def _is_inside(folder: str, prefix: str) -> bool:
     return folder == prefix.rstrip("/") or folder.startswith(prefix.rstrip("/") + "/")
 
 
-def unindexed(reader: Reader, wish: Wish) -> list[str]:
+def unindexed(reader: Reader, wish: SessionFilter) -> list[str]:
     """Sessions without an index row, the likely most recent first."""
     if reader.columns.has_own_tables:
         total, indexed = index.counts(reader)
@@ -181,7 +183,7 @@ def unindexed(reader: Reader, wish: Wish) -> list[str]:
     return list(dict.fromkeys(spoken + started))
 
 
-def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
+def answer(reader: Reader, wish: SessionFilter) -> list[dict[str, Any]]:
     """The list, with sessions the index has not reached mixed in where they belong."""
     strangers = unindexed(reader, wish)
     if not strangers:
@@ -200,7 +202,7 @@ def answer(reader: Reader, wish: Wish) -> list[dict[str, Any]]:
     return [_as_listed(reader, row, wish) for row in rows]
 
 
-def _as_listed(reader: Reader, row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+def _as_listed(reader: Reader, row: dict[str, Any], wish: SessionFilter) -> dict[str, Any]:
     root = row.pop("root_id")
     if root != row["id"]:
         row["_lineage_root_id"] = root
@@ -244,7 +246,7 @@ class ListPart(StorePart):
         `active_since` and `active_until` bound the last activity; `model` is a part of
         the model's name.
         """
-        wish = Wish(
+        wish = SessionFilter(
             sources=tuple(sources or ()) + ((source,) if source else ()),
             exclude_sources=tuple(exclude_sources or ()),
             cwd_prefix=cwd_prefix,

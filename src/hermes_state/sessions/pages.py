@@ -16,7 +16,7 @@ from hermes_state.delivery import leases
 from hermes_state.engine.dialect import beginning_with, containing
 from hermes_state.sessions import index, lists, trash
 from hermes_state.sessions.labels import TABLE, tags_of
-from hermes_state.sessions.lists import ListPart, Wish
+from hermes_state.sessions.lists import ListPart, SessionFilter
 from hermes_state.sessions.rows import listed_columns, with_extras
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ IS_PINNED_BESIDE = """
     s.id IN (SELECT session_id FROM hermes_session_extra
              WHERE name = 'pinned' AND CAST(value AS INTEGER) <> 0)
 """
-ANY: Final = Wish(include_children=True, include_archived=True)
+ANY: Final = SessionFilter(include_children=True, include_archived=True)
 
 
 class Place(NamedTuple):
@@ -103,9 +103,9 @@ class Choice(NamedTuple):
         return (*listed, index.TRASHED) if self.state == EVERYTHING else listed
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> SessionFilter:
         """The same, as far as other lists know it."""
-        return Wish(
+        return SessionFilter(
             sources=self.sources,
             cwd_prefix=self.folder,
             min_message_count=self.min_messages or 0,

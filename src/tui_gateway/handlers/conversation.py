@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Opened = dict[str, Any]
     from collections.abc import Iterator
 
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
 
     Params = dict[str, Any]
 
@@ -47,15 +47,15 @@ def open_branch(peer: Dispatcher, live: Live, title: str, before_message: int = 
     """Go on in a second conversation that begins as this one, or ends before a message."""
     if live.is_running:
         raise RpcError(BUSY, OCCUPIED)
-    found = told(lambda: live.desk.branched(title, before_message))
+    found = told(lambda: live.conversation.branched(title, before_message))
     return _go(peer, live, found, "branched")
 
 
 def _go(peer: Dispatcher, live: Live, session_id: str | None, reason: str) -> Opened:
     """Look at another conversation; one that is left alone and idle is ended."""
-    if session_id == live.desk.session_id:
+    if session_id == live.conversation.session_id:
         return peer.hub.look(live, peer)
-    wish = live.desk.wish._replace(session_id=session_id, cwd=live.desk.agent.cwd)
+    wish = live.conversation.wish._replace(session_id=session_id, cwd=live.conversation.agent.cwd)
     opened = open_as_wished(peer, wish)
     peer.hub.turn_away(live, peer, reason)
     return opened
@@ -80,7 +80,7 @@ def queue(peer: Dispatcher, params: Params) -> Any:
 
 def title(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    return {"title": told(lambda: live.desk.title(params.get("title") or ""))}
+    return {"title": told(lambda: live.conversation.title(params.get("title") or ""))}
 
 
 def history(peer: Dispatcher, params: Params) -> Any:
@@ -88,7 +88,7 @@ def history(peer: Dispatcher, params: Params) -> Any:
 
 
 def usage(peer: Dispatcher, params: Params) -> Any:
-    return usage_of(_live(peer, params).desk.row())
+    return usage_of(_live(peer, params).conversation.row())
 
 
 def status(peer: Dispatcher, params: Params) -> Any:
@@ -97,20 +97,20 @@ def status(peer: Dispatcher, params: Params) -> Any:
 
 
 def set_folder(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        found = told(lambda: desk.move_to(Path(params["cwd"]).expanduser()))
+    with _changing(peer, params) as conversation:
+        found = told(lambda: conversation.move_to(Path(params["cwd"]).expanduser()))
     return {"cwd": str(found)}
 
 
 def attach_image(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    picture = told(lambda: live.desk.attach(Path(params["path"]).expanduser()))
-    return {"attached": picture.name, "count": len(live.desk.pictures)}
+    picture = told(lambda: live.conversation.attach(Path(params["path"]).expanduser()))
+    return {"attached": picture.name, "count": len(live.conversation.pictures)}
 
 
 def detach_image(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    live.desk.pictures.clear()
+    live.conversation.pictures.clear()
     return {"count": 0}
 
 
@@ -118,55 +118,57 @@ def detach_image(peer: Dispatcher, params: Params) -> Any:
 
 
 def undo(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        return {"removed": told(lambda: desk.undo(params.get("count") or 1))}
+    with _changing(peer, params) as conversation:
+        return {"removed": told(lambda: conversation.undo(params.get("count") or 1))}
 
 
 def redo(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        return {"restored": told(desk.redo)}
+    with _changing(peer, params) as conversation:
+        return {"restored": told(conversation.redo)}
 
 
 def retry(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        text = told(desk.take_back_last)
+    with _changing(peer, params) as conversation:
+        text = told(conversation.take_back_last)
     _live(peer, params).submit(text)
     return {"status": "streaming", "text": text}
 
 
 def branch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    parent = live.desk.session_id
+    parent = live.conversation.session_id
     opened = open_branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
     names = ("session_id", "stored_session_id")
     return {**{name: opened[name] for name in names}, "parent": parent}
 
 
 def prompts(peer: Dispatcher, params: Params) -> Any:
-    found = _live(peer, params).desk.prompts()
+    found = _live(peer, params).conversation.prompts()
     return {"prompts": [{"message_id": one.message_id, "text": one.text} for one in found]}
 
 
 def rewind(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        return {"text": told(lambda: desk.back_to(params["message_id"]))}
+    with _changing(peer, params) as conversation:
+        return {"text": told(lambda: conversation.back_to(params["message_id"]))}
 
 
 def tree(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     names = ("id", "title", "parent_session_id", "started_at", "message_count", "end_reason")
-    rows = told(live.desk.family)
+    rows = told(live.conversation.family)
     return {"sessions": [{name: row.get(name) for name in names} for row in rows]}
 
 
 def compress(peer: Dispatcher, params: Params) -> Any:
-    with _changing(peer, params) as desk:
-        found = told(lambda: desk.compress(params.get("focus_topic") or ""))
+    with _changing(peer, params) as conversation:
+        found = told(lambda: conversation.compress(params.get("focus_topic") or ""))
     return {"before": found.before, "after": found.after, "summary": found.summary}
 
 
 def save(peer: Dispatcher, params: Params) -> Any:
-    return {"file": str(told(lambda: _live(peer, params).desk.save(params.get("path") or "")))}
+    return {
+        "file": str(told(lambda: _live(peer, params).conversation.save(params.get("path") or "")))
+    }
 
 
 # Answers
@@ -220,7 +222,7 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
         return {**facts, "session_id": opened["session_id"]}
     line = f"/{name} {words}".rstrip()
     if command.while_busy:
-        outcome, is_changed = told(lambda: slash_commands.run(live.desk, line)), False
+        outcome, is_changed = told(lambda: slash_commands.run(live.conversation, line)), False
     else:
         outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome):
@@ -231,9 +233,9 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
 
 def _changed(peer: Dispatcher, live: Live, line: str) -> tuple[slash_commands.Outcome, bool]:
     """Run a command that may change the history; whether it did. Others who look are told."""
-    with live.changing() as desk:
+    with live.changing() as conversation:
         before = [one["id"] for one in live.messages()]
-        outcome = told(lambda: slash_commands.run(desk, line))
+        outcome = told(lambda: slash_commands.run(conversation, line))
         is_changed = before != [one["id"] for one in live.messages()]
     if is_changed:
         live.emit("session.changed", {}, but=peer)
@@ -255,10 +257,10 @@ def _live(peer: Dispatcher, params: Params) -> Live:
 
 
 @contextlib.contextmanager
-def _changing(peer: Dispatcher, params: Params) -> Iterator[Desk]:
-    """The desk for a change, which others who look are told of."""
+def _changing(peer: Dispatcher, params: Params) -> Iterator[Conversation]:
+    """The conversation for a change, which others who look are told of."""
     live = _live(peer, params)
-    with live.changing() as desk:
-        yield desk
+    with live.changing() as conversation:
+        yield conversation
     live.emit("session.changed", {}, but=peer)
     live.emit("session.info", live.info())

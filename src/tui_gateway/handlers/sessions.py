@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_conversation.agent_factory import Wish
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.latest import latest_in
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
@@ -26,7 +26,7 @@ FIELDS: Final = (
 def create(peer: Dispatcher, params: Params) -> Any:
     opened = _open(peer, params, None)
     if params.get("title"):
-        peer.hub.live(opened["session_id"]).desk.title(params["title"])
+        peer.hub.live(opened["session_id"]).conversation.title(params["title"])
     return opened
 
 
@@ -47,14 +47,16 @@ def stored(peer: Dispatcher, text: str) -> str:
 
 def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
     cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
-    wish = Wish(session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd)
+    wish = ConversationOptions(
+        session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd
+    )
     opened = open_as_wished(peer, wish)
     live = peer.hub.live(opened["session_id"])
     live.closes_when_alone = bool(params.get("close_on_disconnect"))
     return opened
 
 
-def open_as_wished(peer: Dispatcher, wish: Wish) -> dict[str, Any]:
+def open_as_wished(peer: Dispatcher, wish: ConversationOptions) -> dict[str, Any]:
     """Open a conversation; what is wrong with the model is told as such."""
     try:
         return peer.hub.open(wish, peer)

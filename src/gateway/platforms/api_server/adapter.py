@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     # Hands a request over to the gateway, in the session of a name.
     Say = Callable[[Ask, str], Awaitable[None]]
     from gateway.platforms.api_server.requests import Ask, Attached
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
 
 log = logging.getLogger(__name__)
 
@@ -279,7 +279,7 @@ class ApiAdapter:
 
     abilities: ClassVar = Abilities(idempotent=True, longest_text=1_000_000)
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: AdapterContext) -> None:
         self.account = NAME
         self._front = surroundings.front
         self._media = surroundings.media
@@ -360,12 +360,12 @@ class ApiAdapter:
         await self._answers.keep(Given(one.token, one.chat_id, text, one.digest, one.created))
 
 
-def make(surroundings: Surroundings) -> ApiAdapter:
+def make(surroundings: AdapterContext) -> ApiAdapter:
     """The adapter of this gateway."""
     return ApiAdapter(surroundings)
 
 
-def _key(surroundings: Surroundings) -> str:
+def _key(surroundings: AdapterContext) -> str:
     if surroundings.config.reply_to_mode == "off":
         raise PlatformRefusedError("`reply_to_mode` of api_server cannot be `off`")
     key = surroundings.secret(KEY)
@@ -385,7 +385,7 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _bounds(surroundings: Surroundings) -> Bounds:
+def _bounds(surroundings: AdapterContext) -> Bounds:
     extra = surroundings.config.extra
     try:
         body = int(extra.get("largest_body", LARGEST_BODY))

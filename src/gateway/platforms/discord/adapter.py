@@ -49,7 +49,7 @@ from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefused
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class DiscordAdapter(Refusable):
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: AdapterContext,
         backoff: Backoff = RECONNECT,
         identify_seconds: float = IDENTIFY_SECONDS,
         most_waiting: int = MOST_WAITING,
@@ -217,7 +217,7 @@ class DiscordAdapter(Refusable):
         return session.client.get_partial_messageable(int(name))
 
 
-def make(surroundings: Surroundings) -> DiscordAdapter:
+def make(surroundings: AdapterContext) -> DiscordAdapter:
     """The adapter of the bot whose token is configured."""
     return DiscordAdapter(surroundings)
 

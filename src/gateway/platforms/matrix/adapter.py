@@ -38,7 +38,7 @@ from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
 
 LONGEST_TEXT: Final = 12_000  # characters of four bytes each leave room for what is around them
 LARGEST_CONTENT: Final = 60_000  # bytes
@@ -125,7 +125,7 @@ class MatrixAdapter(Refusable):
         longest_text=LONGEST_TEXT,
     )
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: AdapterContext) -> None:
         self.account = ""
         self._refusals = Refusals("Matrix")
         self._surroundings = surroundings
@@ -249,12 +249,12 @@ class MatrixAdapter(Refusable):
             log.info("a reaction was not shown: %s", result.error)
 
 
-def make(surroundings: Surroundings) -> MatrixAdapter:
+def make(surroundings: AdapterContext) -> MatrixAdapter:
     """The adapter of the account whose token is configured."""
     return MatrixAdapter(surroundings)
 
 
-def _client(surroundings: Surroundings) -> AsyncClient:
+def _client(surroundings: AdapterContext) -> AsyncClient:
     """A client that gives up instead of trying for ever: when to try again is decided here."""
     config = AsyncClientConfig(
         max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from nio import AsyncClient
 
-    from gateway.platforms.base import Surroundings
+    from gateway.platforms.base import AdapterContext
     from gateway.platforms.matrix.listener import Room, Rooms
     from hermes_core.media_store import Kept, MediaStore
 
@@ -213,7 +213,7 @@ class Reader:
     """Reads events for one account."""
 
     def __init__(
-        self, client: AsyncClient, me: str, name: str, rooms: Rooms, surroundings: Surroundings
+        self, client: AsyncClient, me: str, name: str, rooms: Rooms, surroundings: AdapterContext
     ) -> None:
         self._client = client
         self._me = me

@@ -50,7 +50,7 @@ from gateway.platforms.slack.messages import Files, Reader
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class SlackAdapter(Refusable):
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: AdapterContext,
         backoff: Backoff = RECONNECT,
         most_waiting: int = MOST_WAITING,
     ) -> None:
@@ -226,7 +226,7 @@ class SlackAdapter(Refusable):
         return _receipt(answer)
 
 
-def make(surroundings: Surroundings) -> SlackAdapter:
+def make(surroundings: AdapterContext) -> SlackAdapter:
     """The adapter of the app whose tokens are configured."""
     return SlackAdapter(surroundings)
 

@@ -47,7 +47,7 @@ from gateway.platforms.telegram.updates import RECONNECT, VARIABLE, Polling, Web
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class TelegramAdapter(Refusable):
         longest_text=LONGEST_PIECE,
     )
 
-    def __init__(self, surroundings: Surroundings, backoff: Backoff = RECONNECT) -> None:
+    def __init__(self, surroundings: AdapterContext, backoff: Backoff = RECONNECT) -> None:
         self.account = ""
         self._refusals = Refusals("Telegram")
         self._surroundings = surroundings
@@ -210,11 +210,11 @@ class _Taking:
             await self._receive(event)
 
 
-def _webhook(surroundings: Surroundings) -> Webhook | None:
+def _webhook(surroundings: AdapterContext) -> Webhook | None:
     address = config_values.text(surroundings.config.extra.get("webhook_url"))
     return Webhook(address, surroundings.secret(VARIABLE)) if address else None
 
 
-def make(surroundings: Surroundings) -> TelegramAdapter:
+def make(surroundings: AdapterContext) -> TelegramAdapter:
     """The adapter for what is configured."""
     return TelegramAdapter(surroundings)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from gateway.platforms.base import Receive, Surroundings
+    from gateway.platforms.base import AdapterContext, Receive
     from gateway.platforms.webhook.routes import WebhookRoute
 
 FIELD: Final = re.compile(r"\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
@@ -204,7 +204,9 @@ class WebhookAdapter:
 
     abilities: ClassVar = Abilities(longest_text=100_000)
 
-    def __init__(self, surroundings: Surroundings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, surroundings: AdapterContext, clock: Callable[[], float] = time.time
+    ) -> None:
         self.account = NAME
         self._front = surroundings.front
         self._routes = routes_of(surroundings)
@@ -287,7 +289,7 @@ class WebhookAdapter:
         return await deliver(self._http, route, outgoing)
 
 
-def make(surroundings: Surroundings) -> WebhookAdapter:
+def make(surroundings: AdapterContext) -> WebhookAdapter:
     """The adapter of this gateway."""
     return WebhookAdapter(surroundings)
 

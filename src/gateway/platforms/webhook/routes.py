@@ -15,7 +15,7 @@ from hermes_core.errors import PlatformRefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gateway.platforms.base import Surroundings
+    from gateway.platforms.base import AdapterContext
 
 GITHUB: Final = "X-Hub-Signature-256"
 HERMES: Final = "X-Hermes-Signature"
@@ -85,7 +85,7 @@ class WebhookRoute(NamedTuple):
         return f"WebhookRoute({self.name!r})"
 
 
-def routes_of(surroundings: Surroundings) -> dict[str, WebhookRoute]:
+def routes_of(surroundings: AdapterContext) -> dict[str, WebhookRoute]:
     """All of them; an error says what is wrong with one."""
     found = surroundings.config.extra.get("routes")
     if not isinstance(found, dict) or not found:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_cli import history
-from hermes_cli.commands.chat.repl import Ending, Talking
-from hermes_cli.commands.chat.turn_printer import Person, Speaker, as_json
+from hermes_cli.commands.chat.repl import ChatRepl, Ending
+from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, as_json
 from hermes_cli.commands.models import offer
 from hermes_cli.parser import add_conversation, add_json
-from hermes_conversation.agent_factory import Wish
-from hermes_conversation.conversation import Desk
+from hermes_conversation.agent_factory import ConversationOptions
+from hermes_conversation.conversation import Conversation
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
@@ -49,32 +49,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(wishes: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: Output) -> int:
     """Talk."""
-    question = _question(wishes)
+    question = _question(arguments)
     with SessionDB(keeper=keep_facts) as db:
-        person = Person(out, is_there=sys.stdin.isatty() and not wishes.json)
-        wish = Wish(
-            history.chosen(db, wishes.resume, is_latest=wishes.again), wishes.model, wishes.source
+        person = TerminalPrompter(out, is_there=sys.stdin.isatty() and not arguments.json)
+        wish = ConversationOptions(
+            history.chosen(db, arguments.resume, is_latest=arguments.again),
+            arguments.model,
+            arguments.source,
         )
         offer.make_sure(wish.model, out)
-        desk = Desk(db, person, wish)
-        _warn_of_toy(desk, out, is_json=wishes.json)
-        ending = Ending(desk)
-        speaker = Speaker(desk, out, as_json=wishes.json)
+        conversation = Conversation(db, person, wish)
+        _warn_of_toy(conversation, out, is_json=arguments.json)
+        ending = Ending(conversation)
+        speaker = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
                 with ending.turn():
                     code = speaker.say(question)
                 return ending.code or code
-            return Talking(desk, speaker, person, ending, out).run()
+            return ChatRepl(conversation, speaker, person, ending, out).run()
         finally:
             ending.finish(out, is_told=question is None)
 
 
-def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
+def _warn_of_toy(conversation: Conversation, out: Output, *, is_json: bool) -> None:
     """Say once in a conversation that the built-in model is no real one."""
-    if desk.agent.model != built_in.NAME or desk.exists:
+    if conversation.agent.model != built_in.NAME or conversation.exists:
         return
     if is_json:
         out.json_line(as_json(Notice(built_in.TOY)))
@@ -82,12 +84,12 @@ def _warn_of_toy(desk: Desk, out: Output, *, is_json: bool) -> None:
         out.note(built_in.TOY)
 
 
-def _question(wishes: argparse.Namespace) -> str | None:
+def _question(arguments: argparse.Namespace) -> str | None:
     """What is asked, with what is piped; None where somebody sits and will say it."""
     is_there = sys.stdin.isatty()
-    piped = "" if is_there and wishes.context != "-" else sys.stdin.read().strip()
-    if wishes.question and piped:
-        return f"{wishes.question}\n\n{piped}"
-    if not (wishes.question or piped or is_there):
+    piped = "" if is_there and arguments.context != "-" else sys.stdin.read().strip()
+    if arguments.question and piped:
+        return f"{arguments.question}\n\n{piped}"
+    if not (arguments.question or piped or is_there):
         raise UsageError(NOTHING_ASKED)
-    return wishes.question or piped or None
+    return arguments.question or piped or None

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_cli.commands.chat.turn_printer import Person, Speaker
+    from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter
     from hermes_cli.output import Output
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
 TWICE_SECONDS: Final = 2.0
@@ -33,18 +33,23 @@ FEW_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
 
-class Talking:
+class ChatRepl:
     """A line, an answer, and so on, until somebody leaves."""
 
     def __init__(
-        self, desk: Desk, speaker: Speaker, person: Person, ending: Ending, out: Output
+        self,
+        conversation: Conversation,
+        speaker: TurnPrinter,
+        person: TerminalPrompter,
+        ending: Ending,
+        out: Output,
     ) -> None:
-        self._desk = desk
+        self._conversation = conversation
         self._speaker = speaker
         self._ending = ending
         self._out = out
         mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
-        self._busy_input = BusyInput(desk, out, mode)
+        self._busy_input = BusyInput(conversation, out, mode)
         self._keyboard = Keyboard(self._busy_input.take, ending.leave_soon)
         self._busy_input.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
         self._busy_input.give_up = self._keyboard.give_up
@@ -56,7 +61,9 @@ class Talking:
     def run(self) -> int:
         """Read lines and answer them; the exit code."""
         lines = _lines()
-        self._out.note(f"Hermes, {self._desk.agent.model}. /help lists commands, Ctrl-D leaves.")
+        self._out.note(
+            f"Hermes, {self._conversation.agent.model}. /help lists commands, Ctrl-D leaves."
+        )
         following, typed = "", self._busy_input.pending.restore()
         while not self._ending.is_asked_to_leave:
             line = following or _next(lines, self._ending, typed)
@@ -85,7 +92,7 @@ class Talking:
 
     def _command(self, line: str) -> slash_commands.Outcome:
         try:
-            outcome = slash_commands.run(self._desk, line)
+            outcome = slash_commands.run(self._conversation, line)
         except HermesError as error:
             self._out.error(str(error))
             return slash_commands.Outcome()
@@ -155,8 +162,8 @@ class Ending:
     itself, everything it showed is stored, and the row is ended on the way out.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
         self._asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._is_busy = False
         self._interrupted_at = 0.0
@@ -186,7 +193,7 @@ class Ending:
             with contextlib.suppress(queue.Empty):
                 reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
             if reason:
-                self._desk.agent.interrupt(reason)
+                self._conversation.agent.interrupt(reason)
                 self.on_stop()
 
     def is_second_interrupt(self) -> bool:
@@ -222,10 +229,10 @@ class Ending:
 
     def finish(self, out: Output, *, is_told: bool) -> None:
         """Stop what runs, end the conversation's row, tell plugins."""
-        existed = self._desk.exists
+        existed = self._conversation.exists
         steps = [
-            Step("leave the conversation", lambda: self._desk.leave("cli_close")),
-            Step("tell plugins", lambda: history.announce(self._desk.db)),
+            Step("leave the conversation", lambda: self._conversation.leave("cli_close")),
+            Step("tell plugins", lambda: history.announce(self._conversation.db)),
         ]
         if is_told and existed and not self.is_asked_to_leave:
             steps.append(Step("tell of achievements", lambda: tell_news(out)))
@@ -233,4 +240,4 @@ class Ending:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if is_told and existed:
-            out.note(f"Go on with: hermes chat -r {self._desk.session_id}")
+            out.note(f"Go on with: hermes chat -r {self._conversation.session_id}")

@@ -42,21 +42,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(wishes: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: Output) -> int:
     """Serve, or tell about the one that does."""
-    if wishes.status:
-        return _status(wishes, out)
-    if wishes.stop:
+    if arguments.status:
+        return _status(arguments, out)
+    if arguments.stop:
         return _stop(out)
     if DAEMON.find() is None:
-        _require_port(wishes.port)
-        if not wishes.until_idle:
+        _require_port(arguments.port)
+        if not arguments.until_idle:
             out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
         else:
             os.chdir("/")  # a folder it was started in by chance is not kept busy
-        if daemon.serve(port=wishes.port, stays=not wishes.until_idle) is not None:
+        if daemon.serve(port=arguments.port, stays=not arguments.until_idle) is not None:
             return 0
-    if wishes.until_idle:
+    if arguments.until_idle:
         return 0  # two terminals had the same idea; one is enough
     raise UsageError("one runs already; `hermes serve --status` tells about it")
 
@@ -77,12 +77,12 @@ def _require_port(port: int) -> None:
         ) from error
 
 
-def _status(wishes: argparse.Namespace, out: Output) -> int:
+def _status(arguments: argparse.Namespace, out: Output) -> int:
     from tui_gateway import client  # noqa: PLC0415 - only to ask
 
     place = DAEMON.find()
     if place is None:
-        if wishes.json:
+        if arguments.json:
             out.json({"running": False})
         else:
             out.text("No daemon runs. `hermes` starts one when it is needed.")
@@ -90,7 +90,7 @@ def _status(wishes: argparse.Namespace, out: Output) -> int:
     connection = client.to_daemon(place, lambda *_: None)
     sessions = connection.call("session.active_list")["sessions"]
     connection.close()
-    if wishes.json:
+    if arguments.json:
         facts = {"url": place.url, "pid": place.pid, "version": place.version}
         out.json({"running": True, **facts, "sessions": sessions})
         return 0

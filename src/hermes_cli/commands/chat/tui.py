@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(wishes: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: Output) -> int:
     """Talk on a whole screen."""
     from hermes_tui import terminal_driver  # noqa: PLC0415 - as below
 
@@ -57,13 +57,15 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
         raise UsageError(NO_TERMINAL) from error
     if output_settings.color(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
-    offer.make_sure(wishes.model, out)
-    connect = _connecting(wishes, out)
+    offer.make_sure(arguments.model, out)
+    connect = _connecting(arguments, out)
     # A toolkit for whole screens takes longer to load than most commands to run.
     from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
 
     here = str(Path.cwd().resolve())
-    opening = Opening(here, wishes.resume or "", wishes.again, wishes.model, wishes.source)
+    opening = Opening(
+        here, arguments.resume or "", arguments.again, arguments.model, arguments.source
+    )
     conversation = Conversation(connect, opening)
     conversation.open()
     app = _app(conversation)
@@ -73,9 +75,9 @@ def run(wishes: argparse.Namespace, out: Output) -> int:
     return app.return_code or 0
 
 
-def _connecting(wishes: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
+def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
     """How the conversation is reached: in the daemon, or in this process."""
-    if not wishes.no_daemon:
+    if not arguments.no_daemon:
         if daemon.summoned().version == __version__:
             return daemon.reached
         out.note("A daemon of another release runs; this conversation does without it.")

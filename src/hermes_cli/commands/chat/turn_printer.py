@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ApprovalRequest
     from hermes_cli.output import Output
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
 
 INTERRUPTED: Final = 130
 ENDS: Final = {
@@ -32,11 +32,11 @@ DECISIONS: Final = {
 NO_DECISION: Final = "That decides nothing: say once, session, always or deny."
 
 
-class Speaker:
+class TurnPrinter:
     """Says something to the agent and shows what comes back."""
 
-    def __init__(self, desk: Desk, out: Output, *, as_json: bool = False) -> None:
-        self._desk = desk
+    def __init__(self, conversation: Conversation, out: Output, *, as_json: bool = False) -> None:
+        self._conversation = conversation
         self._out = out
         self._as_json = as_json
         self._is_mid_line = False
@@ -46,9 +46,9 @@ class Speaker:
         """One turn; the exit code that stands for its end."""
         code = 1
         if not self._as_json:
-            self._desk.agent.on_review = self._out.note
+            self._conversation.agent.on_review = self._out.note
         is_first = True
-        for event in self._desk.say(text):
+        for event in self._conversation.say(text):
             if isinstance(event, events.MessageStored) and event.role == "user":
                 if not is_first:
                     self.on_steering_read()
@@ -104,7 +104,7 @@ def as_json(event: events.Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **facts}
 
 
-class Person:
+class TerminalPrompter:
     """Whoever sits at the terminal; nobody when there is none."""
 
     def __init__(self, out: Output, *, is_there: bool) -> None:

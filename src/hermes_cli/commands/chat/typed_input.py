@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_cli.output import Output
-    from hermes_conversation.conversation import Desk
+    from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
 PIECE: Final = 4096
@@ -127,11 +127,11 @@ NOTES: Final[dict[str, str]] = {
 class BusyInput:
     """Handles lines that are typed while a turn runs; called by the keyboard's thread."""
 
-    def __init__(self, desk: Desk, out: Output, mode: BusyMode) -> None:
-        self._desk = desk
+    def __init__(self, conversation: Conversation, out: Output, mode: BusyMode) -> None:
+        self._conversation = conversation
         self._out = out
         self._mode = mode
-        self.pending = PendingInput(desk)
+        self.pending = PendingInput(conversation)
         self.answer: Callable[[str], bool] = lambda _text: False  # answers an open question
         self.give_up: Callable[[], object] = lambda: None  # ends every open question
         self.leave: Callable[[], object] = lambda: None  # ends the program after the turn
@@ -156,7 +156,7 @@ class BusyInput:
         if not command.while_busy:
             self._out.note(BUSY)
             return
-        outcome = slash_commands.run(self._desk, line)
+        outcome = slash_commands.run(self._conversation, line)
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):

@@ -52,53 +52,53 @@ def configure(parser: argparse.ArgumentParser) -> None:
     secret.add_argument("--remove", action="store_true", help="have none any more")
 
 
-def run(wishes: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: Output) -> int:
     """Serve, or tell about the one that does."""
     home = paths.hermes_home()
-    if wishes.status:
-        return _status(DASHBOARD.find(home), wishes, out)
-    if wishes.stop:
+    if arguments.status:
+        return _status(DASHBOARD.find(home), arguments, out)
+    if arguments.stop:
         return _stop(DASHBOARD.find(home), out)
-    if wishes.link and not DASHBOARD.is_running(home):
+    if arguments.link and not DASHBOARD.is_running(home):
         raise UsageError("no dashboard runs; `hermes dashboard` starts one")
     if DASHBOARD.is_running(home):
-        return _again(wishes, out)
+        return _again(arguments, out)
     from hermes_cli.commands.dashboard import process  # noqa: PLC0415 - not to ask or to stop
 
-    code = process.serve(wishes, out)
-    return _again(wishes, out) if code is None else code
+    code = process.serve(arguments, out)
+    return _again(arguments, out) if code is None else code
 
 
-def _again(wishes: argparse.Namespace, out: Output) -> int:
+def _again(arguments: argparse.Namespace, out: Output) -> int:
     """One runs already: a fresh link to it."""
     from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
 
     found = links.running(paths.hermes_home())
     link = links.fresh(found)
-    if not wishes.link:
+    if not arguments.link:
         out.note(f"A dashboard runs already (process {found.pid}).")
-    if _is_elsewhere(found, wishes):
+    if _is_elsewhere(found, arguments):
         out.note(
             f"It listens at {found.url}, and --host and --port do not move it. "
             "`hermes dashboard --stop` ends it; then start it with them."
         )
-    links.show(found, link, out, as_json=wishes.json)
-    if not (wishes.no_open or wishes.link):
+    links.show(found, link, out, as_json=arguments.json)
+    if not (arguments.no_open or arguments.link):
         links.open_browser(link, out)
     return 0
 
 
-def _is_elsewhere(found: InstanceRecord, wishes: argparse.Namespace) -> bool:
+def _is_elsewhere(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
     """Whether the one that runs listens where it was not asked to."""
     here = urlsplit(found.url)
-    port = wishes.port or here.port or 0  # 0 takes any
-    host = wishes.host or here.hostname or ""
+    port = arguments.port or here.port or 0  # 0 takes any
+    host = arguments.host or here.hostname or ""
     wanted = urlsplit(doors(host, port).url)
     return (wanted.hostname, wanted.port) != (here.hostname, here.port)
 
 
-def _status(found: InstanceRecord | None, wishes: argparse.Namespace, out: Output) -> int:
-    if wishes.json:
+def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: Output) -> int:
+    if arguments.json:
         facts = {} if found is None else {"url": found.url, "pid": found.pid}
         version = {} if found is None else {"version": found.version}
         out.json({"running": found is not None, **facts, **version})
@@ -122,10 +122,10 @@ def _stop(found: InstanceRecord | None, out: Output) -> int:
 # The password
 
 
-def password(wishes: argparse.Namespace, out: Output) -> int:
+def password(arguments: argparse.Namespace, out: Output) -> int:
     """Set or remove the password; whoever was logged in is no longer."""
     file = PasswordFile(paths.hermes_home())
-    if wishes.remove:
+    if arguments.remove:
         return _remove(file, out)
     file.set(_asked(out))
     out.text("The password is set. Browsers that were logged in have to log in again.")

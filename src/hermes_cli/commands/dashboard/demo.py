@@ -45,18 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(wishes: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: Output) -> int:
     """Make the demo if it is missing, and show it."""
-    if wishes.remove:
-        return _remove(wishes, out)
+    if arguments.remove:
+        return _remove(arguments, out)
     folder = home.make()
     os.environ[HOME] = str(folder)  # from here on, this process knows no other history
     _fill(folder, out)
-    if wishes.make:
-        return _told(folder, wishes, out, f"The demo is in {folder}.")
+    if arguments.make:
+        return _told(folder, arguments, out, f"The demo is in {folder}.")
     out.note(f"This is a demo; its folder is {folder}. `hermes demo --remove` takes it away.")
-    words = ["dashboard", "--port", str(wishes.port)]
-    words += ["--no-open"] * wishes.no_open + ["--json"] * wishes.json
+    words = ["dashboard", "--port", str(arguments.port)]
+    words += ["--no-open"] * arguments.no_open + ["--json"] * arguments.json
     out.flush()
     return subprocess.run(
         [sys.executable, "-P", "-m", "hermes_cli", *words], check=False
@@ -89,7 +89,7 @@ def _fill(folder: Path, out: Output) -> None:
     out.progress("")
 
 
-def _remove(wishes: argparse.Namespace, out: Output) -> int:
+def _remove(arguments: argparse.Namespace, out: Output) -> int:
     folder = home.folder()
     if home.is_demo(folder) and DASHBOARD.is_running(folder):
         raise UsageError("the demo's dashboard runs; end it first (Ctrl-C where it was started)")
@@ -97,8 +97,8 @@ def _remove(wishes: argparse.Namespace, out: Output) -> int:
         _end_daemon(folder)
     removed = home.remove()
     if removed is None:
-        return _told(None, wishes, out, "There is no demo.")
-    return _told(removed, wishes, out, f"{removed} is gone.")
+        return _told(None, arguments, out, "There is no demo.")
+    return _told(removed, arguments, out, f"{removed} is gone.")
 
 
 def _end_daemon(folder: Path) -> None:
@@ -111,8 +111,8 @@ def _end_daemon(folder: Path) -> None:
     end(found.pid, lambda: not DAEMON.is_running(folder))
 
 
-def _told(folder: Path | None, wishes: argparse.Namespace, out: Output, text: str) -> int:
-    if wishes.json:
+def _told(folder: Path | None, arguments: argparse.Namespace, out: Output, text: str) -> int:
+    if arguments.json:
         out.json({"folder": None if folder is None else str(folder), "is_there": _is_there()})
     else:
         out.text(text)

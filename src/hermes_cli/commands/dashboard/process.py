@@ -182,12 +182,12 @@ class Plan(NamedTuple):
     certificate: Certificate | None
 
 
-def serve(wishes: argparse.Namespace, out: Output) -> int | None:
+def serve(arguments: argparse.Namespace, out: Output) -> int | None:
     """Be the dashboard until the end; None when another process is."""
     from hermes_dashboard import server as serving  # noqa: PLC0415 - costs what only those pay who serve
 
     home = paths.hermes_home()
-    plan = _plan(wishes)
+    plan = _plan(arguments)
     _warn(plan, out)
     with DASHBOARD.hold(home) as is_ours:
         if not is_ours:
@@ -199,15 +199,15 @@ def serve(wishes: argparse.Namespace, out: Output) -> int | None:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
                 server = serving.server(_app(db, access, home), plan.certificate)
-                _announce(access, plan, home, wishes, out)
+                _announce(access, plan, home, arguments, out)
                 server.run(sockets=[listening])
     return 0
 
 
-def _plan(wishes: argparse.Namespace) -> Plan:
+def _plan(arguments: argparse.Namespace) -> Plan:
     settings = ConfigFile.of_home().settings()
-    host = wishes.host or settings.get_str("dashboard.host")
-    port = settings.get_int("dashboard.port") if wishes.port is None else wishes.port
+    host = arguments.host or settings.get_str("dashboard.host")
+    port = settings.get_int("dashboard.port") if arguments.port is None else arguments.port
     if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
         raise UsageError(LOCKED_OUT.format(host=host))
     files = [settings.get_str(f"dashboard.tls_{one}") for one in ("cert", "key")]
@@ -247,7 +247,7 @@ def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
 
 
 def _announce(
-    access: Access, plan: Plan, home: Path, wishes: argparse.Namespace, out: Output
+    access: Access, plan: Plan, home: Path, arguments: argparse.Namespace, out: Output
 ) -> None:
     """Say where it is: to programs in a file, to the user in words."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
@@ -259,6 +259,6 @@ def _announce(
         out.note("The dashboard runs here; Ctrl-C ends it. This link opens it, once:")
     else:
         out.note("The dashboard runs here; Ctrl-C ends it. It asks for the password:")
-    links.show(found, link, out, as_json=wishes.json)
-    if not wishes.no_open:
+    links.show(found, link, out, as_json=arguments.json)
+    if not arguments.no_open:
         links.open_browser(link, out)

@@ -118,8 +118,8 @@ def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _run(action: Action) -> Any:
-    def carried_out(wishes: argparse.Namespace, out: Output) -> int:
+    def carried_out(arguments: argparse.Namespace, out: Output) -> int:
         module = import_module(f"hermes_cli.commands.gateway.{action.module}")
-        return int(getattr(module, action.function)(wishes, out))
+        return int(getattr(module, action.function)(arguments, out))
 
     return carried_out

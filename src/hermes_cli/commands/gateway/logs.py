@@ -29,16 +29,16 @@ USUAL: Final = frozenset({"at", "level", "process", "logger", "message", "traceb
 # What it has done
 
 
-def logs(wishes: argparse.Namespace, out: Output) -> int:
+def logs(arguments: argparse.Namespace, out: Output) -> int:
     """Show the log, for people or as it is written."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
         raise UsageError(f"there is no log yet: {path}")
-    for entry in deque(_wanted(_entries(path), wishes), maxlen=max(wishes.lines, 0)):
-        _show(entry, out, as_json=wishes.json)
-    if wishes.follow:
-        for entry in _wanted(_coming(path), wishes):
-            _show(entry, out, as_json=wishes.json)
+    for entry in deque(_wanted(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
+        _show(entry, out, as_json=arguments.json)
+    if arguments.follow:
+        for entry in _wanted(_coming(path), arguments):
+            _show(entry, out, as_json=arguments.json)
     return 0
 
 
@@ -79,14 +79,14 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 
 def _wanted(
-    entries: Iterator[dict[str, Any]], wishes: argparse.Namespace
+    entries: Iterator[dict[str, Any]], arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     levels = logging.getLevelNamesMapping()
-    least = levels[wishes.level.upper()]
+    least = levels[arguments.level.upper()]
     for entry in entries:
         is_serious = levels.get(str(entry.get("level")).upper(), 0) >= least
         concerns = (entry.get("inbox_id"), *(entry.get("merged") or ()))
-        if is_serious and (wishes.message is None or wishes.message in concerns):
+        if is_serious and (arguments.message is None or arguments.message in concerns):
             yield entry
 
 
@@ -104,13 +104,13 @@ def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
 # What became of a message
 
 
-def trace(wishes: argparse.Namespace, out: Output) -> int:
+def trace(arguments: argparse.Namespace, out: Output) -> int:
     """Follow a message from the platform to its reply."""
     with history.reading() as db:
-        found = [_traced(db, row) for row in db.find_incoming(wishes.message)]
+        found = [_traced(db, row) for row in db.find_incoming(arguments.message)]
     if not found:
-        raise UsageError(f"no message {wishes.message} came in, or it is older than a month")
-    if wishes.json:
+        raise UsageError(f"no message {arguments.message} came in, or it is older than a month")
+    if arguments.json:
         out.json(found)
         return 0
     for one in found:
@@ -171,13 +171,13 @@ def _short(text: str) -> str:
 # Chats
 
 
-def channels(wishes: argparse.Namespace, out: Output) -> int:
+def channels(arguments: argparse.Namespace, out: Output) -> int:
     """List the chats that are known."""
     found = []
     if history.exists():
         with history.reading() as db:
             found = direct_send.channels(db, config_of_home())
-    if wishes.json:
+    if arguments.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0
     if not found:
@@ -189,11 +189,11 @@ def channels(wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def handoff(wishes: argparse.Namespace, out: Output) -> int:
+def handoff(arguments: argparse.Namespace, out: Output) -> int:
     """Ask that a conversation goes on in a chat."""
     with history.writing() as db:
-        session_id = db.resolve_resume_session_id(db.resolve(wishes.session))
-        if not db.request_handoff(session_id, wishes.platform.lower()):
+        session_id = db.resolve_resume_session_id(db.resolve(arguments.session))
+        if not db.request_handoff(session_id, arguments.platform.lower()):
             raise UsageError(f"{session_id} is being handed over already")
-    out.text(f"The gateway goes on with {session_id} on {wishes.platform}, as soon as it runs.")
+    out.text(f"The gateway goes on with {session_id} on {arguments.platform}, as soon as it runs.")
     return 0

@@ -38,11 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     revoking.add_argument("user", metavar="USER", help="their id, as `list` shows it")
 
 
-def show(wishes: argparse.Namespace, out: Output) -> int:
+def show(arguments: argparse.Namespace, out: Output) -> int:
     """List people."""
     with SessionDB() as db:
         allowed, asking = db.allowed_users(), db.asking_users()
-    if wishes.json:
+    if arguments.json:
         out.json({"allowed": allowed, "asking": asking})
         return 0
     for one in allowed:
@@ -56,11 +56,11 @@ def show(wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def approve(wishes: argparse.Namespace, out: Output) -> int:
+def approve(arguments: argparse.Namespace, out: Output) -> int:
     """Let somebody in."""
-    platform = wishes.platform.lower()
+    platform = arguments.platform.lower()
     with SessionDB() as db:
-        approved = db.approve_pairing(platform, wishes.code)
+        approved = db.approve_pairing(platform, arguments.code)
         is_locked = approved is None and db.is_pairing_locked(platform)
     if is_locked:
         raise UsageError(f"too many wrong codes were given for {platform}; wait an hour")
@@ -70,11 +70,11 @@ def approve(wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def revoke(wishes: argparse.Namespace, out: Output) -> int:
+def revoke(arguments: argparse.Namespace, out: Output) -> int:
     """Let somebody in no more."""
     with SessionDB() as db:
-        was_in = db.revoke_user(wishes.platform.lower(), wishes.user)
+        was_in = db.revoke_user(arguments.platform.lower(), arguments.user)
     if not was_in:
-        raise UsageError(f"{wishes.user} was not let in on {wishes.platform}")
-    out.text(f"{wishes.user} is let in no more.")
+        raise UsageError(f"{arguments.user} was not let in on {arguments.platform}")
+    out.text(f"{arguments.user} is let in no more.")
     return 0

@@ -101,7 +101,7 @@ def stop(_wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def tell(wishes: argparse.Namespace, out: Output) -> int:
+def tell(arguments: argparse.Namespace, out: Output) -> int:
     """Whether one runs."""
     process_id = status.running_pid()
     found = status.read_runtime_status() or {}
@@ -109,7 +109,7 @@ def tell(wishes: argparse.Namespace, out: Output) -> int:
     if history.exists():
         with history.reading() as db:
             waiting = db.waiting_places()
-    if wishes.json:
+    if arguments.json:
         facts = {
             name: found.get(name)
             for name in ("gateway_state", "start_time", "platforms", "http_url")

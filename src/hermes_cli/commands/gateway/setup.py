@@ -78,13 +78,13 @@ STEPS: Final = {
 }
 
 
-def add(wishes: argparse.Namespace, out: Output) -> int:
+def add(arguments: argparse.Namespace, out: Output) -> int:
     """Fetch a platform's library, and say what to do next."""
     registry = Registry.of_home()
-    entry = registry.get(wishes.platform.lower())
+    entry = registry.get(arguments.platform.lower())
     if entry is None:
         known = ", ".join(one.name for one in registry)
-        raise UsageError(f"there is no platform {wishes.platform}; there are {known}")
+        raise UsageError(f"there is no platform {arguments.platform}; there are {known}")
     if library(entry) is not None:
         is_new = fetch(entry, out.progress)
         out.text(f"The library for {entry.label} is {'here now' if is_new else 'here already'}.")
@@ -155,10 +155,10 @@ def _launchd() -> Service:
     return Service(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
 
 
-def install(wishes: argparse.Namespace, out: Output) -> int:
+def install(arguments: argparse.Namespace, out: Output) -> int:
     """Write the file for the supervisor, and say how to start it."""
     found = service()
-    if wishes.only_print:
+    if arguments.only_print:
         out.text(found.content.rstrip())
         return 0
     write_atomically(found.path, found.content)

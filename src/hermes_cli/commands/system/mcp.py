@@ -41,15 +41,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def serve(wishes: argparse.Namespace, _out: Output) -> int:
+def serve(arguments: argparse.Namespace, _out: Output) -> int:
     """Serve until the pipes are closed."""
     if not SDK.is_usable():
         raise UsageError("this needs a library that is not here yet. Run: hermes mcp add")
     from gateway import mcp_server  # noqa: PLC0415 - the library is slow to load
 
-    db = history.writing() if wishes.allow_send else history.reading()
+    db = history.writing() if arguments.allow_send else history.reading()
     with db:
-        mcp_server.made(db, may_send=wishes.allow_send).run("stdio")
+        mcp_server.made(db, may_send=arguments.allow_send).run("stdio")
     return 0
 
 
