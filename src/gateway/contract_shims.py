@@ -1,59 +1,132 @@
-"""What the gateway asks of a store of places, be it ours or another put in its place.
+"""What exists only for the seed tests, which reach inside the gateway.
 
-These functions are the only code that reaches for a store's inner names.
+They make a runner with `object.__new__(GatewayRunner)` and assign agents, adapters and a mock
+of the session store to it. A real gateway has neither: its agents belong to the service, its
+adapters to the connections, and its store writes a boundary event with every change. This is
+the only module that uses a store's private names.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import hermes_plugin_host
 from gateway.config import Platform
+from gateway.inbound.commands import RESET, reset_place
 from gateway.session import SessionStore
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
+    from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
-    from gateway.routing.sources import SessionSource
     from hermes_state import SessionDB
 
+log = logging.getLogger(__name__)
 
-def platform_of(entry: SessionEntry) -> str:
-    """The platform's name, from the entry or from its key."""
+
+class ContractRunner:
+    """The part of GatewayRunner that only the seed tests use."""
+
+    session_store: Any
+    _restart_drain_timeout = 180.0
+
+    @cached_property
+    def adapters(self) -> dict[Platform, Any]:
+        """Adapters assigned from outside; empty in a real gateway."""
+        return {}
+
+    @cached_property
+    def _running_agents(self) -> dict[str, Any]:
+        """Agents assigned from outside, by session key; empty in a real gateway."""
+        return {}
+
+    async def _handle_reset_command(self, event: MessageEvent) -> str:
+        """`/new` for a message: the reply to it."""
+        await asyncio.to_thread(self._reset, event)
+        return RESET
+
+    def _reset(self, event: MessageEvent) -> None:
+        source, store = event.source, self.session_store
+        if source is None:
+            return
+        key = store._generate_session_key(source)
+        with store._lock:
+            old: SessionEntry | None = store._entries.get(key)
+        new = reset_place(store, key, lambda: self._stop_agent(key)) if old else None
+        new = new or store.get_or_create_session(source)
+        if boundary_db(store) is None:
+            platform = source.platform.value
+            if old is not None:
+                _invoke("on_session_finalize", session_id=old.session_id, platform=platform)
+            _invoke("on_session_reset", session_id=new.session_id, platform=platform)
+
+    def _stop_agent(self, session_key: str) -> None:
+        agent = self._running_agents.pop(session_key, None)
+        if agent is not None:
+            attempt(Step("stop a turn", lambda: agent.interrupt("a new conversation was started")))
+
+    async def _stop_assigned(self) -> None:
+        """Wait for the assigned agents, finalize them and disconnect the assigned adapters."""
+        deadline = time.monotonic() + self._restart_drain_timeout
+        while self._running_agents and time.monotonic() < deadline:  # noqa: ASYNC110 - a dict
+            await asyncio.sleep(0.05)
+        await asyncio.to_thread(self._finalize_assigned)
+        for adapter in list(self.adapters.values()):
+            try:
+                await adapter.disconnect()
+            except (OSError, RuntimeError, asyncio.CancelledError) as error:
+                log.warning("platform failed to shut down cleanly: %s", error)
+
+    def _finalize_assigned(self) -> None:
+        for agent in list(self._running_agents.values()):
+            attempt(Step("stop a turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
+            _invoke(
+                "on_session_finalize",
+                session_id=agent.session_id,
+                platform="gateway",
+                reason="shutdown",
+            )
+        self._running_agents.clear()
+
+
+def boundary_db(store: Any) -> SessionDB | None:
+    """The database of a store that writes boundary events; None for a mock."""
+    return store._db if isinstance(store, SessionStore) else None
+
+
+def end_expired(store: Any) -> None:
+    """End every conversation that its reset policy has expired, once."""
+    store._ensure_loaded()
+    with store._lock:
+        entries: list[SessionEntry] = list(store._entries.values())
+    for entry in entries:
+        if entry.expiry_finalized or entry.suspended or not store._is_session_expired(entry):
+            continue
+        if isinstance(store, SessionStore):
+            store.finalize_expired(entry)
+            continue
+        with store._lock:
+            entry.expiry_finalized = True
+            store._save()
+        _invoke(
+            "on_session_finalize",
+            session_id=entry.session_id,
+            platform=_platform_of(entry),
+            reason="session_expired",
+        )
+
+
+def _platform_of(entry: SessionEntry) -> str:
     if isinstance(entry.platform, Platform):
         return entry.platform.value
     parts = entry.session_key.split(":")
     return parts[2] if len(parts) > 2 else "unknown"
 
 
-def keeps_boundaries(store: Any) -> SessionDB | None:
-    """The database in which a store's boundaries are rows; None where they are not."""
-    return store._db if isinstance(store, SessionStore) else None
-
-
-def entry_of(store: Any, source: SessionSource) -> SessionEntry | None:
-    """What is noted about the place a message came from."""
-    store._ensure_loaded()
-    with store._lock:
-        found: SessionEntry | None = store._entries.get(store._generate_session_key(source))
-        return found
-
-
-def expired_entries(store: Any) -> list[SessionEntry]:
-    """Conversations that are over by policy and were not ended yet."""
-    store._ensure_loaded()
-    with store._lock:
-        entries = list(store._entries.values())
-    return [
-        one
-        for one in entries
-        if not one.expiry_finalized and not one.suspended and store._is_session_expired(one)
-    ]
-
-
-def mark_finalized(store: Any, entry: SessionEntry) -> None:
-    """An expired conversation was ended."""
-    if isinstance(store, SessionStore):
-        store.finalize_expired(entry)
-        return
-    with store._lock:
-        entry.expiry_finalized = True
-        store._save()
+def _invoke(hook: str, **facts: Any) -> None:
+    """Call a hook; a failing plugin does not stop the gateway."""
+    attempt(Step(f"call {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts)))

@@ -11,15 +11,8 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import announcing, status
-from gateway.contract_shims import (
-    entry_of,
-    expired_entries,
-    keeps_boundaries,
-    mark_finalized,
-    platform_of,
-)
-from gateway.inbound.commands import RESET
+from gateway import status
+from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.process import adapter_factory
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import Watching
@@ -28,12 +21,12 @@ from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
+from hermes_plugin_host import delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.config import GatewayConfig, Platform
-    from gateway.platforms.base import MessageEvent
+    from gateway.config import GatewayConfig
     from gateway.process.http_server import HttpServer
     from hermes_state import SessionDB
 
@@ -44,12 +37,11 @@ LOOK_SECONDS: Final = 300.0
 PRUNE_SECONDS: Final = 3600.0
 
 
-class GatewayRunner:
-    """Everything a gateway holds, and what it does with it."""
+class GatewayRunner(ContractRunner):
+    """Starts and stops the parts of a gateway, and ends conversations that have expired."""
 
     _running = False
     _draining = False
-    _restart_drain_timeout = 180.0
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
     _service: Service | None = None
@@ -70,21 +62,11 @@ class GatewayRunner:
         """The places and their conversations."""
         return SessionStore(self.config.sessions_dir, self.config)
 
-    @cached_property
-    def adapters(self) -> dict[Platform, Any]:
-        """The platforms that are connected."""
-        return {}
-
-    @cached_property
-    def _running_agents(self) -> dict[str, Any]:
-        """The agents at work, by the key of their place."""
-        return {}
-
     # The beginning
 
     async def start(self) -> None:
         """Connect the platforms and begin to work."""
-        db = keeps_boundaries(self.session_store)
+        db = boundary_db(self.session_store)
         if db is None:
             raise StoreUnavailableError("the gateway needs a store to keep messages in")
         self._running = True
@@ -143,37 +125,6 @@ class GatewayRunner:
         await self.stop()
         return self._restart_requested
 
-    # A new conversation
-
-    async def _handle_reset_command(self, event: MessageEvent) -> str:
-        """`/new`: end the place's conversation, begin another; what the user is told."""
-        return await asyncio.to_thread(self._reset, event)
-
-    def _reset(self, event: MessageEvent) -> str:
-        source = event.source
-        if source is None:
-            return "There is no chat to begin anew."
-        store = self.session_store
-        old = entry_of(store, source)
-        if old is not None:
-            self._stop_agent(old.session_key)
-        new = store.reset_session(old.session_key) if old is not None else None
-        if new is None:
-            new = store.get_or_create_session(source)
-        db = keeps_boundaries(store)
-        if db is not None:
-            announcing.deliver(db)
-        else:
-            if old is not None:
-                announcing.finalized(old.session_id, source.platform.value)
-            announcing.reset(new.session_id, source.platform.value)
-        return RESET
-
-    def _stop_agent(self, session_key: str) -> None:
-        agent = self._running_agents.pop(session_key, None)
-        if agent is not None:
-            attempt(Step("stop a turn", lambda: agent.interrupt("a new conversation was begun")))
-
     # Conversations that are over by themselves
 
     async def _session_expiry_watcher(self, interval: float = LOOK_SECONDS) -> None:
@@ -185,12 +136,7 @@ class GatewayRunner:
             await asyncio.sleep(interval)
 
     def _end_expired(self) -> None:
-        store = self.session_store
-        for entry in expired_entries(store):
-            mark_finalized(store, entry)
-            if keeps_boundaries(store) is None:
-                reason = "session_expired"
-                announcing.finalized(entry.session_id, platform_of(entry), reason=reason)
+        end_expired(self.session_store)
         self._deliver()
 
     def _prune(self) -> None:
@@ -222,31 +168,11 @@ class GatewayRunner:
             await asyncio.to_thread(self._deliver)
         if self._front is not None:
             await self._front.close()
-        await self._drain()
-        await asyncio.to_thread(self._end_agents)
-        for adapter in list(self.adapters.values()):
-            await self._disconnect(adapter)
+        await self._stop_assigned()
         status.write_runtime_status("stopped", exit_reason=self._exit_reason)
         status.remove_pid_file()
 
     def _deliver(self) -> None:
-        db = keeps_boundaries(self.session_store)
+        db = boundary_db(self.session_store)
         if db is not None:
-            announcing.deliver(db)
-
-    async def _drain(self) -> None:
-        deadline = time.monotonic() + self._restart_drain_timeout
-        while self._running_agents and time.monotonic() < deadline:  # noqa: ASYNC110 - a dict
-            await asyncio.sleep(0.05)
-
-    def _end_agents(self) -> None:
-        for agent in list(self._running_agents.values()):
-            attempt(Step("stop a turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
-            announcing.finalized(agent.session_id, "gateway", reason="shutdown")
-        self._running_agents.clear()
-
-    async def _disconnect(self, adapter: Any) -> None:
-        try:
-            await adapter.disconnect()
-        except (OSError, RuntimeError, asyncio.CancelledError) as error:
-            log.warning("a platform did not let go: %s", error)
+            attempt(Step("deliver boundaries", lambda: delivery.deliver_due(db)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from typing import TYPE_CHECKING, Final
@@ -133,8 +134,8 @@ class Commands:
     def _new(self, entry: SessionEntry, title: str, uid: str) -> slash_commands.Outcome:
         if self._db.is_marked(uid):  # before a crash
             return slash_commands.Outcome(RESET)
-        self._conversations.forget(entry.session_id)
-        new = self._places.reset_session(entry.session_key, mark=uid)
+        stop_turn = functools.partial(self._conversations.forget, entry.session_id)
+        new = reset_place(self._places, entry.session_key, stop_turn, uid)
         if title and new is not None:
             self._db.set_session_title(new.session_id, title)
         return slash_commands.Outcome(RESET)
@@ -278,6 +279,14 @@ class Commands:
         if source is None:
             return False
         return (source.user_id or "") == question.requester or self._door.is_admin(source)
+
+
+def reset_place(
+    places: SessionStore, session_key: str, stop_turn: Callable[[], object], mark: str = ""
+) -> SessionEntry | None:
+    """`/new`: stop the turn of a place and give the place a new conversation."""
+    stop_turn()
+    return places.reset_session(session_key, mark=mark)
 
 
 def _help() -> str:

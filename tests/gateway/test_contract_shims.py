@@ -1,0 +1,165 @@
+"""The parts of the gateway that only the seed tests reach: a runner assembled by hand."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gateway.config import GatewayConfig, Platform
+from gateway.inbound.commands import RESET
+from gateway.platforms.base import MessageEvent
+from gateway.routing.entries import SessionEntry
+from gateway.routing.sources import SessionSource, build_session_key
+from gateway.run import GatewayRunner
+
+SOURCE = SessionSource(Platform.TELEGRAM, "chat", user_id="user", chat_type="dm")
+KEY = build_session_key(SOURCE)
+
+
+def entry(session_id: str, age: timedelta = timedelta()) -> SessionEntry:
+    moment = datetime.now().astimezone() - age
+    return SessionEntry(KEY, session_id, moment, moment, platform=Platform.TELEGRAM)
+
+
+class ForeignStore:
+    """A session store that is not ours: it has no boundary events."""
+
+    def __init__(self, *entries: SessionEntry) -> None:
+        self._entries = {one.session_key: one for one in entries}
+        self._lock = threading.Lock()
+        self.saves = 0
+
+    def _ensure_loaded(self) -> None: ...
+
+    def _save(self) -> None:
+        self.saves += 1
+
+    def _generate_session_key(self, source: SessionSource) -> str:
+        return build_session_key(source)
+
+    def _is_session_expired(self, one: SessionEntry) -> bool:
+        return datetime.now().astimezone() - one.updated_at > timedelta(hours=1)
+
+    def reset_session(self, session_key: str, **_facts: Any) -> SessionEntry | None:
+        return entry("new") if session_key in self._entries else None
+
+    def get_or_create_session(self, _source: SessionSource) -> SessionEntry:
+        return entry("first")
+
+
+class AssignedAgent:
+    """An agent that a caller put into the runner."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.reasons: list[str] = []
+
+    def interrupt(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+class AssignedAdapter:
+    """An adapter that does not disconnect cleanly."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def disconnect(self) -> None:
+        self.calls += 1
+        raise OSError("the socket is gone")
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """Every hook call, replaced under the name that plugins of the original know."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        "hermes_cli.plugins.invoke_hook", lambda name, **facts: calls.append((name, facts))
+    )
+    return calls
+
+
+def runner(store: Any, **agents: AssignedAgent) -> Any:
+    made: Any = object.__new__(GatewayRunner)
+    made.config = GatewayConfig()
+    made.session_store = store
+    made._running_agents = dict(agents)
+    made._restart_drain_timeout = 0.0
+    return made
+
+
+def new_command() -> MessageEvent:
+    return MessageEvent(text="/new", source=SOURCE, message_id="1")
+
+
+async def test_new_finalizes_the_old_session_before_it_announces_the_new_one(
+    hooks: list[Any],
+) -> None:
+    assert await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET
+    assert hooks == [
+        ("on_session_finalize", {"session_id": "old", "platform": "telegram"}),
+        ("on_session_reset", {"session_id": "new", "platform": "telegram"}),
+    ]
+
+
+async def test_new_in_an_unknown_chat_only_announces_its_first_session(hooks: list[Any]) -> None:
+    await runner(ForeignStore())._handle_reset_command(new_command())
+    assert hooks == [("on_session_reset", {"session_id": "first", "platform": "telegram"})]
+
+
+async def test_new_stops_the_turn_of_its_place_only(hooks: list[Any]) -> None:
+    here, elsewhere = AssignedAgent("old"), AssignedAgent("other")
+    made = runner(ForeignStore(entry("old")))
+    made._running_agents = {KEY: here, "another": elsewhere}
+    await made._handle_reset_command(new_command())
+    assert len(here.reasons) == 1
+    assert (elsewhere.reasons, list(made._running_agents)) == ([], ["another"])
+    assert hooks
+
+
+async def test_a_plugin_that_fails_does_not_stop_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: Any, **_facts: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("hermes_cli.plugins.invoke_hook", fail)
+    assert await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET
+
+
+async def test_stop_finalizes_assigned_agents_and_survives_a_failing_adapter(
+    hooks: list[Any], hermes_home: object
+) -> None:
+    agents = {"a": AssignedAgent("one"), "b": AssignedAgent("two")}
+    made = runner(ForeignStore(), **agents)
+    adapter = AssignedAdapter()
+    made.adapters = {Platform.TELEGRAM: adapter}
+    await made.stop()
+    assert {facts["session_id"] for name, facts in hooks if name == "on_session_finalize"} == {
+        "one",
+        "two",
+    }
+    assert [one.reasons for one in agents.values()] == [["shutdown"], ["shutdown"]]
+    assert (adapter.calls, made._running_agents) == (1, {})
+
+
+def test_expired_sessions_are_finalized_once_and_suspended_ones_are_kept(
+    hooks: list[Any],
+) -> None:
+    over = entry("over", timedelta(hours=2))
+    made = runner(ForeignStore(over))
+    made._end_expired()
+    made._end_expired()
+    assert hooks == [
+        (
+            "on_session_finalize",
+            {"session_id": "over", "platform": "telegram", "reason": "session_expired"},
+        )
+    ]
+    assert (over.expiry_finalized, made.session_store.saves) == (True, 1)
+    paused = entry("paused", timedelta(hours=2))
+    paused.suspended = True
+    runner(ForeignStore(paused))._end_expired()
+    runner(ForeignStore(entry("fresh")))._end_expired()
+    assert len(hooks) == 1
