@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ class Calendar:
         moment = min(max(moment, EARLIEST), LATEST)  # damaged clocks do not stop a scan
         local = datetime.fromtimestamp(moment, self.zone)
         return Local(local.strftime("%Y-%m-%d"), local.hour, local.weekday())
-
-
-def next_day(day: str) -> str:
-    """The day after *day*."""
-    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
 
 
 def days_between(first: str, last: str) -> int:

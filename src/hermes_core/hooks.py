@@ -8,12 +8,9 @@ table. Callbacks take keyword arguments and must accept ones they do not know.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hermes_core.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 NO_ANSWER = "ignored"
 
@@ -177,9 +174,6 @@ class BoundaryKind(StrEnum):
     CRASH = "crash", "the process that carried the conversation is gone without a word"
 
 
-BOUNDARY_KINDS: tuple[BoundaryKind, ...] = tuple(BoundaryKind)
-
-
 def spec(name: str) -> HookSpec:
     """The hook called *name*."""
     for hook in HOOKS:
@@ -187,8 +181,3 @@ def spec(name: str) -> HookSpec:
             return hook
     known = ", ".join(hook.name for hook in HOOKS)
     raise UsageError(f"There is no hook {name!r}. The hooks are: {known}.")
-
-
-def unknown_facts(name: str, facts: Iterable[str]) -> frozenset[str]:
-    """Those of *facts* that the hook does not promise to its callbacks."""
-    return frozenset(facts) - spec(name).facts

@@ -89,38 +89,11 @@ class MessageIds:
         return f"{value:032x}"
 
 
-def new_message_uid(clock: Clock) -> str:
-    """A single message id; whoever makes many keeps a `MessageIds`."""
-    return MessageIds(clock).new()
-
-
-def new_event_id(clock: Clock) -> str:
-    """A single event id, of the same form as a message id."""
-    return MessageIds(clock).new()
-
-
-def uid_milliseconds(uid: str) -> int:
-    """When the id was made, in Unix milliseconds of its maker's clock."""
-    return int.from_bytes(uid_bytes(uid)[:6], "big")
-
-
 def uid_bytes(uid: str) -> bytes:
     """The 16 bytes of an id, for compact storage."""
     if len(uid) != UID_CHARACTERS or not _HEX.issuperset(uid):
         raise IdFormatError(f"{uid!r} is not an id: 32 lowercase hexadecimal characters.")
     return bytes.fromhex(uid)
-
-
-def uid_text(data: bytes) -> str:
-    """The text of an id stored as 16 bytes."""
-    if len(data) != UID_BYTES:
-        raise IdFormatError(f"An id has 16 bytes, not {len(data)}.")
-    return data.hex()
-
-
-def foreign_uid(row_id: int) -> str:
-    """The identity of a row that carries none of ours."""
-    return f"{_FOREIGN}{row_id}"
 
 
 def foreign_row_id(uid: str) -> int | None:

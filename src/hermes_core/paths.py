@@ -51,11 +51,6 @@ def plugins_path() -> Path:
     return hermes_home() / "plugins"
 
 
-def spool_path() -> Path:
-    """Messages that the database refused, waiting to be stored."""
-    return hermes_home() / "spool"
-
-
 def logs_path() -> Path:
     """Log files."""
     return hermes_home() / "logs"

@@ -108,15 +108,6 @@ def instant(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def reset_policy(settings: Settings) -> ResetPolicy:
-    """The reset policy that the user has chosen."""
-    return ResetPolicy(
-        mode=settings.get_str("session_reset.mode"),
-        at_hour=settings.get_int("session_reset.at_hour"),
-        idle_minutes=settings.get_int("session_reset.idle_minutes"),
-    )
-
-
 def retention_policy(settings: Settings) -> RetentionPolicy:
     """The retention that the user has chosen.
 

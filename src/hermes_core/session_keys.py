@@ -65,11 +65,6 @@ class SessionKey:
         return key
 
 
-def is_canonical(text: str) -> bool:
-    """Whether *text* claims to be a canonical key (it may still be refused)."""
-    return text.startswith(VERSION + ":")
-
-
 def place(
     platform: str,
     chat_type: str,

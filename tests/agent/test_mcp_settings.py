@@ -85,7 +85,7 @@ def test_the_section_is_known_to_the_check(hermes_home: Path) -> None:
     path.chmod(0o600)
     config = ConfigFile.of_home()
     assert config.check() == []
-    assert config.settings().get_block("mcp_servers") == {"shop": {"command": "x"}}
+    assert config.block("mcp_servers") == {"shop": {"command": "x"}}
 
 
 def test_a_section_that_is_no_block_is_an_error(hermes_home: Path) -> None:

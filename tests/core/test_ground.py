@@ -47,7 +47,7 @@ def test_hermes_home_wins(monkeypatch, tmp_path):
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "h"))
     assert paths.hermes_home() == tmp_path / "h"
     assert paths.state_db_path() == tmp_path / "h" / "state.db"
-    inside = [paths.config_path(), paths.env_path(), paths.plugins_path(), paths.spool_path()]
+    inside = [paths.config_path(), paths.env_path(), paths.plugins_path()]
     assert all(path.parent == tmp_path / "h" for path in [*inside, paths.logs_path()])
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
-from hermes_core.policy import ResetPolicy, RetentionPolicy, reset_policy, retention_policy
+from hermes_core.policy import ResetPolicy, RetentionPolicy, retention_policy
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -197,19 +197,13 @@ def test_a_day_of_retention_has_24_hours_in_every_zone():
     assert not RetentionPolicy(1).due(last, now, pinned=False, ended=True).is_due
 
 
-def test_policies_come_from_the_settings(tmp_path):
-    chosen = settings(
-        tmp_path,
-        "session_reset: {mode: both, at_hour: 3, idle_minutes: 10}\n"
-        "sessions: {auto_prune: yes, retention_days: 5}\n",
-    )
-    assert reset_policy(chosen) == ResetPolicy("both", 3, 10)
+def test_the_retention_policy_comes_from_the_settings(tmp_path):
+    chosen = settings(tmp_path, "sessions: {auto_prune: yes, retention_days: 5}\n")
     assert retention_policy(chosen) == RetentionPolicy(5)
 
 
-def test_by_default_nothing_is_reset_and_nothing_removed(tmp_path):
+def test_by_default_nothing_is_removed(tmp_path):
     chosen = settings(tmp_path, "")
-    assert reset_policy(chosen).mode == "none"
     assert retention_policy(chosen) == RetentionPolicy(0)
 
 

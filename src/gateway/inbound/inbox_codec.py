@@ -33,24 +33,6 @@ def read(payload: dict[str, Any]) -> MessageEvent:
     )
 
 
-def merged(events: list[MessageEvent]) -> MessageEvent:
-    """Several messages of one place, sent in a breath, as one."""
-    first = events[0]
-    if len(events) == 1:
-        return first
-    return MessageEvent(
-        "\n".join(one.text for one in events if one.text),
-        first.message_type,
-        first.source,
-        message_id=events[-1].message_id,
-        media_urls=[url for one in events for url in one.media_urls],
-        media_types=[kind for one in events for kind in one.media_types],
-        reply_to_message_id=first.reply_to_message_id,
-        reply_to_text=first.reply_to_text,
-        timestamp=first.timestamp,
-    )
-
-
 def uid(inbox_id: int) -> str:
     """The identity of what a message of the inbox says."""
     return f"inbox:{inbox_id}"

@@ -85,14 +85,6 @@ class Grants:
         with self._lock:
             return (request.session_id, request.turn_id, request.command) in self._denied
 
-    def forget_session(self, session_id: str) -> None:
-        """The session is over, and so is what was granted to it."""
-        with self._lock:
-            self._keys.pop(session_id, None)
-            self._commands = {one for one in self._commands if one[0] != session_id}
-            self._once = [one for one in self._once if one[0] != session_id]
-            self._denied = [one for one in self._denied if one[0] != session_id]
-
     def always(self) -> list[str]:
         """The pattern keys that are granted for good."""
         found = read_json(self._path, {}, self._clock).value

@@ -97,10 +97,6 @@ class Settings:
             raise TypeError(f"{name} is not a list setting.")
         return value
 
-    def get_block(self, name: str) -> dict[str, object]:
-        """A section whose keys are the user's own names."""
-        return self._config.block(name)
-
     def get_secret(self, name: str) -> str | None:
         """The secret itself, to be used and not shown; None when it is not set."""
         return self._config.secret(name)

@@ -34,7 +34,6 @@ IS_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
 DROP = "DELETE FROM hermes_route WHERE place = ?"
 COUNT = "SELECT count(*) FROM hermes_route"
 OF_THE_ORIGINAL = "SELECT session_key, entry_json FROM gateway_routing"
-IS_OPEN = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
 
 
 class Route(NamedTuple):

@@ -1,12 +1,6 @@
-"""What differs between database engines, in one place.
-
-Everything else in this package is SQL that SQLite and PostgreSQL both take: `?` marks,
-ON CONFLICT, partial indexes, RETURNING.
-"""
+"""SQL text that depends on the engine: column types of our tables, LIKE patterns."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 
 def literally(text: str) -> str:
@@ -22,16 +16,6 @@ def beginning_with(text: str) -> str:
 def containing(text: str) -> str:
     """A pattern that matches whatever contains *text*."""
     return "%" + literally(text) + "%"
-
-
-class Dialect(Protocol):
-    """The words in which an engine says what it says differently."""
-
-    name: str
-
-    def table(self, template: str) -> str:
-        """A CREATE statement of ours in this engine's words."""
-        ...
 
 
 class SqliteDialect:

@@ -99,8 +99,3 @@ def words(text: str) -> list[str]:
     folded = fold(composed(text))
     found = folded.split() if folded.isascii() else _token().findall(folded)
     return [word[:LONGEST_TOKEN] for word in found]
-
-
-def stands_alone(token: str) -> bool:
-    """Whether a word is a single character of a script without spaces."""
-    return _alone().match(token) is not None

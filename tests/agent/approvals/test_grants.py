@@ -113,12 +113,6 @@ def test_what_is_no_yes_is_a_no(approvals, caller, answered, answer):
     assert isinstance(approvals.command("rm -r build", caller), Refuse)
 
 
-def test_the_end_of_a_session_ends_its_grants(approvals, caller, answered):
-    answered("rm -r build", "session")
-    approvals.grants.forget_session("s1")
-    assert not is_allowed(approvals, "rm -r build", caller)
-
-
 def test_a_damaged_file_grants_nothing_and_is_kept(approvals, caller, hermes_home):
     (hermes_home / "approvals.json").write_text('{"always": ["rm-rec')
     assert not is_allowed(approvals, "rm -r build", caller)
