@@ -1,54 +1,54 @@
-"""Every error this project raises on purpose.
+"""All errors that Hermes raises deliberately.
 
     HermesError
-      UsageError                 the user asked for something that cannot be done as asked
+      UsageError                 the request cannot be carried out as given
         ConfigError              a setting cannot be used as written
-          NoModelError           nothing was chosen, and nothing here can answer
+          NoModelError           no model is configured and no local one was found
         SessionNotFoundError     no session has that id, prefix or title
-        AmbiguousSessionError    more than one session fits
-        TitleError               a text cannot be the title of a session
-        PortableFileError        a file is no export or backup of ours, or not whole
-      OutputError                what was printed could not be written
-      KeyFormatError             a session key cannot be read
-      IdFormatError              a message or event id cannot be read
-      FetchError                 the built-in model could not be fetched
+        AmbiguousSessionError    several sessions match
+        TitleError               a title is not allowed
+        PortableFileError        a file is not a Hermes export or backup, or is incomplete
+      OutputError                output could not be written
+      KeyFormatError             a session key is malformed
+      IdFormatError              a message or event ID is malformed
+      FetchError                 the built-in model could not be downloaded
       PluginError                a plugin cannot be used
       PlatformError              a chat platform cannot be used
-        PlatformDownError        it does not answer now; trying again makes sense
-        PlatformRefusedError     what is configured for it is wrong or missing
-      CatalogueError             an achievement cannot be used as written
+        PlatformDownError        it is unreachable; a retry may succeed
+        PlatformRefusedError     its configuration is wrong or incomplete
+      CatalogueError             an achievement's definition is invalid
       ScanError                  the history could not be read for statistics
-        ScanBusyError            another process is doing it
-        LedgerDamagedError       what was kept of an earlier scan cannot be read
+        ScanBusyError            another process is scanning
+        LedgerDamagedError       the ledger of an earlier scan is unreadable
       StoreError                 the session store refused or failed
         StoreUnavailableError    the file cannot be opened or written here
-          NotADatabaseError      the file is something else
-          NetworkFileSystemError the folder lies on a file system that breaks locks
+          NotADatabaseError      the file is not a SQLite database
+          NetworkFileSystemError the folder is on a file system with unreliable locks
           StoreInUseError        another process has the file open
-        SchemaTooNewError        our own tables were written by a newer release
+        SchemaTooNewError        Hermes' tables were written by a newer release
         SqliteTooOldError        the SQLite in use is known to corrupt files
-        ForeignAccessError       somebody reached past the store to its file
-        LeaseError               a turn lease is not ours
-          LeaseTakenError        somebody else holds the conversation
-          LeaseLostError         our lease was taken over; the write was refused
-        IllegalChangeError       a conversation cannot be changed so from where it is
-        NotSavedError            neither the database nor the journal took the data
+        ForeignAccessError       code opened the store's file directly
+        LeaseError               a turn lease is not held by this process
+          LeaseTakenError        another process runs a turn in the conversation
+          LeaseLostError         the lease was taken over; the write was rejected
+        IllegalChangeError       the change is not allowed in the conversation's state
+        NotSavedError            neither the database nor the journal accepted the data
 
-An error's text says what happened and what to do about it; `exit_code` is what the
-command line returns for it.
+An error message says what happened and what to do; `exit_code` is the exit status of the
+command line.
 """
 
 from __future__ import annotations
 
 
 class HermesError(Exception):
-    """Something this project reports on purpose, with a text meant for people."""
+    """UsageError                 the user asked for something that cannot be done as asked."""
 
     exit_code = 1
 
 
 class UsageError(HermesError):
-    """The user asked for something that cannot be done as asked."""
+    """The request cannot be carried out as given."""
 
     exit_code = 2
 
@@ -58,7 +58,7 @@ class ConfigError(UsageError):
 
 
 class NoModelError(ConfigError):
-    """Nothing was chosen, and nothing on this machine can answer."""
+    """No model is configured and no local one was found."""
 
 
 class SessionNotFoundError(UsageError):
@@ -66,19 +66,19 @@ class SessionNotFoundError(UsageError):
 
 
 class AmbiguousSessionError(UsageError):
-    """More than one session fits what was asked for."""
+    """Several sessions match."""
 
 
 class TitleError(UsageError, ValueError):
-    """A text cannot be the title of a session."""
+    """A title is not allowed."""
 
 
 class PortableFileError(UsageError):
-    """A file is no export or backup of ours, or not whole."""
+    """A file is not a Hermes export or backup, or is incomplete."""
 
 
 class OutputError(HermesError):
-    """What was printed could not be written: a full disk, say."""
+    """Output could not be written."""
 
 
 class PlatformError(HermesError):
@@ -86,25 +86,25 @@ class PlatformError(HermesError):
 
 
 class PlatformDownError(PlatformError):
-    """A platform does not answer now; trying again makes sense."""
+    """It is unreachable; a retry may succeed."""
 
 
 class PlatformRefusedError(PlatformError):
-    """What is configured for a platform is wrong or missing; only the user can mend it."""
+    """Its configuration is wrong or incomplete."""
 
     exit_code = 2
 
 
 class KeyFormatError(HermesError, ValueError):
-    """A session key cannot be read."""
+    """A session key is malformed."""
 
 
 class IdFormatError(HermesError, ValueError):
-    """A message or event id cannot be read."""
+    """A message or event ID is malformed."""
 
 
 class FetchError(HermesError):
-    """The built-in model could not be fetched; the text says what to do."""
+    """The built-in model could not be downloaded."""
 
 
 class PluginError(HermesError):
@@ -112,7 +112,7 @@ class PluginError(HermesError):
 
 
 class CatalogueError(HermesError, ValueError):
-    """An achievement cannot be used as written."""
+    """An achievement's definition is invalid."""
 
 
 class ScanError(HermesError):
@@ -120,11 +120,11 @@ class ScanError(HermesError):
 
 
 class ScanBusyError(ScanError):
-    """Another process is reading the history for statistics."""
+    """Another process is scanning."""
 
 
 class LedgerDamagedError(ScanError):
-    """What was kept of an earlier scan cannot be read; a whole scan makes it anew."""
+    """The ledger of an earlier scan is unreadable."""
 
 
 class StoreError(HermesError):
@@ -136,7 +136,7 @@ class StoreUnavailableError(StoreError):
 
 
 class NotADatabaseError(StoreUnavailableError):
-    """The file is something else."""
+    """The file is not a SQLite database."""
 
 
 class NetworkFileSystemError(StoreUnavailableError):
@@ -148,7 +148,7 @@ class StoreInUseError(StoreUnavailableError):
 
 
 class SchemaTooNewError(StoreError):
-    """Our own tables were written by a newer release."""
+    """Hermes' tables were written by a newer release."""
 
 
 class SqliteTooOldError(StoreError):
@@ -156,24 +156,24 @@ class SqliteTooOldError(StoreError):
 
 
 class ForeignAccessError(StoreError):
-    """Somebody reached past the store to its file."""
+    """Code opened the store's file directly."""
 
 
 class LeaseError(StoreError):
-    """A turn lease is not ours."""
+    """A turn lease is not held by this process."""
 
 
 class LeaseTakenError(LeaseError):
-    """Somebody else holds the conversation."""
+    """Another process runs a turn in the conversation."""
 
 
 class LeaseLostError(LeaseError):
-    """Our lease was taken over; the write was refused."""
+    """The lease was taken over; the write was rejected."""
 
 
 class IllegalChangeError(StoreError):
-    """A conversation cannot be changed so from the state it is in."""
+    """The change is not allowed in the conversation's state."""
 
 
 class NotSavedError(StoreError):
-    """Neither the database nor the journal took the data."""
+    """Neither the database nor the journal accepted the data."""

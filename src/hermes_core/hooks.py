@@ -1,8 +1,8 @@
 """Every hook a plugin may register for, and every kind of session boundary.
 
-A hook is data: its name, the facts it is called with, the moment it is called and
-what becomes of the answer. Calls, validation and docs/reference/hooks.md read this
-table. Callbacks take keyword arguments and must accept ones they do not know.
+A hook is data: its name, its keyword arguments, when it is called and how its return value
+is used. Calls, validation and docs/reference/hooks.md read this table. Callbacks must accept
+keyword arguments that they do not know.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "on_session_end",
         "session_id completed interrupted model platform",
-        "a turn has ended, well or not; the session may go on",
+        "a turn has ended, completed or not; the session may continue",
     ),
     _hook(
         "on_session_finalize",
@@ -51,23 +51,23 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "on_session_reset",
         "session_id platform",
-        "a place has got a new conversation; session_id is the new one",
+        "a chat or terminal has started a new conversation; session_id is the new one",
     ),
     _hook(
         "on_session_boundary",
         "event_id kind reason old_session_id new_session_id session_id epoch platform occurred_at",
-        "a boundary of any kind was committed; at least once, and event_id tells repeats apart",
+        "a boundary of any kind was committed; at least once; event_id identifies repeats",
     ),
     _hook(
         "on_achievement_unlocked",
         "unlocks count is_first_scan",
-        "achievements were unlocked or rose a tier; one call for all that a scan has found",
+        "achievements were unlocked or reached a higher tier; one call per scan",
     ),
     _hook(
         "pre_llm_call",
         f"{_TURN} user_message conversation_history is_first_turn model platform sender_id",
-        "a turn is about to begin, once per turn",
-        'a text, or {"context": text}: added to the user\'s message for this turn, never stored',
+        "a turn is about to start, once per turn",
+        'a string, or {"context": string}: added to this turn\'s user message, never stored',
     ),
     _hook(
         "post_llm_call",
@@ -77,7 +77,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "pre_api_request",
         f"{_REQUEST} message_count tool_count request",
-        "a request is about to go to the model's provider",
+        "a request is about to be sent to the model provider",
     ),
     _hook(
         "post_api_request",
@@ -93,7 +93,7 @@ HOOKS: tuple[HookSpec, ...] = (
         "pre_tool_call",
         _TOOL,
         "a tool is about to run",
-        '{"action": "block", "message": text}: the tool does not run, the model gets the text',
+        '{"action": "block", "message": string}: the tool does not run, the model gets the message',
     ),
     _hook(
         "post_tool_call",
@@ -104,74 +104,74 @@ HOOKS: tuple[HookSpec, ...] = (
         "transform_tool_result",
         f"{_TOOL} result",
         "a tool's result is about to be stored",
-        "a text: stored and shown instead; the first one counts",
+        "a string: stored and shown instead; the first one is used",
     ),
     _hook(
         "transform_terminal_output",
         f"{_TURN} tool_call_id command output exit_code",
         "a terminal command's output is about to become a tool result",
-        "a text: used instead; the first one counts",
+        "a string: used instead; the first one is used",
     ),
     _hook(
         "transform_llm_output",
         f"{_TURN} response_text model platform",
         "the final answer is about to be stored and shown",
-        "a text: stored and shown instead; the first one counts",
+        "a string: stored and shown instead; the first one is used",
     ),
     _hook(
         "subagent_start",
         "parent_session_id parent_turn_id child_session_id child_role child_goal",
-        "a subagent begins its work",
+        "a subagent starts",
     ),
     _hook(
         "subagent_stop",
         "parent_session_id parent_turn_id child_session_id child_role child_summary child_status "
         "duration_ms",
-        "a subagent has ended, well or not",
+        "a subagent has ended, successfully or not",
     ),
     _hook(
         "pre_approval_request",
         "command description pattern_key pattern_keys session_key surface",
-        "the user is about to be asked whether a command may run",
+        "the user is about to be asked to approve a command",
     ),
     _hook(
         "post_approval_response",
         "command description pattern_key pattern_keys session_key surface choice",
-        "the user has answered, or the time to answer is over",
+        "the user has answered, or the request has timed out",
     ),
     _hook(
         "pre_gateway_dispatch",
         "event gateway session_store",
-        "a chat message has arrived and nothing has been decided about it",
-        '{"action": "skip"}, {"action": "rewrite", "text": text} or {"action": "allow"}',
+        "a chat message has arrived and has not been handled yet",
+        '{"action": "skip"}, {"action": "rewrite", "text": string} or {"action": "allow"}',
     ),
 )
 
 
 class BoundaryKind(StrEnum):
-    """What made a session begin or end."""
+    """Why a session started or ended."""
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str) -> BoundaryKind:
-        """A member is its name as text, with its meaning beside it."""
+        """A member is a string with a meaning."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
         return member
 
-    NEW = "new", "the user asked for a new conversation"
-    IDLE = "idle", "a message came after a pause longer than the reset policy allows"
-    DAILY = "daily", "a message came after the daily reset hour"
+    NEW = "new", "the user started a new conversation"
+    IDLE = "idle", "a message arrived after the idle limit of the reset policy"
+    DAILY = "daily", "a message arrived after the daily reset hour"
     SUSPEND = "suspend", "the user paused the conversation; it is kept"
-    RESUME = "resume", "a place was pointed at an earlier conversation"
-    BRANCH = "branch", "a conversation was copied into a new one that goes its own way"
-    HANDOFF = "handoff", "a conversation moved from one surface to another"
+    RESUME = "resume", "a chat or terminal switched to an earlier conversation"
+    BRANCH = "branch", "a conversation was copied into a new, independent one"
+    HANDOFF = "handoff", "a conversation moved to another front end"
     COMPACTION = "compaction", "older messages left the model's context; the history keeps them"
-    EXPIRY = "expiry", "the reset policy declared a conversation over while nobody wrote"
+    EXPIRY = "expiry", "a conversation expired by the reset policy without a new message"
     PRUNE = "prune", "a routing entry was dropped; its conversation is kept"
-    SHUTDOWN = "shutdown", "the process that carried the conversation was told to stop"
-    CRASH = "crash", "the process that carried the conversation is gone without a word"
+    SHUTDOWN = "shutdown", "the process that ran the conversation was asked to stop"
+    CRASH = "crash", "the process that ran the conversation crashed or was killed"
 
 
 def spec(name: str) -> HookSpec:
@@ -180,4 +180,4 @@ def spec(name: str) -> HookSpec:
         if hook.name == name:
             return hook
     known = ", ".join(hook.name for hook in HOOKS)
-    raise UsageError(f"There is no hook {name!r}. The hooks are: {known}.")
+    raise UsageError(f"Unknown hook {name!r}. Known hooks: {known}.")

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.settings import SETTINGS, Setting
+from hermes_core.config.setting import Setting
+from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError
 
 TOKEN = Setting("chat.token", "str", "", "A token.", secret=True, secret_variable="CHAT_TOKEN")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from hermes_core.config.settings import Setting, Value
+    from hermes_core.config.setting import Setting, Value
 
 Source = Literal["environment", "config.yaml", ".env", "default"]
 

@@ -14,7 +14,7 @@ from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
 from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_core.config.settings import Setting
+    from hermes_core.config.setting import Setting
     from hermes_dashboard.context import Parts
 
 ORIGINS: Final = {

@@ -1,0 +1,1 @@
+"""The settings of each area, in the order of docs/reference/settings.md."""

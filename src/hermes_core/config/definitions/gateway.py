@@ -1,0 +1,115 @@
+"""Settings of the messaging gateway."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hermes_core.config.setting import Setting
+
+GATEWAY_SETTINGS: Final = (
+    Setting(
+        "gateway.attempts",
+        "int",
+        3,
+        "Attempts to answer a chat message whose turn fails midway.",
+        minimum=1,
+        maximum=1000,
+    ),
+    Setting(
+        "gateway.drain_seconds",
+        "int",
+        180,
+        "Seconds that running turns get to finish when the gateway stops or restarts.",
+        minimum=0,
+        maximum=86400,
+    ),
+    Setting(
+        "gateway.http_host",
+        "str",
+        "127.0.0.1",
+        "Address the gateway's HTTP server listens on.",
+        only_by_hand=True,
+    ),
+    Setting(
+        "gateway.http_port",
+        "int",
+        8642,
+        "Port of the gateway's HTTP server; 0 picks a free one.",
+        minimum=0,
+        maximum=65535,
+    ),
+    Setting(
+        "gateway.max_concurrent_sessions",
+        "int",
+        16,
+        "Maximum number of chats answered at the same time; others wait.",
+        minimum=1,
+        maximum=1000,
+    ),
+    Setting(
+        "gateway.group_sessions_per_user",
+        "bool",
+        True,
+        "Give each member of a group a conversation of their own.",
+    ),
+    Setting(
+        "gateway.thread_sessions_per_user",
+        "bool",
+        False,
+        "Do the same in threads; otherwise everyone in a thread shares one.",
+    ),
+    Setting(
+        "gateway.unauthorized_dm_behavior",
+        "choice",
+        "pair",
+        "Reply to direct messages from unknown users: a pairing code, or nothing.",
+        choices=("pair", "ignore"),
+        only_by_hand=True,
+    ),
+    Setting(
+        "gateway.session_store_max_age_days",
+        "int",
+        90,
+        "Days without a message after which a chat's route is dropped; its conversation is "
+        "ended and kept. 0 never.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
+        "gateway.user_turns_per_minute",
+        "int",
+        0,
+        "Maximum turns per user and minute in chats; 0 means no limit.",
+        minimum=0,
+        maximum=10000,
+    ),
+    Setting(
+        "gateway.user_dollars_per_day",
+        "float",
+        0.0,
+        "Maximum spending in dollars per user and day in chats; 0 means no limit.",
+        minimum=0,
+        maximum=1000000,
+    ),
+    Setting(
+        "gateway.transcribe_command",
+        "str",
+        "",
+        "Command that transcribes voice messages to standard output; {file} is replaced by "
+        "the file.",
+        only_by_hand=True,
+    ),
+    Setting(
+        "gateway.transcribe_url",
+        "str",
+        "",
+        "OpenAI-compatible transcription server for voice messages, e.g. http://127.0.0.1:8000/v1.",
+        only_by_hand=True,
+    ),
+    Setting(
+        "gateway.transcribe_model",
+        "str",
+        "whisper-1",
+        "Model requested from the transcription server.",
+    ),
+)

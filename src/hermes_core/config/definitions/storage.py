@@ -1,0 +1,95 @@
+"""Settings of the store, of sessions and of the display."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hermes_core.config.setting import Setting
+
+STORAGE_SETTINGS: Final = (
+    Setting(
+        "store.busy_seconds",
+        "float",
+        10.0,
+        "Seconds a write waits for another process before it goes to the journal.",
+        minimum=0.1,
+        maximum=600,
+    ),
+    Setting(
+        "store.trash_days",
+        "int",
+        30,
+        "Days a deleted session can be restored; 0 keeps it in the trash forever.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
+        "store.wal_limit_mb",
+        "int",
+        64,
+        "Size in MB to which the write-ahead log is truncated after a checkpoint.",
+        minimum=1,
+        maximum=4096,
+    ),
+    Setting(
+        "store.draft_interval_ms",
+        "int",
+        150,
+        "Milliseconds between checkpoints of a streaming reply; a crash loses at most this much.",
+        minimum=10,
+        maximum=250,
+    ),
+    Setting(
+        "search.tool_output",
+        "bool",
+        False,
+        "Include tool calls and their results in the search index.",
+    ),
+    Setting("sessions.auto_prune", "bool", False, "Move old sessions to the trash automatically."),
+    Setting(
+        "sessions.retention_days",
+        "int",
+        0,
+        "With auto_prune: days without activity after which an ended session moves to the "
+        "trash; 0 keeps every session.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
+        "session_reset.mode",
+        "choice",
+        "none",
+        "When a chat starts a new conversation automatically: never, after a pause, once a "
+        "day, or both.",
+        choices=("none", "idle", "daily", "both"),
+    ),
+    Setting(
+        "session_reset.at_hour",
+        "int",
+        4,
+        "Hour of the daily reset, in the time zone of display.timezone.",
+        minimum=0,
+        maximum=23,
+    ),
+    Setting(
+        "session_reset.idle_minutes",
+        "int",
+        1440,
+        "Minutes of inactivity after which a conversation expires.",
+        minimum=1,
+        maximum=5256000,
+    ),
+    Setting(
+        "display.color",
+        "choice",
+        "auto",
+        "Colored output; auto means only on a terminal.",
+        choices=("auto", "always", "never"),
+    ),
+    Setting(
+        "display.timezone",
+        "str",
+        "",
+        "Time zone for all displayed times, e.g. Europe/Berlin; empty means the system's.",
+    ),
+)

@@ -1,0 +1,38 @@
+"""What a setting is."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Value = bool | int | float | str | tuple[str, ...]
+Kind = Literal["bool", "int", "float", "str", "list", "choice"]
+
+
+class Setting(NamedTuple):
+    """One setting: its name, type, default and limits."""
+
+    name: str
+    kind: Kind
+    default: Value
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    secret: bool = False
+    secret_variable: str = ""
+    only_by_hand: bool = False  # security-sensitive: the web page cannot change it
+
+    @property
+    def section(self) -> str:
+        """The top-level key in config.yaml."""
+        return self.name.partition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """The key below the section."""
+        return self.name.partition(".")[2]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides the files."""
+        return self.secret_variable or f"HERMES_{self.name.replace('.', '_').upper()}"
