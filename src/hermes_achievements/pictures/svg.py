@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Final
 
 from hermes_achievements import catalogue
@@ -61,6 +62,7 @@ def folded(text: str, size: float, pixels: float, most: int, *, is_bold: bool = 
     return lines
 
 
+FONT_FOLDER: Final = Path(__file__).with_name("fonts")
 FONT: Final = "Roboto, 'Segoe UI', 'Helvetica Neue', Arial, 'Noto Sans', sans-serif"
 GROUND: Final = "#12141c"
 PANEL: Final = "#1b1e29"
@@ -153,8 +155,5 @@ def png(svg: str, *, width: int | None = None) -> bytes:
     return bytes(made)
 
 
-@cache
 def _fonts() -> list[str]:
-    import font_roboto  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
-
-    return [font_roboto.Roboto, font_roboto.RobotoMedium, font_roboto.RobotoBold]
+    return [str(FONT_FOLDER / f"Roboto-{weight}.ttf") for weight in ("Regular", "Medium", "Bold")]
