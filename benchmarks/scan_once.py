@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from hermes_achievements.evaluation.values import values_of
-from hermes_achievements.scan.scanner import Progress, Scanner
+from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
 
@@ -26,7 +26,7 @@ def main(database: str, folder: str) -> None:
     firsts: list[float] = []
     partials = 0
 
-    def report(_progress: Progress) -> None:
+    def report(_progress: ScanProgress) -> None:
         nonlocal partials
         partials += 1
         if not firsts:

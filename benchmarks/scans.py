@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Figure, median, percentile
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.scan.scanner import Scanner
-from hermes_achievements.scan.workers import Job, do_job
+from hermes_achievements.scan.workers import ScanJob, do_job
 from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
@@ -127,7 +127,7 @@ def _slow_ways(path: Path) -> list[Figure]:
 def _ours(history: History, ids: list[str]) -> float:
     gc.disable()  # as in a worker
     began = time.process_time()
-    do_job(Job([(one, None) for one in ids], True, 1), history, Calendar(find_zone("UTC")))
+    do_job(ScanJob([(one, None) for one in ids], True, 1), history, Calendar(find_zone("UTC")))
     taken = time.process_time() - began
     gc.enable()
     return taken

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 
-from hermes_agent.providers.scripted import Script, Step
+from hermes_agent.providers.scripted import ModelScript, ScriptStep
 from hermes_agent.providers.scripted_server import ScriptServer
 
 MOST_ANSWERS = 10_000
 
 if __name__ == "__main__":
-    step = Step(say=" ".join(["word"] * int(sys.argv[1])))
-    server = ScriptServer(Script([step] * MOST_ANSWERS))
+    step = ScriptStep(say=" ".join(["word"] * int(sys.argv[1])))
+    server = ScriptServer(ModelScript([step] * MOST_ANSWERS))
     print(server.base_url, flush=True)
     server.serve()

@@ -17,7 +17,7 @@ from hermes_agent.agent import AIAgent, NobodyToAsk
 from hermes_agent.events import TextDelta
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.retry import FallbackProvider
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_conversation import agent_factory
@@ -51,7 +51,7 @@ def _carried(around: Surroundings) -> list[Figure]:
     """The request that goes out for "hello", in a folder without anything in it."""
     with (
         around.folder() as folder,
-        ScriptServer(Script.parse("steps: [{say: Hello.}]")) as server,
+        ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
         wish = ConversationOptions(model=f"{server.base_url}#m", cwd=folder)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widgets import OptionList
 
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
@@ -145,7 +145,7 @@ def main() -> None:
         garden = home / "garden"
         (garden / "build").mkdir(parents=True)
         (garden / "watering.py").write_text(PROGRAM, encoding="utf-8")
-        with ScriptServer(Script.parse(STEPS)) as server, SessionDB() as db:
+        with ScriptServer(ModelScript.parse(STEPS)) as server, SessionDB() as db:
             _past(db, garden)
             hub = Hub(db)
             model = f"{server.base_url}#scripted"

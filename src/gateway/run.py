@@ -16,7 +16,7 @@ from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.process import adapter_factory
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import Watching
-from gateway.process.service import Service
+from gateway.process.service import GatewayService
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformDownError, StoreUnavailableError
@@ -44,7 +44,7 @@ class GatewayRunner(ContractRunner):
     _draining = False
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
-    _service: Service | None = None
+    _service: GatewayService | None = None
     _front: HttpServer | None = None
     _watching: Watching | None = None
     _watcher: asyncio.Task[None] | None = None
@@ -75,14 +75,16 @@ class GatewayRunner(ContractRunner):
         status.write_runtime_status("starting")
         self._front = adapter_factory.front_of_home()
         found = await asyncio.to_thread(adapter_factory.equipped, db, self.config, self._front)
-        self._service = Service(db, self.session_store, self.config, restart=self.ask_to_restart)
+        self._service = GatewayService(
+            db, self.session_store, self.config, restart=self.ask_to_restart
+        )
         self._watching = await self._be_watched(db, self._service)
         self._watcher = asyncio.create_task(self._session_expiry_watcher())
         await self._service.start(found.adapters, found.refused)
         states = self._service.connections.states
         status.write_runtime_status(self._service.state, platforms=states, http_url=self._front.url)
 
-    async def _be_watched(self, db: SessionDB, service: Service) -> Watching:
+    async def _be_watched(self, db: SessionDB, service: GatewayService) -> Watching:
         """Serve health and metrics; a port that is taken is no reason not to work."""
         connections = service.connections
         watching = Watching(

@@ -16,7 +16,7 @@ import orjson
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import ASSISTANT as REPLY
 from hermes_achievements.metrics.facts import AT, ROLE, USER, Book
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.talk import active_seconds
 from hermes_achievements.scan.history import Kind, SessionRow
 from hermes_achievements.scan.workers import NICENESS, quiet_process
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Take = Callable[[str, "Activity"], object]
 
 
-class ToolUse(NamedTuple):
+class ToolActivity(NamedTuple):
     """A tool on one day: how often it was called, and how many results were failures."""
 
     tool: str
@@ -60,7 +60,7 @@ class DayActivity(NamedTuple):
     sent: int  # by a person
     active_seconds: int
     hours: tuple[tuple[int, int], ...]  # hour of the day, messages
-    tools: tuple[ToolUse, ...]
+    tools: tuple[ToolActivity, ...]
 
 
 class Activity(NamedTuple):
@@ -93,7 +93,7 @@ def _day(stored: list[Any]) -> DayActivity:
         sent,
         seconds,
         tuple(map(tuple, hours)),
-        tuple(ToolUse(intern(tool), calls, failures) for tool, calls, failures in tools),
+        tuple(ToolActivity(intern(tool), calls, failures) for tool, calls, failures in tools),
     )
 
 
@@ -119,13 +119,13 @@ class _Counting:
             self.sent,
             self.seconds,
             tuple(sorted(self.hours.items())),
-            tuple(ToolUse(tool, *counts) for tool, counts in sorted(self.tools.items())),
+            tuple(ToolActivity(tool, *counts) for tool, counts in sorted(self.tools.items())),
         )
 
 
 def activity_of(book: Book, calendar: Calendar) -> Activity:
     """What *book* says about the days of its session."""
-    session = Session(book, calendar)
+    session = SessionFacts(book, calendar)
     days: dict[str, _Counting] = {}
 
     def on(moment: float) -> _Counting:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement, Catalogue
     from hermes_achievements.scan.history import History, Ledger
-    from hermes_achievements.scan.survey import Report, Survey
+    from hermes_achievements.scan.survey import HistorySurvey, Report
     from hermes_core.clock import Clock
 
     Snapshot = dict[str, Any]
@@ -63,7 +63,7 @@ class Compute(Protocol):
     def __call__(self, scan: Scan, *, is_partial: bool = False) -> Snapshot: ...
 
 
-class Service:
+class AchievementService:
     """The achievements of one user."""
 
     def __init__(
@@ -232,7 +232,9 @@ class Service:
                 self.cache = None
         self.status.failed(reason)
 
-    def _found(self, source: Source, compute: Compute, *, publish: bool, full: bool) -> Survey:
+    def _found(
+        self, source: Source, compute: Compute, *, publish: bool, full: bool
+    ) -> HistorySurvey:
         """A survey that began after the unlocks were last forgotten."""
         if source.is_remembered:
             self.records.remember_zone(source.zone)
@@ -244,7 +246,9 @@ class Service:
             if resets == self._resets:
                 return found
 
-    def _survey(self, source: Source, compute: Compute, *, publish: bool, full: bool) -> Survey:
+    def _survey(
+        self, source: Source, compute: Compute, *, publish: bool, full: bool
+    ) -> HistorySurvey:
         order = Order(
             source.open_history,
             source.open_ledger,
@@ -355,9 +359,9 @@ def _mode(snapshot: Snapshot) -> str | None:
     return mode
 
 
-def _expected(work: Callable[[], Survey]) -> Survey:
+def _expected(work: Callable[[], HistorySurvey]) -> HistorySurvey:
     """The result of *work*; whatever goes wrong with it is an error that a scan may have."""
-    found: list[Survey] = []
+    found: list[HistorySurvey] = []
     expected: list[HermesError] = []
 
     def run() -> None:
@@ -378,7 +382,7 @@ def _expected(work: Callable[[], Survey]) -> Survey:
 class _Partials:
     """Partial snapshots of one scan: each at least as rich as the one before."""
 
-    def __init__(self, service: Service, compute: Compute) -> None:
+    def __init__(self, service: AchievementService, compute: Compute) -> None:
         self._service = service
         self._compute = compute
         self._best: dict[str, int] = {}
@@ -397,7 +401,7 @@ class _Partials:
         self._service.show_partial(self._compute(scan, is_partial=True))
 
 
-def scan_of(found: Survey) -> dict[str, Any]:
+def scan_of(found: HistorySurvey) -> dict[str, Any]:
     """A finished survey in the form that `compute` takes."""
     return {
         "sessions": [],

@@ -15,9 +15,9 @@ from hermes_agent.providers.known_models import is_on_this_machine, known
 if TYPE_CHECKING:
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Request, Usage
+    from hermes_agent.messages import ModelRequest, Usage
     from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.known_models import Known
+    from hermes_agent.providers.known_models import KnownModel
     from hermes_agent.providers.retry import FallbackProvider
 
 MILLION: Final = 1_000_000
@@ -30,7 +30,7 @@ class Meter:
     """Counts one request, with all its tries."""
 
     def __init__(
-        self, keeping: ConversationStore, patient: FallbackProvider, request: Request
+        self, keeping: ConversationStore, patient: FallbackProvider, request: ModelRequest
     ) -> None:
         self._keeping = keeping
         self._patient = patient
@@ -95,7 +95,7 @@ def _priced(amount: float, status: str, source: str) -> dict[str, Any]:
     return {"estimated_cost_usd": amount, "cost_status": status, "cost_source": source}
 
 
-def price(usage: Usage, model: Known) -> float | None:
+def price(usage: Usage, model: KnownModel) -> float | None:
     """Dollars for *usage*; cached tokens cost what others do where no other price is known."""
     if model.input is None or model.output is None:
         return None

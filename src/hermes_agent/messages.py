@@ -40,7 +40,7 @@ class Usage(NamedTuple):
         return self.input + self.cache_read + self.cache_write
 
 
-class Request(NamedTuple):
+class ModelRequest(NamedTuple):
     """One request to a model."""
 
     messages: list[Message]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Guard = Callable[[str, dict[str, Any], ToolContext], str | None]
     from collections.abc import Mapping
 
-    from hermes_agent.mcp.server_pool import Survey
+    from hermes_agent.mcp.server_pool import McpOffers
 
 INTERRUPTED = "Interrupted before it could finish."
 
@@ -186,7 +186,7 @@ def of_tools(tools: Iterable[Tool], plugins: Mapping[str, str]) -> list[Item]:
     return [Item(tool.name, _line(tool.description), _origin(tool.name, plugins)) for tool in tools]
 
 
-def of_servers(survey: Survey) -> list[Item]:
+def of_servers(survey: McpOffers) -> list[Item]:
     """The tools of MCP servers."""
     found = [
         Item(offer.name, _line(offer.description), f"mcp {offer.name.partition('/')[0]}")

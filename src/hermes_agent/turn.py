@@ -28,7 +28,7 @@ from hermes_agent.events import (
     TurnStarted,
     UsageReport,
 )
-from hermes_agent.messages import Request, Usage, answer_message, result_message
+from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
 from hermes_agent.toolbox import Surroundings
 from hermes_agent.turn_control import identity, in_words
@@ -143,11 +143,11 @@ class Turn:
             messages[self.asked_at] = _with_context(messages[self.asked_at], self._added)
         return [{"role": "system", "content": self._means.system_prompt}, *messages]
 
-    def _request(self, tools: list[dict[str, Any]], number: int) -> Request:
+    def _request(self, tools: list[dict[str, Any]], number: int) -> ModelRequest:
         messages = self.as_read()
         if number == MOST_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
-        return Request(messages, tools)
+        return ModelRequest(messages, tools)
 
     def _ask_with_room(
         self, tools: list[dict[str, Any]], number: int
@@ -169,7 +169,7 @@ class Turn:
         is_refused = isinstance(answer, Failed) and answer.kind is FailureKind.CONTEXT
         return is_refused and not self._was_partial() and not self._means.cancel.is_requested
 
-    def _make_room(self, request: Request, number: int) -> Generator[Event, None, bool]:
+    def _make_room(self, request: ModelRequest, number: int) -> Generator[Event, None, bool]:
         """Make a request shorter than *request* was; whether that could be done."""
         done = self._means.room.make()
         since = len(self.messages) - self.asked_at
@@ -220,7 +220,7 @@ class Turn:
         return last
 
     def _stream(
-        self, request: Request, draft: Draft, meter: Meter
+        self, request: ModelRequest, draft: Draft, meter: Meter
     ) -> Generator[Event, None, Reply | Failed]:
         """What the model says, into the draft before it is shown; its last word."""
         for event in self._means.patient.stream(request, self._means.cancel):
@@ -246,7 +246,7 @@ class Turn:
         self.messages.append({"role": "assistant", "content": text})
         return int(draft.finish("interrupted" if is_stop else "error"))
 
-    def _facts(self, request: Request, number: int) -> dict[str, Any]:
+    def _facts(self, request: ModelRequest, number: int) -> dict[str, Any]:
         provider = self._means.patient.current
         return {
             "api_request_id": f"{self._turn_id}-{number}",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.plain_history import MemoryLedger
-    from hermes_achievements.service import Service, Source
+    from hermes_achievements.service import AchievementService, Source
 
 log = logging.getLogger(__name__)
 
@@ -112,11 +112,11 @@ def _is_zone(name: str) -> bool:
     return bool(name)
 
 
-def service() -> Service:
+def service() -> AchievementService:
     """The user's achievements."""
-    from hermes_achievements.service import Service  # noqa: PLC0415 - loaded when it is needed
+    from hermes_achievements.service import AchievementService  # noqa: PLC0415 - loaded when it is needed
 
-    return Service(folder_path, announce=announce, added=added, hidden=hidden)
+    return AchievementService(folder_path, announce=announce, added=added, hidden=hidden)
 
 
 def announce(announcement: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hermes_agent.context.profiles import Profile
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.selection import Choice
+    from hermes_agent.providers.selection import ModelChoice
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import Item
     from hermes_agent.tools.base import Asks
@@ -177,7 +177,7 @@ def _mode(settings: Settings) -> Mode:
     return next(mode for mode in MODES if mode == chosen)
 
 
-def chain(settings: Settings, name: str = "") -> list[Choice]:
+def chain(settings: Settings, name: str = "") -> list[ModelChoice]:
     """The model that answers and those that step in for it."""
     choice = selection.chosen(settings)
     if name:

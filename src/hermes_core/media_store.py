@@ -24,7 +24,7 @@ LARGEST: Final = 50 * 1024 * 1024
 UNKNOWN: Final = "application/octet-stream"
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     """A file in the store."""
 
     path: Path
@@ -38,7 +38,7 @@ class MediaStore:
         self._folder = folder
         self.largest = largest  # bytes; adapters ask before they fetch
 
-    def keep(self, data: bytes, name: str = "", mime: str = "") -> Kept:
+    def keep(self, data: bytes, name: str = "", mime: str = "") -> StoredFile:
         """Keep a file; the same contents are kept once, whoever sent them and how often."""
         if len(data) > self.largest:
             raise UsageError(f"the file is larger than {self.largest // 1024**2} MB")
@@ -49,7 +49,7 @@ class MediaStore:
         if not path.exists():
             private_folder(path.parent)
             write_atomically(path, data)
-        return Kept(path, known)
+        return StoredFile(path, known)
 
     def reference(self, path: Path) -> str:
         """What a message holds of a kept file."""

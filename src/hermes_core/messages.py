@@ -21,7 +21,7 @@ class FunctionCall(TypedDict):
     arguments: str
 
 
-class ToolCall(TypedDict, total=False):
+class ToolCallDict(TypedDict, total=False):
     """One request of the model to run a tool."""
 
     id: str
@@ -36,7 +36,7 @@ class Message(TypedDict, total=False):
 
     role: str
     content: Content
-    tool_calls: list[ToolCall] | None
+    tool_calls: list[ToolCallDict] | None
     tool_call_id: str | None
     tool_name: str | None
     reasoning: str | None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Server(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """A server that calls *on_shutdown* before it waits for open connections."""
 
     def __init__(
@@ -57,10 +57,10 @@ def make_server(
     *,
     handles_signals: bool,
     **options: Any,
-) -> Server:
+) -> UvicornServer:
     """A server for an ASGI *app* that logs no requests; *options* are uvicorn's."""
     config = uvicorn.Config(app, log_config=None, access_log=False, **options)
-    return Server(config, on_shutdown, handles_signals=handles_signals)
+    return UvicornServer(config, on_shutdown, handles_signals=handles_signals)
 
 
 def listen(host: str, port: int) -> socket.socket:

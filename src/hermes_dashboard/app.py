@@ -34,13 +34,13 @@ from hermes_dashboard.resources import (
     transcripts,
     uploads,
 )
-from hermes_dashboard.server import Farewell
+from hermes_dashboard.server import ShutdownSignal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from hermes_dashboard.auth.access import Access
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.page import Page
     from hermes_dashboard.plugins.apis import Find
 
@@ -67,7 +67,7 @@ class Dashboard(FastAPI):
         )
         self.access = access
         self.meters = DashboardMetrics()
-        self.farewell = Farewell()
+        self.farewell = ShutdownSignal()
         self._describing = threading.Lock()
 
     def openapi(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Dashboard(FastAPI):
         return Gate(Metered(inner, self.meters), self.access)
 
 
-def create_app(parts: Parts, access: Access, page: Page, *, tabs: Find) -> Dashboard:
+def create_app(parts: DashboardContext, access: Access, page: Page, *, tabs: Find) -> Dashboard:
     """The dashboard of *parts*, for those whom *access* lets in."""
     app = Dashboard(access)
     errors.install(app)

@@ -39,7 +39,7 @@ class LooksAtGateway(Protocol):
 
 
 @dataclass(frozen=True)
-class Parts:
+class DashboardContext:
     """Everything the resources stand on."""
 
     db: SessionDB

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_core.uvicorn_server import Server, listen, make_server
+from hermes_core.uvicorn_server import UvicornServer, listen, make_server
 from hermes_dashboard.resources.chat import LARGEST_BYTES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_dashboard.app import Dashboard
 
 
-class Farewell:
+class ShutdownSignal:
     """Said once, from any thread; whoever listens lets go."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Certificate(NamedTuple):
     key: Path
 
 
-def server(app: Dashboard, certificate: Certificate | None = None) -> Server:
+def server(app: Dashboard, certificate: Certificate | None = None) -> UvicornServer:
     """A server for *app*; it logs no requests and does not say what it is."""
     return make_server(
         app,

@@ -34,7 +34,7 @@ from hermes_state.sessions.rows import SessionPart
 from hermes_state.sessions.totals import NumbersPart
 from hermes_state.sessions.usage import UsagePart
 from hermes_state.store_settings import StoreSettings
-from hermes_state.upkeep.background_jobs import Background
+from hermes_state.upkeep.background_jobs import BackgroundJobs
 from hermes_state.upkeep.crash_recovery import sweep
 from hermes_state.upkeep.statistics import StatisticsPart
 
@@ -108,7 +108,7 @@ class SessionDB(
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
-        self._background = Background(self.engine, self.keep_house)
+        self._background = BackgroundJobs(self.engine, self.keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()

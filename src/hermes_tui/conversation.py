@@ -13,10 +13,10 @@ from tui_gateway.frames import RpcError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tui_gateway.client import Link
+    from tui_gateway.client import RpcClient
 
     Hear = Callable[[str, dict[str, Any]], object]
-    Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], Link]
+    Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], RpcClient]
 
 MOST_RETURNS: Final = 3
 RETURN_SECONDS: Final = 60.0
@@ -65,7 +65,7 @@ class Conversation:
     def __init__(self, connect: Connect, opening: Opening) -> None:
         self._connect = connect
         self._opening = opening
-        self._link: Link | None = None
+        self._link: RpcClient | None = None
         self._hear: Hear | None = None
         self._early: list[tuple[str, dict[str, Any]]] = []
         self._lock = threading.Lock()
@@ -91,7 +91,7 @@ class Conversation:
                 self._link.close()
             raise UsageError(str(error)) from error
 
-    def _open_in(self, link: Link) -> None:
+    def _open_in(self, link: RpcClient) -> None:
         wish = self._opening
         facts = {"cwd": wish.cwd, "model": wish.model, "source": wish.source}
         session = wish.session or (self._latest() if wish.is_latest else "")

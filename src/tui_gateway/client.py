@@ -30,7 +30,7 @@ ANSWER_SECONDS: Final = 3600.0  # a model may sum up for long; a lost connection
 GONE: Final = "gateway.gone"  # heard when the connection is lost
 
 
-class Link:
+class RpcClient:
     """Requests to a server, and what it tells."""
 
     def __init__(
@@ -88,18 +88,18 @@ class Link:
         self._hear(GONE, "", {})
 
 
-def here(hub: Hub, hear: Hear) -> Link:
+def here(hub: Hub, hear: Hear) -> RpcClient:
     """A link to a hub of this process; letting go ends its conversations."""
     from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - clients of a daemon need none
 
-    link = Link(lambda line: peer.take(line), hear, is_here=True)  # noqa: PLW0108 - there is none yet
+    link = RpcClient(lambda line: peer.take(line), hear, is_here=True)  # noqa: PLW0108 - there is none yet
     peer = Dispatcher(hub, link.take)
     link.close = lambda: hub.close_all("tui_close")
     peer.greet()
     return link
 
 
-def to_daemon(place: InstanceRecord, hear: Hear) -> Link:
+def to_daemon(place: InstanceRecord, hear: Hear) -> RpcClient:
     """A link to the daemon; letting go leaves its conversations as they are."""
     from websockets.exceptions import (  # noqa: PLC0415 - in-process needs none
         ConnectionClosed,
@@ -127,7 +127,7 @@ def to_daemon(place: InstanceRecord, hear: Hear) -> Link:
         except ConnectionClosed as error:
             raise ConnectionError(str(error)) from error
 
-    link = Link(send, hear)
+    link = RpcClient(send, hear)
 
     def read() -> None:
         try:

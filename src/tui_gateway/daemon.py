@@ -22,7 +22,7 @@ from tui_gateway.client import to_daemon
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
-    from tui_gateway.client import Hear, Link
+    from tui_gateway.client import Hear, RpcClient
     from tui_gateway.hub import Hub
     from tui_gateway.websocket_server import Sockets
 
@@ -101,7 +101,7 @@ def summoned() -> InstanceRecord:
     raise DaemonError("the daemon did not start in time; --no-daemon does without it")
 
 
-def reached(hear: Hear) -> Link:
+def reached(hear: Hear) -> RpcClient:
     """A link to the daemon of this folder, started if none runs; past one that is just dying."""
     for _ in range(TRIES):
         try:

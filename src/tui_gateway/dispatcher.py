@@ -9,7 +9,7 @@ from hermes_core import __version__
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt
 from tui_gateway import frames
-from tui_gateway.frames import CRASHED, UNKNOWN_METHOD, Request, RpcError
+from tui_gateway.frames import CRASHED, UNKNOWN_METHOD, RpcError, RpcRequest
 from tui_gateway.methods import METHODS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Dispatcher:
         else:
             self._answer(request)
 
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: RpcRequest) -> None:
         answers: list[dict[str, Any]] = []
         failure = attempt(
             Step(f"rpc {request.method}", lambda: answers.append(self._carried_out(request)))
@@ -57,7 +57,7 @@ class Dispatcher:
         if request.id is not None:
             self.send(answers[0])
 
-    def _carried_out(self, request: Request) -> dict[str, Any]:
+    def _carried_out(self, request: RpcRequest) -> dict[str, Any]:
         method = METHODS.get(request.method)
         try:
             if method is None:

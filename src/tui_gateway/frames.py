@@ -29,7 +29,7 @@ class RpcError(Exception):
         self.code = code
 
 
-class Request(NamedTuple):
+class RpcRequest(NamedTuple):
     """Something asked for; without an id nobody waits for an answer."""
 
     id: str | int | None
@@ -37,7 +37,7 @@ class Request(NamedTuple):
     params: dict[str, Any]
 
 
-def parse(line: bytes) -> Request:
+def parse(line: bytes) -> RpcRequest:
     """The request on a line; RpcError says what is wrong with it."""
     if len(line) > LONGEST:
         raise RpcError(PARSE_ERROR, f"a frame has at most {LONGEST} bytes")
@@ -54,7 +54,7 @@ def parse(line: bytes) -> Request:
         raise RpcError(INVALID_PARAMS, "`params` must be an object")
     if isinstance(request_id, bool) or not isinstance(request_id, str | int | None):
         raise RpcError(INVALID_REQUEST, "`id` must be a text or a number")
-    return Request(request_id, method, params)
+    return RpcRequest(request_id, method, params)
 
 
 def id_of(line: bytes) -> str | int | None:

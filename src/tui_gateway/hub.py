@@ -12,12 +12,12 @@ from hermes_core.isolate import Step, attempt
 from hermes_plugin_host import delivery
 from tui_gateway import server
 from tui_gateway.frames import NO_SESSION, RpcError
-from tui_gateway.live_session import Live
+from tui_gateway.live_session import LiveSession
 
 if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_state import SessionDB
-    from tui_gateway.live_session import Listener
+    from tui_gateway.live_session import SessionListener
 
 log = logging.getLogger(__name__)
 
@@ -34,23 +34,23 @@ class Hub:
         self.db = db
         self.is_leaving = False  # a plain flag, because signal handlers set it
         self.pool = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="hermes-rpc")
-        self._lives: dict[str, Live] = {}
+        self._lives: dict[str, LiveSession] = {}
         self._lock = threading.Lock()
         self._doors = threading.RLock()  # one opens or closes at a time
 
-    def open(self, wish: ConversationOptions, listener: Listener) -> dict[str, Any]:
+    def open(self, wish: ConversationOptions, listener: SessionListener) -> dict[str, Any]:
         """Open a conversation, or look at it where it is open already; what there is to see."""
         with self._doors:
             live = self.live_of(wish.session_id) if wish.session_id else None
             if live is None:
-                live = Live(self.db, wish)
+                live = LiveSession(self.db, wish)
                 with self._lock:
                     self._lives[live.id] = live
             elif _wants_other_model(live, wish):
                 live.conversation.use_model(wish.model)
             return self.look(live, listener)
 
-    def look(self, live: Live, listener: Listener) -> dict[str, Any]:
+    def look(self, live: LiveSession, listener: SessionListener) -> dict[str, Any]:
         """Let somebody look at an open conversation, unless they are gone meanwhile."""
         with self._doors:
             opened = live.attach(listener)
@@ -59,7 +59,7 @@ class Hub:
         listener.event("session.info", live.id, opened["info"])
         return opened
 
-    def turn_away(self, live: Live, listener: Listener, reason: str) -> bool:
+    def turn_away(self, live: LiveSession, listener: SessionListener, reason: str) -> bool:
         """Somebody looks elsewhere; a conversation that is left alone and idle is ended."""
         live.detach(listener)
         with self._doors:
@@ -68,7 +68,7 @@ class Hub:
             self.close(live, reason)
         return True
 
-    def live(self, live_id: str) -> Live:
+    def live(self, live_id: str) -> LiveSession:
         """An open conversation by its live id."""
         with self._lock:
             found = self._lives.get(live_id)
@@ -76,20 +76,20 @@ class Hub:
             raise RpcError(NO_SESSION, f"no conversation is open under {live_id!r}")
         return found
 
-    def live_of(self, session_id: str) -> Live | None:
+    def live_of(self, session_id: str) -> LiveSession | None:
         """The open conversation that is stored under *session_id*."""
         return next(
             (one for one in self.all_live() if one.conversation.session_id == session_id), None
         )
 
-    def all_live(self) -> list[Live]:
+    def all_live(self) -> list[LiveSession]:
         """All open conversations."""
         with self._lock:
             return list(self._lives.values())
 
     # Ends
 
-    def forget(self, listener: Listener) -> None:
+    def forget(self, listener: SessionListener) -> None:
         """Somebody is gone; what was open only for them is closed."""
         for live in self.all_live():
             live.detach(listener)
@@ -104,7 +104,7 @@ class Hub:
                 if reason:
                     self.close(live, reason)
 
-    def close(self, live: Live, reason: str) -> None:
+    def close(self, live: LiveSession, reason: str) -> None:
         """End an open conversation: its turn stopped, its words stored, its row closed."""
         live.interrupt()
         if not live.wait(GRACE_SECONDS):
@@ -132,13 +132,13 @@ class Hub:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _wants_other_model(live: Live, wish: ConversationOptions) -> bool:
+def _wants_other_model(live: LiveSession, wish: ConversationOptions) -> bool:
     """Whether the model is to be changed, and can be without asking anybody for a key."""
     is_other = bool(wish.model) and wish.model != live.conversation.wish.model
     return is_other and not live.is_running and not live.conversation.lacks_key(wish.model)
 
 
-def _over(live: Live) -> str:
+def _over(live: LiveSession) -> str:
     """Why a conversation nobody looks at is over; empty when it is not."""
     since = live.alone_since
     if since is None:

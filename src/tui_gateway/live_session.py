@@ -84,14 +84,14 @@ def broken(error: BaseException) -> dict[str, Any]:
 OCCUPIED = "a turn is running; wait for it, interrupt it, or steer it"
 
 
-class Listener(Protocol):
+class SessionListener(Protocol):
     """Somebody who looks at a conversation."""
 
     def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
         """Hear that something happened."""
 
 
-class Live:
+class LiveSession:
     """One open conversation; its live id is not the id it is stored under."""
 
     def __init__(self, db: SessionDB, wish: ConversationOptions) -> None:
@@ -101,7 +101,7 @@ class Live:
         self.started_at = time.time()
         self.closes_when_alone = False
         self.alone_since: float | None = time.monotonic()
-        self._listeners: list[Listener] = []
+        self._listeners: list[SessionListener] = []
         self._is_running = False
         self._is_changing = False
         self._idle = threading.Event()
@@ -113,7 +113,7 @@ class Live:
 
     # Who looks
 
-    def attach(self, listener: Listener) -> dict[str, Any]:
+    def attach(self, listener: SessionListener) -> dict[str, Any]:
         """Tell *listener* from now on; all that it would have to know is in the answer."""
         with self._lock:
             if listener not in self._listeners:
@@ -142,7 +142,7 @@ class Live:
             "unread": returned,
         }
 
-    def detach(self, listener: Listener) -> None:
+    def detach(self, listener: SessionListener) -> None:
         """Tell *listener* no more."""
         with self._lock:
             if listener in self._listeners:
@@ -155,7 +155,7 @@ class Live:
         """Whether nobody looks."""
         return self.alone_since is not None
 
-    def emit(self, kind: str, payload: dict[str, Any], but: Listener | None = None) -> None:
+    def emit(self, kind: str, payload: dict[str, Any], but: SessionListener | None = None) -> None:
         """Tell whoever looks, *but* the one who knows already."""
         with self._lock:
             listeners = list(self._listeners)
@@ -163,10 +163,10 @@ class Live:
 
     def _send(
         self,
-        listeners: list[Listener],
+        listeners: list[SessionListener],
         kind: str,
         payload: dict[str, Any],
-        but: Listener | None = None,
+        but: SessionListener | None = None,
     ) -> None:
         for listener in listeners:
             if listener is not but:

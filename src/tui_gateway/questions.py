@@ -16,7 +16,7 @@ WAIT_SECONDS: Final = 6 * 3600.0
 CHOICES: Final = ("once", "session", "always", "deny")
 
 
-class Open(NamedTuple):
+class OpenQuestion(NamedTuple):
     """A question nobody has answered yet."""
 
     kind: str
@@ -31,7 +31,7 @@ class Questions:
     def __init__(self, emit: Callable[[str, dict[str, Any]], None]) -> None:
         self._emit = emit
         self._lock = threading.Lock()
-        self._open: dict[str, Open] = {}
+        self._open: dict[str, OpenQuestion] = {}
         self._is_given_up = False
 
     def begin(self) -> None:
@@ -59,7 +59,7 @@ class Questions:
 
     def _ask(self, kind: str, payload: dict[str, Any]) -> str:
         request_id = os.urandom(4).hex()
-        question = Open(kind, {**payload, "request_id": request_id}, threading.Event(), [])
+        question = OpenQuestion(kind, {**payload, "request_id": request_id}, threading.Event(), [])
         with self._lock:
             if self._is_given_up:
                 return ""

@@ -83,7 +83,7 @@ class Sockets:
         return None
 
     def _handle(self, connection: ServerConnection) -> None:
-        outgoing = Outgoing(connection)
+        outgoing = OutgoingFrames(connection)
         peer = Dispatcher(self._hub, outgoing.put)
         with self._lock:
             self._count += 1
@@ -101,7 +101,7 @@ class Sockets:
             self._hub.forget(peer)
 
 
-class Outgoing:
+class OutgoingFrames:
     """Frames on their way to a client; a slow one keeps nobody else waiting."""
 
     def __init__(self, connection: Any) -> None:

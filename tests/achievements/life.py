@@ -16,7 +16,7 @@ from hermes_state.ledger.history import open_history
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_achievements.scan.survey import Survey
+    from hermes_achievements.scan.survey import HistorySurvey
 
 NOON = 1_767_614_400.0  # 2026-01-05 12:00 UTC, a Monday
 MINUTE = 60.0
@@ -81,7 +81,7 @@ class Life:
         )
         return order._replace(**changes)
 
-    def survey(self, **changes: Any) -> Survey:
+    def survey(self, **changes: Any) -> HistorySurvey:
         return survey(self.order(**changes))
 
     def values(self, **changes: Any) -> dict[str, int]:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import read_book
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.scan.history import MessageRow, SessionRow
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
@@ -61,5 +61,5 @@ class Story:
         self._rows.append(MessageRow(len(self._rows) + 1, role, self._at, content, **columns))
         return self
 
-    def session(self, zone: str = "UTC") -> Session:
-        return Session(read_book(self._session, self._rows, ()), Calendar(ZoneInfo(zone)))
+    def session(self, zone: str = "UTC") -> SessionFacts:
+        return SessionFacts(read_book(self._session, self._rows, ()), Calendar(ZoneInfo(zone)))

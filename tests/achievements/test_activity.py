@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
-from hermes_achievements.activity import Activity, ToolUse, activity_of
+from hermes_achievements.activity import Activity, ToolActivity, activity_of
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import read_book
 from hermes_achievements.scan.history import Kind, MessageRow, SessionRow
@@ -33,7 +33,7 @@ def test_messages_tools_and_hours_are_told_by_day() -> None:
     first, second = book_of().days
     assert (first.messages, first.sent, first.active_seconds) == (3, 1, 100)
     assert first.hours == ((12, 3),)
-    assert first.tools == (ToolUse("terminal", 1, 1),)
+    assert first.tools == (ToolActivity("terminal", 1, 1),)
     assert (second.messages, second.sent, second.active_seconds, second.tools) == (1, 1, 0, ())
 
 

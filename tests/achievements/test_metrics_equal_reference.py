@@ -21,7 +21,7 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.classification.shell_commands import labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_achievements.metrics.facts import AT, ID, PRINT, fact_of, read_book
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.scan.history import MessageRow, SessionRow
 from hermes_state.engine.driver import sqlite3
 
@@ -331,7 +331,7 @@ def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
     for row in past.sessions:
         before = sorted(past.messages.get(row.parent_id or "", []))
         parents = [fact[PRINT] for one in before if (fact := fact_of(one)) is not None]
-        session = Session(read_book(row, past.messages.get(row.id, []), parents), calendar)
+        session = SessionFacts(read_book(row, past.messages.get(row.id, []), parents), calendar)
         for name, count_in in COUNTS.items():
             events = count_in(session)
             most[name] = max(most[name], sum(amount for _, amount in events))

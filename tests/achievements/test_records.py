@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_achievements.evaluation.views import Names, named
-from hermes_achievements.service import Service
+from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ SAID = "my lawyer is called Saul"
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    made = Service(achievements.folder)
+def service() -> Iterator[AchievementService]:
+    made = AchievementService(achievements.folder)
     yield made
     made.close()
 
 
-def scan(service: Service, **options: Any) -> dict[str, dict[str, Any]]:
+def scan(service: AchievementService, **options: Any) -> dict[str, dict[str, Any]]:
     snapshot = service.run(achievements.source(), service.compute, **options)
     assert snapshot is not None
     return {one["id"]: one for one in snapshot["achievements"]}
@@ -55,7 +55,7 @@ def store(name: str, value: Any) -> None:
     ],
 )
 def test_odd_values_in_the_state_are_left_out(
-    life: Life, service: Service, tiers: dict[str, Any], caplog: pytest.LogCaptureFixture
+    life: Life, service: AchievementService, tiers: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     life.say()
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": tiers}}})
@@ -64,7 +64,7 @@ def test_odd_values_in_the_state_are_left_out(
     assert "first-words" in caplog.text
 
 
-def test_what_is_good_beside_odd_values_stays(life: Life, service: Service) -> None:
+def test_what_is_good_beside_odd_values_stays(life: Life, service: AchievementService) -> None:
     life.say()
     good = {"at": 5.0, "session_id": "old", "message_id": 3}
     tiers = {"clay": good, "bronze": {"at": float("inf")}}
@@ -81,20 +81,22 @@ def test_what_is_good_beside_odd_values_stays(life: Life, service: Service) -> N
     ],
 )
 def test_odd_values_in_the_snapshot_are_not_served(
-    service: Service, snapshot: dict[str, Any]
+    service: AchievementService, snapshot: dict[str, Any]
 ) -> None:
     store("scan_snapshot.json", {"version": 2, **snapshot})
     assert service.current() is None
 
 
-def test_no_conversation_is_named_on_disk(life: Life, service: Service) -> None:
+def test_no_conversation_is_named_on_disk(life: Life, service: AchievementService) -> None:
     life.say(SAID)
     scan(service)
     for name in ("state.json", "scan_snapshot.json"):
         assert "Saul" not in (achievements.folder() / name).read_text()
 
 
-def test_names_that_an_older_release_kept_are_taken_out(life: Life, service: Service) -> None:
+def test_names_that_an_older_release_kept_are_taken_out(
+    life: Life, service: AchievementService
+) -> None:
     life.say()
     old = {"at": 5.0, "session_id": "gone", "message_id": 3, "title": SAID}
     theirs = {"unlocked_at": 1, "evidence": {"session_id": "gone", "title": SAID}}
@@ -106,7 +108,9 @@ def test_names_that_an_older_release_kept_are_taken_out(life: Life, service: Ser
     assert stored("state.json")["inherited"]["some_badge"]["unlocked_at"] == 1
 
 
-def test_names_are_looked_up_and_what_is_gone_has_none(life: Life, service: Service) -> None:
+def test_names_are_looked_up_and_what_is_gone_has_none(
+    life: Life, service: AchievementService
+) -> None:
     life.say(SAID)
     scan(service)
     names = Names(achievements.source().open_history, kept_seconds=0)
@@ -124,7 +128,7 @@ def test_names_are_looked_up_and_what_is_gone_has_none(life: Life, service: Serv
 
 
 def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
-    life: Life, service: Service
+    life: Life, service: AchievementService
 ) -> None:
     row = life.say()
     scanned = {"aggregate": {"total_messages_sent": 1}, "scan_meta": {"mode": "full"}}
@@ -134,7 +138,9 @@ def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
     assert scan(service)["first-words"]["evidence"]["message_id"] == row
 
 
-def test_an_unlock_without_evidence_is_dated_by_the_next_scan(life: Life, service: Service) -> None:
+def test_an_unlock_without_evidence_is_dated_by_the_next_scan(
+    life: Life, service: AchievementService
+) -> None:
     row = life.say()
     undated = {"at": 9e9, "session_id": None, "message_id": None}
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": {"clay": undated}}}})
@@ -146,7 +152,7 @@ def test_an_unlock_without_evidence_is_dated_by_the_next_scan(life: Life, servic
 
 
 def test_the_first_zone_is_remembered(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
 ) -> None:
     life.say()
     monkeypatch.setenv("TZ", "Pacific/Niue")
@@ -182,7 +188,7 @@ def test_where_nothing_can_be_written_everything_is_shown_and_nothing_announced(
     monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
     life.say()
     told: list[dict[str, Any]] = []
-    made = Service(achievements.folder_path, announce=told.append)
+    made = AchievementService(achievements.folder_path, announce=told.append)
     assert scan(made)["first-words"]["evidence"]["session_id"] == "s1"
     assert "Read-only" in (made.records.problem or "")
     assert told == []

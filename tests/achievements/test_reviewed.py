@@ -14,7 +14,7 @@ from hermes_achievements.evaluation.values import values_of
 from hermes_achievements.metrics.facts import read_book
 from hermes_achievements.scan.history import MessageRow, SessionRow
 from hermes_achievements.scan.ledger_entries import book_of
-from hermes_achievements.scan.scanner import Progress, Scanner
+from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
@@ -118,7 +118,7 @@ def test_what_was_written_after_a_kill_is_in_the_first_totals(
     for number in range(120):
         life.begin(f"n{number:03}").say()
 
-    def die(progress: Progress) -> None:
+    def die(progress: ScanProgress) -> None:
         if progress.sessions > 60:
             raise KilledError
 

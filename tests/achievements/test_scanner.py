@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from acceptance.campaign import size
 from achievements.life import DAY, HOUR, Life
 from hermes_achievements.evaluation.values import values_of
-from hermes_achievements.scan.scanner import Mode, Progress, Scan, Scanner
+from hermes_achievements.scan.scanner import Mode, Scan, Scanner, ScanProgress
 from hermes_core.errors import ScanBusyError
 from hermes_state.engine.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
@@ -265,7 +265,7 @@ def test_a_scan_that_was_cut_short_goes_on_where_it_was(
     filled(life, 120)
     expected = clean_values(life)
 
-    def die(progress: Progress) -> None:
+    def die(progress: ScanProgress) -> None:
         if progress.sessions > 60:
             raise KilledError
 
@@ -283,7 +283,7 @@ def test_what_was_written_during_a_scan_is_found_by_the_next(life: Life) -> None
     filled(life, 60)
     is_told = False
 
-    def talk(_progress: Progress) -> None:
+    def talk(_progress: ScanProgress) -> None:
         nonlocal is_told
         if not is_told:
             is_told = True

@@ -14,7 +14,7 @@ from achievements.life import Life
 from hermes_achievements import service as service_module
 from hermes_achievements.catalogue import achievement_from, load
 from hermes_achievements.evaluation.standings import evaluate, standing
-from hermes_achievements.service import Service
+from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 from hermes_core.clock import ManualClock
 from hermes_core.errors import ScanError
@@ -38,8 +38,8 @@ ADDED = {
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    made = Service(achievements.folder)
+def service() -> Iterator[AchievementService]:
+    made = AchievementService(achievements.folder)
     yield made
     made.close()
 
@@ -49,11 +49,13 @@ def shown(snapshot: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in snapshot["achievements"]}
 
 
-def test_a_new_definition_is_dated_from_what_is_already_known(life: Life, service: Service) -> None:
+def test_a_new_definition_is_dated_from_what_is_already_known(
+    life: Life, service: AchievementService
+) -> None:
     rows = [life.shell("ls") for _ in range(3)]
     service.run(achievements.source(), service.compute)
     one = achievement_from(ADDED, "a plugin")
-    later = Service(achievements.folder, added=lambda: [one])
+    later = AchievementService(achievements.folder, added=lambda: [one])
     assert later.is_stale(later.current() or {})
     found = shown(later.run(achievements.source(), later.compute))["very-own"]
     later.close()
@@ -64,7 +66,7 @@ def test_a_new_definition_is_dated_from_what_is_already_known(life: Life, servic
     assert (later.current() or {})["scan_meta"]["sessions_rescanned"] == 0
 
 
-def test_what_was_earned_is_never_taken_back(life: Life, service: Service) -> None:
+def test_what_was_earned_is_never_taken_back(life: Life, service: AchievementService) -> None:
     life.shell("ls")
     before = shown(service.run(achievements.source(), service.compute))
     fewer = service.compute({"aggregate": {}, "scan_meta": {"mode": "full"}})
@@ -74,7 +76,7 @@ def test_what_was_earned_is_never_taken_back(life: Life, service: Service) -> No
     }
 
 
-def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: Service) -> None:
+def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: AchievementService) -> None:
     life.say()
     life.shell("pytest")
     before = shown(service.run(achievements.source(), service.compute))
@@ -86,14 +88,14 @@ def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: Service)
 
 def test_a_hidden_achievement_is_not_shown(life: Life) -> None:
     life.say()
-    made = Service(achievements.folder, hidden=lambda: ["first-words"])
+    made = AchievementService(achievements.folder, hidden=lambda: ["first-words"])
     assert "first-words" not in shown(made.run(achievements.source(), made.compute))
     made.close()
 
 
 def test_a_scan_is_announced_once_for_all_it_has_found(life: Life) -> None:
     told: list[dict[str, Any]] = []
-    made = Service(achievements.folder, announce=told.append)
+    made = AchievementService(achievements.folder, announce=told.append)
     life.say()
     life.shell("pytest")
     made.run(achievements.source(), made.compute)
@@ -114,13 +116,15 @@ def test_a_listener_that_fails_does_not_stop_a_scan(life: Life) -> None:
     def fail(_announcement: dict[str, Any]) -> None:
         raise RuntimeError("not today")
 
-    made = Service(achievements.folder, announce=fail)
+    made = AchievementService(achievements.folder, announce=fail)
     life.say()
     assert made.run(achievements.source(), made.compute) is not None
     made.close()
 
 
-def test_a_snapshot_of_the_original_is_not_served_as_ours(life: Life, service: Service) -> None:
+def test_a_snapshot_of_the_original_is_not_served_as_ours(
+    life: Life, service: AchievementService
+) -> None:
     life.say()
     old = {"achievements": [{"id": "x", "name": "X"}], "generated_at": 1_900_000_000}
     (achievements.folder() / "scan_snapshot.json").write_text(json.dumps(old))
@@ -128,7 +132,7 @@ def test_a_snapshot_of_the_original_is_not_served_as_ours(life: Life, service: S
 
 
 def test_nothing_is_read_when_nothing_was_written(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life.say()
     source = achievements.source()
@@ -141,7 +145,7 @@ def test_nothing_is_read_when_nothing_was_written(
     assert again["achievements"] == first["achievements"]
 
 
-def test_what_is_new_makes_the_snapshot_stale(life: Life, service: Service) -> None:
+def test_what_is_new_makes_the_snapshot_stale(life: Life, service: AchievementService) -> None:
     life.say()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
@@ -170,7 +174,9 @@ def test_progress_runs_from_one_tier_to_the_next(
     assert (where.tier, where.next_tier, where.percent) == (tier, next_tier, percent)
 
 
-def test_a_newcomer_earns_something_in_the_first_minutes(life: Life, service: Service) -> None:
+def test_a_newcomer_earns_something_in_the_first_minutes(
+    life: Life, service: AchievementService
+) -> None:
     life.say("hello")
     life.answer()
     life.shell("ls")
@@ -187,7 +193,7 @@ def test_the_heaviest_user_is_not_finished() -> None:
     assert len(left) >= 10
 
 
-def test_after_a_reset_everything_is_found_again(life: Life, service: Service) -> None:
+def test_after_a_reset_everything_is_found_again(life: Life, service: AchievementService) -> None:
     life.say()
     source = achievements.source()
     before = shown(service.run(source, service.compute))
@@ -197,7 +203,7 @@ def test_after_a_reset_everything_is_found_again(life: Life, service: Service) -
 
 
 def test_a_reset_during_a_scan_costs_no_dates(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life.say()
     before = shown(service.run(achievements.source(), service.compute))
@@ -216,7 +222,7 @@ def test_a_reset_during_a_scan_costs_no_dates(
     assert after["first-words"]["evidence"] == before["first-words"]["evidence"]
 
 
-def answer(service: Service) -> tuple[dict[str, Any], list[int]]:
+def answer(service: AchievementService) -> tuple[dict[str, Any], list[int]]:
     """What somebody is told who does not want to wait, and whether a scan is started."""
     started: list[int] = []
     served = service.evaluate(
@@ -237,7 +243,7 @@ def test_a_failed_scan_is_said_and_not_repeated_at_once(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
-    made = Service(achievements.folder, clock=clock)
+    made = AchievementService(achievements.folder, clock=clock)
     life.say()
     survey_elsewhere = service_module.survey_elsewhere
     monkeypatch.setattr(service_module, "survey_elsewhere", fail)
@@ -263,7 +269,7 @@ def test_a_failed_scan_is_said_and_not_repeated_at_once(
 
 
 def test_what_is_known_is_served_with_the_reason_why_it_is_old(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life.say()
     known = shown(service.run(achievements.source(), service.compute))
@@ -276,7 +282,7 @@ def test_what_is_known_is_served_with_the_reason_why_it_is_old(
 
 
 def test_a_scan_that_fails_leaves_nothing_partial(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life.say()
     service.show_partial(service.compute({"scan_meta": {}}, is_partial=True))
@@ -286,7 +292,7 @@ def test_a_scan_that_fails_leaves_nothing_partial(
 
 
 def test_an_error_that_nobody_expected_is_a_failed_scan(
-    life: Life, service: Service, monkeypatch: pytest.MonkeyPatch
+    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stumble(*_: object) -> None:
         raise KeyError("x")
@@ -302,7 +308,7 @@ def test_an_error_that_nobody_expected_is_a_failed_scan(
 def test_hiding_is_seen_by_a_service_that_runs(life: Life) -> None:
     life.say()
     hidden: list[str] = []
-    made = Service(achievements.folder, hidden=lambda: hidden)
+    made = AchievementService(achievements.folder, hidden=lambda: hidden)
     assert "first-words" in shown(made.run(achievements.source(), made.compute))
     hidden.append("first-words")
     assert "first-words" not in shown(made.run(achievements.source(), made.compute))
@@ -340,7 +346,7 @@ def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> Non
     life = Life(path)
     life.begin("s1").say()
     life.close()
-    made = Service(achievements.folder)
+    made = AchievementService(achievements.folder)
     snapshot = made.run(achievements.source(), made.compute)
     assert snapshot is not None
     elsewhere(REPLACE, path)
@@ -362,7 +368,7 @@ SLOW = """
 import multiprocessing, sys, time
 from pathlib import Path
 from hermes_achievements.scan.plain_history import MemoryLedger
-from hermes_achievements.service import Service, Source
+from hermes_achievements.service import AchievementService, Source
 
 class Nothing:
     def version(self): return 0
@@ -374,7 +380,7 @@ def open_history():
     return Nothing()
 
 if __name__ == "__main__":
-    service = Service(lambda: Path(sys.argv[1]))
+    service = AchievementService(lambda: Path(sys.argv[1]))
     source = Source(open_history, MemoryLedger, "UTC", can_travel=True)
     service.start(lambda: service.run(source, service.compute))
     while not multiprocessing.active_children():

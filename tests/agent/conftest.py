@@ -10,7 +10,7 @@ import pytest
 from hermes_agent.agent import AIAgent
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.retry import FallbackProvider
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_core.backoff import Backoff
@@ -34,7 +34,7 @@ class Scene:
         self.answers: dict[str, Callable[..., Any]] = {}
 
     def server(self, steps: str) -> ScriptServer:
-        server = self._stack.enter_context(ScriptServer(Script.parse(steps)))
+        server = self._stack.enter_context(ScriptServer(ModelScript.parse(steps)))
         self.servers.append(server)
         return server
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.context.system_prompt import system_prompt
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -28,7 +28,7 @@ def tokens(value: object) -> float:
 
 def test_a_greeting_is_a_small_request(tmp_path: Path) -> None:
     with (
-        ScriptServer(Script.parse("steps: [{say: Hello.}]")) as server,
+        ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
         wish = ConversationOptions(model=f"{server.base_url}#m", cwd=tmp_path)

@@ -9,10 +9,10 @@ import pytest
 from hermes_agent.costs import bill, price
 from hermes_agent.events import Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
-from hermes_agent.providers.known_models import Known, known
+from hermes_agent.providers.known_models import KnownModel, known
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.scripted import Script, ScriptedProvider
-from hermes_agent.providers.selection import WITH_COST, Choice
+from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
+from hermes_agent.providers.selection import WITH_COST, ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent.conftest import Scene
     from hermes_agent.agent import AIAgent
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Request
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.turn_control import Cancel
 
 MILLION = Usage(input=1_000_000, output=1_000_000)
@@ -37,7 +37,7 @@ class Elsewhere(OpenAICompatible):
 class Uncounted(ScriptedProvider):
     """A provider that says nothing about tokens."""
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         for event in super().stream(request, cancel):
             yield event._replace(usage=Usage()) if isinstance(event, Reply) else event
 
@@ -109,7 +109,7 @@ def test_an_answer_nobody_listens_to_any_more_is_counted_too(scene: Scene) -> No
 
 
 def test_a_server_that_does_not_count_is_counted_for(scene: Scene) -> None:
-    provider = Uncounted(Script.parse("steps: [{say: one two three four}]"))
+    provider = Uncounted(ModelScript.parse("steps: [{say: one two three four}]"))
     agent = scene.with_providers([provider])
     list(agent.turn("q " * 1_000))
     found = row(scene, agent)
@@ -128,8 +128,8 @@ def test_what_was_refused_costs_nothing(scene: Scene) -> None:
 
 def test_a_try_that_failed_is_counted_for_the_model_that_failed(scene: Scene) -> None:
     cut = ", ".join(["{say: '', cut: true}"] * 4)
-    first = ScriptedProvider(Script.parse(f"steps: [{cut}]"), "first", window=100_000)
-    second = ScriptedProvider(Script.parse("steps: [{say: Hello.}]"), "second", window=100_000)
+    first = ScriptedProvider(ModelScript.parse(f"steps: [{cut}]"), "first", window=100_000)
+    second = ScriptedProvider(ModelScript.parse("steps: [{say: Hello.}]"), "second", window=100_000)
     agent = scene.with_providers([first, second])
     events = list(agent.turn("hi"))
     assert any(isinstance(event, Retrying) for event in events)
@@ -160,7 +160,7 @@ def test_openrouter_is_asked_what_it_cost_and_believed(scene: Scene) -> None:
 
 
 def test_cached_tokens_have_their_own_price() -> None:
-    model = Known(1, 2.0, 0.5, None, 8.0, "v")
+    model = KnownModel(1, 2.0, 0.5, None, 8.0, "v")
     assert price(MILLION, model) == 10.0
     assert price(Usage(cache_read=1_000_000), model) == 0.5
     assert price(Usage(cache_write=1_000_000), model) == 2.0
@@ -168,7 +168,7 @@ def test_cached_tokens_have_their_own_price() -> None:
 
 
 def test_a_bill_names_who_is_paid() -> None:
-    provider = Choice("anthropic", "claude-sonnet-4-5").provider()
+    provider = ModelChoice("anthropic", "claude-sonnet-4-5").provider()
     facts = bill(MILLION, provider)
     assert facts["billing_provider"] == "anthropic"
     assert facts["estimated_cost_usd"] == pytest.approx(18.0)

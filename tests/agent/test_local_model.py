@@ -11,7 +11,7 @@ import pytest
 
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
 from hermes_agent.local.built_in import STAMP, BuiltIn
-from hermes_agent.messages import Request
+from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.built_in import PROMPT, LocalModel, free_cores, load, spoken
 from hermes_agent.turn_control import Cancel
 from support.built_in_model import built_in_model
@@ -32,10 +32,10 @@ def model() -> Iterator[LocalModel]:
     model.close()
 
 
-def asking(text: str) -> Request:
+def asking(text: str) -> ModelRequest:
     system = {"role": "system", "content": "A long prompt. " * 500}
     tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "terminal"}}]
-    return Request([system, {"role": "user", "content": text}], tools)
+    return ModelRequest([system, {"role": "user", "content": text}], tools)
 
 
 def ask(model: LocalModel, text: str, cancel: Cancel | None = None) -> list[ProviderEvent]:

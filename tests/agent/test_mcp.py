@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.mcp.config import Server
+from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.mcp.tools import in_words
 from hermes_agent.tools.arguments import ToolError
@@ -26,14 +26,14 @@ from support.waiting import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SHOP = Server("shop", (sys.executable, PROGRAM, "stdio"))
+SHOP = McpServerConfig("shop", (sys.executable, PROGRAM, "stdio"))
 
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[..., McpServers]]:
     begun: list[McpServers] = []
 
-    def make(*servers: Server) -> McpServers:
+    def make(*servers: McpServerConfig) -> McpServers:
         begun.append(McpServers(list(servers), tmp_path))
         return begun[-1]
 
@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(port: int) -> Iterator[Server]:
+def serving(port: int) -> Iterator[McpServerConfig]:
     """The same server over HTTP."""
     process = subprocess.Popen([sys.executable, PROGRAM, "http", "--port", str(port)])
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -58,7 +58,7 @@ def serving(port: int) -> Iterator[Server]:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
         time.sleep(0.05)
-    yield Server("web", url=f"http://127.0.0.1:{port}/mcp", headers=(("X-Key", "secret"),))
+    yield McpServerConfig("web", url=f"http://127.0.0.1:{port}/mcp", headers=(("X-Key", "secret"),))
     process.kill()
     process.wait()
 
@@ -146,7 +146,7 @@ def test_a_server_that_died_between_calls_is_started_again(
 
 
 def test_an_http_server_that_is_gone_is_an_answer(begin: Callable[..., McpServers]) -> None:
-    servers = begin(Server("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
+    servers = begin(McpServerConfig("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
     assert "web cannot be used" in servers.survey().problems["web"]
 
 
@@ -161,7 +161,9 @@ def test_a_slow_call_ends_in_time_and_the_server_stays(begin: Callable[..., McpS
 def test_a_slow_start_ends_in_time_and_leaves_nothing(
     begin: Callable[..., McpServers], tmp_path: Path
 ) -> None:
-    slow = Server("slow", ("sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 600"), connect_seconds=1)
+    slow = McpServerConfig(
+        "slow", ("sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 600"), connect_seconds=1
+    )
     assert "no answer within 1 s" in begin(slow).survey().problems["slow"]
     assert is_over(int((tmp_path / "pid").read_text()))
 
@@ -186,15 +188,21 @@ def test_servers_are_connected_at_the_same_time(
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        (Server("bad", ("no-such-program",)), "there is no program no-such-program"),
-        (Server("bad", ("sh", "-c", "echo no licence >&2; exit 3")), "It said: no licence"),
-        (Server("bad", ("sh", "-c", "echo hello"), connect_seconds=5), "bad cannot be used"),
-        (Server("bad", ("true",), cwd=Path("/nowhere")), "nowhere"),
-        (Server("bad", problem="mcp_servers.bad in config.yaml: no"), "config.yaml: no"),
+        (McpServerConfig("bad", ("no-such-program",)), "there is no program no-such-program"),
+        (
+            McpServerConfig("bad", ("sh", "-c", "echo no licence >&2; exit 3")),
+            "It said: no licence",
+        ),
+        (
+            McpServerConfig("bad", ("sh", "-c", "echo hello"), connect_seconds=5),
+            "bad cannot be used",
+        ),
+        (McpServerConfig("bad", ("true",), cwd=Path("/nowhere")), "nowhere"),
+        (McpServerConfig("bad", problem="mcp_servers.bad in config.yaml: no"), "config.yaml: no"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_named_and_the_others_work(
-    begin: Callable[..., McpServers], server: Server, reason: str
+    begin: Callable[..., McpServers], server: McpServerConfig, reason: str
 ) -> None:
     servers = begin(server, SHOP)
     survey = servers.survey()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.mcp.config import Server
+from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
@@ -24,7 +24,7 @@ from support.waiting import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHOP = Server("shop", (sys.executable, PROGRAM, "stdio"))
+SHOP = McpServerConfig("shop", (sys.executable, PROGRAM, "stdio"))
 
 
 def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ STUBBORN = f"trap '' TERM HUP; {sys.executable} {PROGRAM} stdio; while :; do sle
 
 
 def test_a_server_that_will_not_end_is_ended(tmp_path: Path) -> None:
-    servers = McpServers([Server("shop", ("sh", "-c", STUBBORN))], tmp_path)
+    servers = McpServers([McpServerConfig("shop", ("sh", "-c", STUBBORN))], tmp_path)
     told = json.loads(servers.call("shop/surroundings", {}).content[0].text)  # type: ignore[union-attr]
     servers.close()
     assert is_over(int(told["pid"]))

@@ -20,7 +20,7 @@ from hermes_agent.context.window import (
     with_short_results,
 )
 from hermes_agent.events import Failed, FailureKind, Notice, TextDelta, TurnEnd
-from hermes_agent.messages import Request
+from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.anthropic import Anthropic
 from hermes_agent.providers.base import http_failure
 from hermes_agent.providers.openai_compatible import OpenAICompatible
@@ -172,7 +172,7 @@ def test_a_refusal_inside_the_stream_is_understood_too() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    request = Request([{"role": "user", "content": "hi"}], [])
+    request = ModelRequest([{"role": "user", "content": "hi"}], [])
     for provider in (OpenAICompatible("m", url), Anthropic("m", "k", url)):
         last = list(provider.stream(request, Cancel()))[-1]
         assert isinstance(last, Failed)
@@ -193,7 +193,7 @@ def test_the_estimate_knows_pictures_and_tools() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:" + "x" * 100_000}}
     content = [{"type": "text", "text": "look"}, picture]
     tools = [{"function": {"name": "x" * 400}}]
-    assert 1_500 < estimated(Request([{"role": "user", "content": content}], tools)) < 2_000
+    assert 1_500 < estimated(ModelRequest([{"role": "user", "content": content}], tools)) < 2_000
 
 
 def test_the_first_and_the_newest_messages_fit() -> None:

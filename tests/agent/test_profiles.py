@@ -16,7 +16,7 @@ from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
 from hermes_agent.providers.known_models import is_on_this_machine, known
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.selection import Choice
+from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
@@ -189,14 +189,14 @@ def test_a_window_that_was_set_is_not_asked_for() -> None:
 @pytest.mark.parametrize(
     ("choice", "window"),
     [
-        (Choice("openai", "gpt-4o"), 128_000),
-        (Choice("openai", "gpt-4o-2024-11-20"), 128_000),
-        (Choice("anthropic", "claude-sonnet-4-5"), 200_000),
-        (Choice("anthropic", "claude-of-tomorrow"), 200_000),
-        (Choice("openai", "unknown", "https://models.example.com/v1"), 128_000),
+        (ModelChoice("openai", "gpt-4o"), 128_000),
+        (ModelChoice("openai", "gpt-4o-2024-11-20"), 128_000),
+        (ModelChoice("anthropic", "claude-sonnet-4-5"), 200_000),
+        (ModelChoice("anthropic", "claude-of-tomorrow"), 200_000),
+        (ModelChoice("openai", "unknown", "https://models.example.com/v1"), 128_000),
     ],
 )
-def test_known_models_elsewhere_are_in_a_table(choice: Choice, window: int) -> None:
+def test_known_models_elsewhere_are_in_a_table(choice: ModelChoice, window: int) -> None:
     provider = choice.provider()
     assert provider.learn_window() == window
     provider.close()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.events import Reply, TextDelta
-from hermes_agent.messages import Request
-from hermes_agent.providers.scripted import Script, ScriptedProvider
+from hermes_agent.messages import ModelRequest
+from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
 from hermes_agent.turn_control import Cancel
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     ],
 )
 def test_no_piece_of_an_answer_is_empty(step: str, shown: list[str]) -> None:
-    provider = ScriptedProvider(Script.parse(f"steps: [{step}]"))
-    *events, last = provider.stream(Request([], []), Cancel())
+    provider = ScriptedProvider(ModelScript.parse(f"steps: [{step}]"))
+    *events, last = provider.stream(ModelRequest([], []), Cancel())
     assert [event.text for event in events if isinstance(event, TextDelta)] == shown
     assert isinstance(last, Reply)
 
@@ -56,7 +56,7 @@ def test_a_script_that_is_missing_is_named(
     hermes: Hermes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match="gone"):
-        Script.load(tmp_path / "gone.yaml")
+        ModelScript.load(tmp_path / "gone.yaml")
     monkeypatch.chdir(tmp_path)
     done = hermes("chat", "-q", "hi", "--model", "script:gone.yaml")
     assert done.code == 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
@@ -30,7 +30,7 @@ STEPS = "steps: [{say: First answer.}, {say: Second answer.}, {say: Third answer
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
-    with ScriptServer(Script.parse(STEPS)) as found:
+    with ScriptServer(ModelScript.parse(STEPS)) as found:
         yield found
 
 
@@ -65,7 +65,7 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 @pytest.fixture
 def slow() -> Iterator[ScriptServer]:
     steps = f"steps: [{{say: {SLOW}, pause: 0.2}}, {{say: Second answer.}}]"
-    with ScriptServer(Script.parse(steps)) as found:
+    with ScriptServer(ModelScript.parse(steps)) as found:
         yield found
 
 
@@ -83,7 +83,7 @@ def test_what_is_typed_while_it_answers_is_said_after_it(slow: ScriptServer) -> 
 def test_what_is_typed_while_a_tool_runs_is_read_behind_it(tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: sleep 1.5}}"
     steps = f"steps: [{{calls: [{call}]}}, {{say: Read.}}]"
-    with ScriptServer(Script.parse(steps)) as server:
+    with ScriptServer(ModelScript.parse(steps)) as server:
         child = talk(server)
         child.sendline("wait")
         child.expect("sleep 1.5")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.local.built_in import TOY
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
@@ -37,7 +37,9 @@ def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
-    with ScriptServer(Script.parse("steps: [{say: Hello there.}, {fail: {status: 401}}]")) as one:
+    with ScriptServer(
+        ModelScript.parse("steps: [{say: Hello there.}, {fail: {status: 401}}]")
+    ) as one:
         yield one
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import ApprovalRequest
 from hermes_cli.commands.chat.turn_printer import TerminalPrompter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def serving(*steps: dict[str, Any]) -> ScriptServer:
-    return ScriptServer(Script.parse(json.dumps({"steps": [*steps, {"say": "Done."}]})))
+    return ScriptServer(ModelScript.parse(json.dumps({"steps": [*steps, {"say": "Done."}]})))
 
 
 def terminal(command: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
     calls = [f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/{name}}}}}"
              for name in ("old", "older")]  # fmt: skip
     steps = f"steps: [{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: Done.}}]"
-    with ScriptServer(Script.parse(steps)) as server:
+    with ScriptServer(ModelScript.parse(steps)) as server:
         child = talk(server)
         child.sendline("clean up")
         child.expect("May it")
@@ -57,7 +57,7 @@ def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
 def test_a_question_that_waits_is_given_up_with_the_turn(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/old}}}}"
-    with ScriptServer(Script.parse(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]")) as server:
+    with ScriptServer(ModelScript.parse(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]")) as server:
         child = talk(server)
         child.sendline("clean up")
         child.expect("May it")

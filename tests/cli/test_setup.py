@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from support.built_in_model import built_in_model
 from support.terminal import ended, on_terminal
@@ -35,7 +35,7 @@ def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
-    with ScriptServer(Script.parse("steps: [{say: Hello there.}, {say: Again.}]")) as one:
+    with ScriptServer(ModelScript.parse("steps: [{say: Hello there.}, {say: Again.}]")) as one:
         yield one
 
 
@@ -119,7 +119,7 @@ def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Pa
 
 
 def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
-    with ScriptServer(Script.parse("steps: [{fail: {status: 402}}]")) as server:
+    with ScriptServer(ModelScript.parse("steps: [{fail: {status: 402}}]")) as server:
         child = on_terminal("setup")
         choose(child, "another address")
         child.expect("Address")

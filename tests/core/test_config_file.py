@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.setting import Setting
+from hermes_core.config.schema import Setting
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_core.config.setting import Setting
+from hermes_core.config.schema import Setting
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import allowed, find_setting, usable_value, value_text
 from hermes_core.errors import ConfigError

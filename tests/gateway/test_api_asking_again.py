@@ -12,7 +12,7 @@ from gateway import status
 from gateway.platforms.api_server.adapter import ApiAdapter
 from gateway.platforms.api_server.exchanges import Answers, Given
 from gateway.platforms.api_server.requests import token_of
-from gateway.platforms.base import Outgoing
+from gateway.platforms.base import OutgoingMessage
 from gateway.process.adapter_factory import StoredMemory
 from hermes_core.config.file import ConfigFile
 from support.adapters import waited
@@ -154,9 +154,9 @@ async def test_the_latest_answers_are_kept_and_the_oldest_make_room(db: SessionD
 
 async def test_an_answer_nobody_waits_for_is_taken_and_kept(room: Room) -> None:
     adapter = ApiAdapter(room.surroundings())
-    result = await adapter.send(Outgoing("c1", "Here.", "inbox:1:0", reply_to="m1"))
+    result = await adapter.send(OutgoingMessage("c1", "Here.", "inbox:1:0", reply_to="m1"))
     assert result.success
-    assert (await adapter.send(Outgoing("c1", "A note.", "note:1"))).success
+    assert (await adapter.send(OutgoingMessage("c1", "A note.", "note:1"))).success
     given = await Answers(StoredMemory(room.db, "api_server")).find(token_of("m1"))
     assert given is not None
     assert (given.text, given.chat_id) == ("Here.", "c1")

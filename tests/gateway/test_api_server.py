@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from gateway.platforms.api_server.adapter import ApiAdapter, make
-from gateway.platforms.registry import Registry
+from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook.adapter import WebhookAdapter
 from gateway.process.health import GatewayMetrics, Watching
 from gateway.process.http_server import HttpServer
@@ -352,7 +352,7 @@ def test_a_key_has_to_be_long_where_others_can_reach_it(
         make(room.surroundings())
         return
     with pytest.raises(PlatformRefusedError, match="API_SERVER_KEY"):
-        Registry().made("api_server", room.surroundings())
+        PlatformRegistry().made("api_server", room.surroundings())
 
 
 # Documentation

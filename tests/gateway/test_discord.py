@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
+from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, OutgoingMessage
 from gateway.platforms.cursors import Cursors
 from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
@@ -89,7 +89,7 @@ async def test_a_thread_is_a_part_of_its_channel_and_is_answered_in(world: World
         assert source is not None
         assert (source.chat_type, source.chat_id) == ("thread", str(GENERAL))
         assert source.thread_id == str(THREAD)
-        answer = Outgoing(source.chat_id, "yes", "k1", source.thread_id)
+        answer = OutgoingMessage(source.chat_id, "yes", "k1", source.thread_id)
         assert (await adapter.send(answer)).success
         await adapter.react(source.chat_id, said["id"], "👀")
     assert world.server.texts(THREAD) == ["in here", "yes"]
@@ -304,13 +304,13 @@ async def test_a_server_that_was_down_is_connected_to_again(world: World) -> Non
         await world.inbox.until(1)
         await world.server.stop()
         world.server.sessions.clear()
-        result = await adapter.send(Outgoing(str(DM), "hi", "k1"))
+        result = await adapter.send(OutgoingMessage(str(DM), "hi", "k1"))
         assert result.error_kind is ErrorKind.TRANSIENT
         await world.server.say(DM, "two")
         await world.server.start()
         await world.inbox.until(2)
         await waited(lambda: world.server.sessions)
-        assert (await adapter.send(Outgoing(str(DM), "hi", "k1"))).success
+        assert (await adapter.send(OutgoingMessage(str(DM), "hi", "k1"))).success
     assert world.inbox.texts == ["one", "two"]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, Outgoing
+from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.discord.adapter import LONGEST_TEXT, make
 from support.adapters import PNG, World
 from support.discord_server import (
@@ -38,7 +38,7 @@ def _is_post(method: str, path: str) -> bool:
 
 async def test_a_text_is_sent_once_however_often_and_pings_nobody(world: World) -> None:
     async with world.connected() as adapter:
-        outgoing = Outgoing(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
+        outgoing = OutgoingMessage(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
         world.server.plan("POST messages", Fault(is_cut=True))
         lost = await adapter.send(outgoing)
         again = await adapter.send(outgoing)
@@ -53,10 +53,10 @@ async def test_a_text_is_sent_once_however_often_and_pings_nobody(world: World) 
 
 async def test_a_message_is_edited_and_typing_shown(world: World) -> None:
     async with world.connected() as adapter:
-        sent = await adapter.send(Outgoing(str(DM), "one", "k1"))
+        sent = await adapter.send(OutgoingMessage(str(DM), "one", "k1"))
         assert sent.message_id
-        edited = await adapter.edit(Outgoing(str(DM), "two", "k1"), sent.message_id)
-        gone = await adapter.edit(Outgoing(str(DM), "two", "k1"), "1")
+        edited = await adapter.edit(OutgoingMessage(str(DM), "two", "k1"), sent.message_id)
+        gone = await adapter.edit(OutgoingMessage(str(DM), "two", "k1"), "1")
         await adapter.typing(str(DM))
         await adapter.typing("31337")
         await adapter.react(str(DM), "1", "👀")
@@ -70,8 +70,8 @@ async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> 
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
     async with world.connected() as adapter:
-        sent = await adapter.send(Outgoing(str(DM), "look", "k1", file=path))
-        missing = await adapter.send(Outgoing(str(DM), "look", "k2", file=tmp_path / "no"))
+        sent = await adapter.send(OutgoingMessage(str(DM), "look", "k1", file=path))
+        missing = await adapter.send(OutgoingMessage(str(DM), "look", "k2", file=tmp_path / "no"))
     assert sent.success
     assert missing.error_kind is ErrorKind.NOT_FOUND
     assert (world.server.uploads, world.server.texts(DM)) == ([PNG], ["look"])
@@ -92,16 +92,16 @@ async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
 ) -> None:
     world.server.plan("POST messages", fault)
     async with world.connected() as adapter:
-        result = await adapter.send(Outgoing(str(DM), "hello", "k1"))
+        result = await adapter.send(OutgoingMessage(str(DM), "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
 
 
 async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: World) -> None:
     async with world.connected() as adapter:
-        long = await adapter.send(Outgoing(str(DM), "x" * 2001, "k1"))
-        fits = await adapter.send(Outgoing(str(DM), "x" * LONGEST_TEXT, "k2"))
-        nowhere = await adapter.send(Outgoing("a word", "x", "k3"))
-        unknown = await adapter.send(Outgoing("31337", "x", "k4"))
+        long = await adapter.send(OutgoingMessage(str(DM), "x" * 2001, "k1"))
+        fits = await adapter.send(OutgoingMessage(str(DM), "x" * LONGEST_TEXT, "k2"))
+        nowhere = await adapter.send(OutgoingMessage("a word", "x", "k3"))
+        unknown = await adapter.send(OutgoingMessage("31337", "x", "k4"))
     assert long.error_kind is ErrorKind.TOO_LONG
     assert fits.success
     assert nowhere.error_kind is unknown.error_kind is ErrorKind.NOT_FOUND
@@ -111,15 +111,15 @@ async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(world: Wor
     long = {"message": "slow down", "retry_after": 300.5, "global": False}
     world.server.plan("POST messages", Fault(429, {**long, "retry_after": 0.01}))
     async with world.connected() as adapter:
-        assert (await adapter.send(Outgoing(str(DM), "one", "k1"))).success
+        assert (await adapter.send(OutgoingMessage(str(DM), "one", "k1"))).success
         world.server.plan("POST messages", Fault(429, long))
-        result = await adapter.send(Outgoing(str(DM), "two", "k2"))
+        result = await adapter.send(OutgoingMessage(str(DM), "two", "k2"))
     assert (result.error_kind, result.retry_after) == (ErrorKind.RATE_LIMITED, 300.5)
 
 
 async def test_nothing_is_sent_where_nothing_is_connected(world: World) -> None:
     adapter = make(world.surroundings())
-    result = await adapter.send(Outgoing(str(DM), "hello", "k1"))
+    result = await adapter.send(OutgoingMessage(str(DM), "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived
     await adapter.typing(str(DM))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, MessageType, Outgoing
+from gateway.platforms.base import ErrorKind, MessageType, OutgoingMessage
 from gateway.platforms.matrix.adapter import (
     LARGEST_CONTENT,
     LONGEST_TEXT,
@@ -68,7 +68,7 @@ async def test_a_message_comes_in_with_who_and_where(world: World) -> None:
 async def test_own_messages_and_notices_are_not_received(world: World) -> None:
     room = world.room()
     async with connected(world) as (adapter, received):
-        assert (await adapter.send(Outgoing(room, "mine", "k1"))).success
+        assert (await adapter.send(OutgoingMessage(room, "mine", "k1"))).success
         world.ann.send(room, {"msgtype": "m.notice", "body": "a bot"})
         world.ann.say(room, "hello")
         await received.until(1)
@@ -132,7 +132,7 @@ async def test_in_a_group_only_a_mention_or_a_reply_is_addressed(
 ) -> None:
     room = world.room(person(synapse, "bob", "Bob"))
     async with connected(world) as (adapter, received):
-        mine = (await adapter.send(Outgoing(room, "I am here", "k1"))).message_id
+        mine = (await adapter.send(OutgoingMessage(room, "I am here", "k1"))).message_id
         world.ann.say(room, "nice weather")
         world.ann.say(room, "Hermes: what time is it?")
         world.ann.say(room, "so?", **{"m.mentions": {"user_ids": [world.bot.user_id]}})
@@ -167,7 +167,7 @@ async def test_threads_and_edits_keep_what_they_belong_to(world: World) -> None:
         new = {"msgtype": "m.text", "body": "the new root"}
         world.ann.say(room, "* the new root", **{"m.relates_to": edit, "m.new_content": new})
         events = await received.until(3)
-        result = await adapter.send(Outgoing(room, "answer", "k1", thread_id=root))
+        result = await adapter.send(OutgoingMessage(room, "answer", "k1", thread_id=root))
     assert events[1].source is not None
     assert (events[1].source.thread_id, events[1].reply_to_message_id) == (root, None)
     assert (events[2].is_edit, events[2].message_id, events[2].text) == (True, root, "the new root")
@@ -250,10 +250,10 @@ async def test_a_long_absence_is_made_up_for_in_order(world: World) -> None:
 async def test_the_same_key_is_one_event(world: World) -> None:
     room = world.room()
     async with connected(world) as (adapter, _received):
-        first = await adapter.send(Outgoing(room, "once", "k1"))
+        first = await adapter.send(OutgoingMessage(room, "once", "k1"))
     async with connected(world) as (adapter, _received):
-        again = await adapter.send(Outgoing(room, "once", "k1"))
-        other = await adapter.send(Outgoing(room, "twice", "k2"))
+        again = await adapter.send(OutgoingMessage(room, "once", "k1"))
+        other = await adapter.send(OutgoingMessage(room, "twice", "k2"))
     assert first.success
     assert first.message_id == again.message_id != other.message_id
     assert world.ann.said_by(room, world.bot.user_id) == ["once", "twice"]
@@ -267,9 +267,9 @@ async def test_a_reply_whose_answer_got_lost_arrives_once(
         surroundings = surroundings_of(line.url, world.bot.token, tmp_path, world.notes)
         async with connected(world._replace(surroundings=surroundings)) as (adapter, received):
             line.is_deaf = True
-            lost = await adapter.send(Outgoing(room, "once", "k1"))
+            lost = await adapter.send(OutgoingMessage(room, "once", "k1"))
             line.is_deaf = False
-            found = await adapter.send(Outgoing(room, "once", "k1"))
+            found = await adapter.send(OutgoingMessage(room, "once", "k1"))
             world.ann.say(room, "thanks")
             await received.until(1)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
@@ -280,7 +280,7 @@ async def test_a_reply_whose_answer_got_lost_arrives_once(
 async def test_markdown_is_sent_as_html_and_html_as_text(world: World) -> None:
     room = world.room()
     async with connected(world) as (adapter, _received):
-        await adapter.send(Outgoing(room, "**bold** <script>", "k1", reply_to="$nothing"))
+        await adapter.send(OutgoingMessage(room, "**bold** <script>", "k1", reply_to="$nothing"))
     content = world.ann.seen(room)[-1]["content"]
     assert content["body"] == "**bold** <script>"
     assert content["formatted_body"] == "<p><strong>bold</strong> &lt;script&gt;</p>"
@@ -293,13 +293,13 @@ async def test_edits_reactions_and_files_arrive(world: World, tmp_path: Path) ->
     path.write_bytes(PICTURE)
     async with connected(world) as (adapter, _received):
         hers = world.ann.say(room, "hello")
-        mine = (await adapter.send(Outgoing(room, "first", "k1"))).message_id
+        mine = (await adapter.send(OutgoingMessage(room, "first", "k1"))).message_id
         assert mine is not None
         for text in ("second", "third"):
-            assert (await adapter.edit(Outgoing(room, text, "k1"), mine)).success
+            assert (await adapter.edit(OutgoingMessage(room, text, "k1"), mine)).success
         await adapter.react(room, hers, "👍")
-        assert (await adapter.send(Outgoing(room, "look", "k2", file=path))).success
-        missing = await adapter.send(Outgoing(room, "", "k3", file=tmp_path / "none"))
+        assert (await adapter.send(OutgoingMessage(room, "look", "k2", file=path))).success
+        missing = await adapter.send(OutgoingMessage(room, "", "k3", file=tmp_path / "none"))
     seen = world.ann.seen(room)
     edits = [one["content"].get("m.new_content", {}).get("body") for one in seen]
     assert [one for one in edits if one] == ["second", "third"]
@@ -337,9 +337,11 @@ async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(world: Worl
 async def test_a_room_it_is_not_in_is_forbidden(world: World) -> None:
     room = world.ann.room()
     async with connected(world) as (adapter, _received):
-        result = await adapter.send(Outgoing(room, "hello", "k1"))
+        result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (ErrorKind.FORBIDDEN, False)
-    assert (await adapter.send(Outgoing(room, "hello", "k1"))).error_kind is ErrorKind.TRANSIENT
+    assert (
+        await adapter.send(OutgoingMessage(room, "hello", "k1"))
+    ).error_kind is ErrorKind.TRANSIENT
 
 
 async def test_a_server_that_is_asked_too_often_says_for_how_long(
@@ -348,7 +350,7 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
     room = world.room()
     synapse.slow_down(world.bot)
     async with connected(world) as (adapter, _received):
-        results = [await adapter.send(Outgoing(room, "hello", f"k{n}")) for n in range(20)]
+        results = [await adapter.send(OutgoingMessage(room, "hello", f"k{n}")) for n in range(20)]
     refused = next(one for one in results if not one.success)
     assert (refused.error_kind, refused.may_have_arrived) == (ErrorKind.RATE_LIMITED, False)
     assert refused.retry_after is not None
@@ -358,10 +360,10 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
 async def test_a_text_that_is_too_long_is_told_from_other_errors(world: World) -> None:
     room = world.room()
     async with connected(world) as (adapter, _received):
-        fits = await adapter.send(Outgoing(room, "\U0001f600" * LONGEST_TEXT, "k1"))
-        edit = Outgoing(room, "\U0001f601" * LONGEST_TEXT, "k1")
+        fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * LONGEST_TEXT, "k1"))
+        edit = OutgoingMessage(room, "\U0001f601" * LONGEST_TEXT, "k1")
         edited = await adapter.edit(edit, fits.message_id or "")
-        result = await adapter.send(Outgoing(room, "x" * 70_000, "k2"))
+        result = await adapter.send(OutgoingMessage(room, "x" * 70_000, "k2"))
     assert (fits.success, edited.success) == (True, True)
     assert result.error_kind is ErrorKind.TOO_LONG
 
@@ -395,7 +397,7 @@ async def test_a_token_that_is_revoked_is_a_problem(world: World) -> None:
         assert adapter.problem == ""
         world.bot.call("POST", "/_matrix/client/v3/logout")
         await waited(lambda: "log the bot in again" in adapter.problem)
-        result = await adapter.send(Outgoing(room, "hello", "k1"))
+        result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert result.retryable
 
 
@@ -432,10 +434,10 @@ async def test_a_server_that_is_down_is_waited_for(
         ann.say(room, "one")
         await received.until(1)
         await asyncio.to_thread(synapse.stop)
-        result = await adapter.send(Outgoing(room, "not now", "k1"))
+        result = await adapter.send(OutgoingMessage(room, "not now", "k1"))
         assert (result.error_kind, result.may_have_arrived) == (ErrorKind.TRANSIENT, False)
         await asyncio.to_thread(synapse.start)
-        assert (await adapter.send(Outgoing(room, "now", "k1"))).success
+        assert (await adapter.send(OutgoingMessage(room, "now", "k1"))).success
         ann.say(room, "two")
         await received.until(2)
     finally:
@@ -447,7 +449,7 @@ async def test_a_server_that_is_down_is_waited_for(
 
 
 def test_the_longest_text_fits_into_an_event() -> None:
-    outgoing = Outgoing("!r", "\U0001f600" * LONGEST_TEXT, "k")
+    outgoing = OutgoingMessage("!r", "\U0001f600" * LONGEST_TEXT, "k")
     for content in (message_of(outgoing), edit_of(outgoing, "$e")):
         assert len(str(content).encode()) < LARGEST_CONTENT
 

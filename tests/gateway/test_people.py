@@ -15,7 +15,7 @@ from support.waiting import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.process.service import Service
+    from gateway.process.service import GatewayService
     from hermes_state import SessionDB
 
 RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
@@ -36,7 +36,7 @@ def config(**extra: Any) -> GatewayConfig:
 class Talk:
     """Messages of people on a platform; numbered as they come."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GatewayService) -> None:
         self._service = service
         self._number = 0
 

@@ -11,11 +11,11 @@ import pytest
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig, SessionResetPolicy
 from gateway.inbound import attachments, inbox_codec
-from gateway.inbound.turn_runner import Prompt
+from gateway.inbound.turn_runner import TurnPrompt
 from gateway.outbound import direct_send
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
 from gateway.platforms.local import LocalAdapter
-from gateway.process.service import Service
+from gateway.process.service import GatewayService
 from gateway.routing.handoff_worker import HandoffWorker
 from gateway.routing.sources import SessionSource
 from gateway.run import GatewayRunner
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gateway.platforms.base import Outgoing
+    from gateway.platforms.base import OutgoingMessage
 
 SLOW = "one two three four five six seven eight"
 RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
@@ -69,7 +69,7 @@ class Odd:
 
     async def disconnect(self) -> None: ...
 
-    async def send(self, _outgoing: Outgoing) -> SendResult:
+    async def send(self, _outgoing: OutgoingMessage) -> SendResult:
         self.tries += 1
         raise ZeroDivisionError("a mistake in an adapter")
 
@@ -95,7 +95,7 @@ class OddAtTyping(Odd):
         self.tries += 1
         raise ZeroDivisionError("a mistake in an adapter")
 
-    async def send(self, _outgoing: Outgoing) -> SendResult:
+    async def send(self, _outgoing: OutgoingMessage) -> SendResult:
         return SendResult(True, message_id="1")
 
 
@@ -278,7 +278,7 @@ def handled(db: SessionDB, service: Any, line: str, number: str) -> None:
 
 
 def _prompt(row: dict[str, Any]) -> Any:
-    return Prompt([row], [inbox_codec.read(row["payload"])])
+    return TurnPrompt([row], [inbox_codec.read(row["payload"])])
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])
@@ -293,7 +293,7 @@ def test_a_command_is_carried_out_once_whoever_counted(
     for number in range(3):
         db.append_message(entry.session_id, "user", f"q{number}")
         db.append_message(entry.session_id, "assistant", f"a{number}")
-    service = Service(db, places, GatewayConfig(), tmp_path)
+    service = GatewayService(db, places, GatewayConfig(), tmp_path)
     handled(db, service, line, "m1")
     after = places.get(key)
     assert after is not None

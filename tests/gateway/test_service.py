@@ -11,10 +11,10 @@ import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
 from gateway.inbound import inbox_codec
-from gateway.inbound.turn_runner import Prompt
+from gateway.inbound.turn_runner import TurnPrompt
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
-from gateway.process.service import Service
+from gateway.process.service import GatewayService
 from gateway.session import SessionSource, SessionStore, local_now
 from hermes_core.config.file import ConfigFile
 from support.adapters import waited
@@ -48,7 +48,7 @@ async def running(
     config = config or GatewayConfig()
     places = SessionStore(folder, config)
     places._db = db
-    service = Service(db, places, config, folder)
+    service = GatewayService(db, places, config, folder)
     await service.start({"local": LocalAdapter(folder / "s.sock")})
     async with Chat(folder / "s.sock") as chat:
         try:
@@ -270,14 +270,14 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
             await chat.until(number + 1)
     places = SessionStore(tmp_path, GatewayConfig())
     places._db = db
-    service = Service(db, places, GatewayConfig(), tmp_path)
+    service = GatewayService(db, places, GatewayConfig(), tmp_path)
     source = places.list_sessions()[0].origin
     assert source is not None
     await service.intake.receive("local", MessageEvent(line, source=source, message_id="m9"))
     row = db.claim_incoming()
     assert row is not None
     service.handling._answer(
-        Prompt([row], [inbox_codec.read(row["payload"])])
+        TurnPrompt([row], [inbox_codec.read(row["payload"])])
     )  # and then it is killed
     after = places.list_sessions()[0].session_id
     db.retry_incoming(row["inbox_id"])
@@ -296,13 +296,13 @@ async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conv
     policy = GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=60))
     places = SessionStore(tmp_path, policy)
     places._db = db
-    service = Service(db, places, policy, tmp_path)
+    service = GatewayService(db, places, policy, tmp_path)
     source = SessionSource(Platform.LOCAL, "c1", user_id="c1")
     await service.intake.receive("local", MessageEvent("hi", source=source, message_id="m1"))
     row = db.claim_incoming()
     assert row is not None
     service.handling._answer(
-        Prompt([row], [inbox_codec.read(row["payload"])])
+        TurnPrompt([row], [inbox_codec.read(row["payload"])])
     )  # and then it is killed
     first = places.list_sessions()[0]
     places.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.platforms.base import MessageEvent, MessageType, Outgoing
-from gateway.platforms.slack.messages import Files
+from gateway.platforms.base import MessageEvent, MessageType, OutgoingMessage
+from gateway.platforms.slack.messages import SlackFiles
 from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, QUICK, Inbox, waited
@@ -139,7 +139,7 @@ async def test_threads_are_made_where_that_is_wanted(world: Team) -> None:
         said = await world.server.say(GENERAL, f"<@{BOT_USER}> hi")
         await world.server.say(DM, "hi")
         events = await world.inbox.until(2)
-        answer = Outgoing(GENERAL, "yes", "k1", thread_id=said["ts"])
+        answer = OutgoingMessage(GENERAL, "yes", "k1", thread_id=said["ts"])
         assert (await adapter.send(answer)).success
     assert {one.source.thread_id for one in events if one.source} == {said["ts"], None}
     assert world.server.messages[GENERAL][-1]["thread_ts"] == said["ts"]
@@ -207,7 +207,7 @@ async def test_the_token_is_never_sent_to_another_host(world: Team) -> None:
     ],
 )
 def test_only_addresses_of_slack_may_see_the_token(world: Team, url: str, is_own: bool) -> None:
-    files = Files(None, "t", "", world.media)  # type: ignore[arg-type]
+    files = SlackFiles(None, "t", "", world.media)  # type: ignore[arg-type]
     assert files._is_own(url) is is_own
 
 
@@ -424,7 +424,7 @@ async def test_a_bot_token_that_is_revoked_is_a_problem_and_nothing_is_passed_ov
         await world.server.say(DM, "one")
         await world.acknowledged()
         world.server.revoked.add(BOT_TOKEN)
-        sent = await adapter.send(Outgoing(DM, "hi", "k1"))
+        sent = await adapter.send(OutgoingMessage(DM, "hi", "k1"))
         assert (sent.retryable, "SLACK_BOT_TOKEN" in adapter.problem) == (True, True)
         await world.server.say(DM, "two")
         world.server.unacknowledged.clear()

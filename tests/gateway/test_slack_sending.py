@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, Outgoing
+from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.slack.adapter import LONGEST_TEXT, make
 from gateway.platforms.slack.mrkdwn import mrkdwn
 from support.adapters import PNG
@@ -32,7 +32,7 @@ async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
 
 async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) -> None:
     async with world.connected() as adapter:
-        result = await adapter.send(Outgoing(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
+        result = await adapter.send(OutgoingMessage(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
     [message] = world.server.messages[GENERAL]
     assert (result.success, result.message_id) == (True, message["ts"])
     assert message["text"] == "*hi* &lt;!channel&gt; &lt;@UANN&gt;"
@@ -40,10 +40,10 @@ async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) 
 
 async def test_a_message_is_edited_and_reacted_to(world: Team) -> None:
     async with world.connected() as adapter:
-        sent = await adapter.send(Outgoing(DM, "one", "k1"))
+        sent = await adapter.send(OutgoingMessage(DM, "one", "k1"))
         assert sent.message_id
-        edited = await adapter.edit(Outgoing(DM, "two", "k1"), sent.message_id)
-        gone = await adapter.edit(Outgoing(DM, "two", "k1"), "1.0")
+        edited = await adapter.edit(OutgoingMessage(DM, "two", "k1"), sent.message_id)
+        gone = await adapter.edit(OutgoingMessage(DM, "two", "k1"), "1.0")
         for emoji in ("👀", "👀", "🦑"):
             await adapter.react(DM, sent.message_id, emoji)
     assert (edited.success, edited.message_id) == (True, sent.message_id)
@@ -56,8 +56,8 @@ async def test_a_file_is_sent_with_its_caption(world: Team, tmp_path: Path) -> N
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
     async with world.connected() as adapter:
-        sent = await adapter.send(Outgoing(DM, "look", "k1", thread_id="1.0", file=path))
-        missing = await adapter.send(Outgoing(DM, "look", "k2", file=tmp_path / "no"))
+        sent = await adapter.send(OutgoingMessage(DM, "look", "k1", thread_id="1.0", file=path))
+        missing = await adapter.send(OutgoingMessage(DM, "look", "k2", file=tmp_path / "no"))
     assert sent.success
     assert missing.error_kind is ErrorKind.NOT_FOUND
     assert list(world.server.uploads.values()) == [PNG]
@@ -84,7 +84,7 @@ async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
 ) -> None:
     world.server.plan("chat.postMessage", fault)
     async with world.connected() as adapter:
-        result = await adapter.send(Outgoing(DM, "hello", "k1"))
+        result = await adapter.send(OutgoingMessage(DM, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
     assert result.retry_after == (17 if kind is ErrorKind.RATE_LIMITED else None)
 
@@ -92,23 +92,25 @@ async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
 async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(world: Team) -> None:
     world.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
     async with world.connected() as adapter:
-        result = await adapter.send(Outgoing(DM, "**hi**", "k1"))
+        result = await adapter.send(OutgoingMessage(DM, "**hi**", "k1"))
     assert result.success
     assert world.server.texts(DM) == ["**hi**"]
 
 
 async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: Team) -> None:
     async with world.connected() as adapter:
-        unknown = await adapter.send(Outgoing("C404", "x", "k1"))
-        sent = await adapter.send(Outgoing(DM, "one", "k2"))
-        fits = await adapter.edit(Outgoing(DM, "x" * LONGEST_TEXT, "k2"), str(sent.message_id))
+        unknown = await adapter.send(OutgoingMessage("C404", "x", "k1"))
+        sent = await adapter.send(OutgoingMessage(DM, "one", "k2"))
+        fits = await adapter.edit(
+            OutgoingMessage(DM, "x" * LONGEST_TEXT, "k2"), str(sent.message_id)
+        )
     assert unknown.error_kind is ErrorKind.NOT_FOUND
     assert fits.success
 
 
 async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
     adapter = make(world.surroundings())
-    result = await adapter.send(Outgoing(DM, "hello", "k1"))
+    result = await adapter.send(OutgoingMessage(DM, "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived
     await adapter.react(DM, "1.0", "👀")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.platforms.base import MessageEvent, MessageType, Outgoing
-from gateway.platforms.registry import Registry
+from gateway.platforms.base import MessageEvent, MessageType, OutgoingMessage
+from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.telegram.adapter import TelegramAdapter
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, StoreUnavailableError
 from support.adapters import Inbox, waited
@@ -48,7 +48,7 @@ async def test_a_message_gets_through_with_its_source_and_id(room: Room) -> None
 
 
 async def test_the_registry_makes_it(room: Room) -> None:
-    adapter = Registry().made("telegram", room.surroundings())
+    adapter = PlatformRegistry().made("telegram", room.surroundings())
     assert isinstance(adapter, TelegramAdapter)
     assert adapter.abilities.edit
     assert not adapter.abilities.idempotent
@@ -262,7 +262,7 @@ async def test_a_token_that_is_revoked_is_a_problem_until_it_is_taken_again(room
         await waited(lambda: "@BotFather" in adapter.problem)
         tries = room.server.count("getUpdates")
         await waited(lambda: room.server.count("getUpdates") > tries)
-        sent = await adapter.send(Outgoing("7", "hi", "k"))
+        sent = await adapter.send(OutgoingMessage("7", "hi", "k"))
         assert sent.retryable
         room.server.is_revoked = False
         await waited(lambda: not adapter.problem)
@@ -312,9 +312,9 @@ async def test_the_token_is_in_no_log_and_no_error(
         await room.inbox.until(1)
         for fault in (Fault(is_cut=True), Fault(500, f"at /bot{TOKEN}/x"), Fault(404, TOKEN)):
             room.server.plan("sendMessage", fault)
-            results.append(await adapter.send(Outgoing("7", "hi", "k")))
+            results.append(await adapter.send(OutgoingMessage("7", "hi", "k")))
         await room.server.stop()
-        results.append(await adapter.send(Outgoing("7", "hi", "k")))
+        results.append(await adapter.send(OutgoingMessage("7", "hi", "k")))
         await waited(lambda: "Cannot connect" in caplog.text)
         assert secret not in repr(adapter)
     with pytest.raises(PlatformDownError) as caught:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, Outgoing
+from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, OutgoingMessage
 from support.telegram_room import GROUP, Room
 from support.telegram_server import ANN, BOT, Fault, TelegramServer
 
@@ -225,9 +225,9 @@ async def test_a_topic_is_a_thread_both_ways(room: Room) -> None:
         assert (first.source.thread_id, second.source.thread_id) == ("33", None)
         assert not first.is_addressed, "the topic's beginning is not replied to"
         assert first.reply_to_message_id is None
-        await adapter.send(Outgoing(str(GROUP), "here", "k1", thread_id="33"))
-        await adapter.send(Outgoing(str(GROUP), "general", "k2", thread_id="1"))
-        result = await adapter.send(Outgoing(str(GROUP), "gone", "k3", thread_id="44"))
+        await adapter.send(OutgoingMessage(str(GROUP), "here", "k1", thread_id="33"))
+        await adapter.send(OutgoingMessage(str(GROUP), "general", "k2", thread_id="1"))
+        result = await adapter.send(OutgoingMessage(str(GROUP), "gone", "k3", thread_id="44"))
     assert room.server.sent[0].facts["message_thread_id"] == "33"
     assert "message_thread_id" not in room.server.sent[1].facts
     assert result.error_kind is ErrorKind.NOT_FOUND

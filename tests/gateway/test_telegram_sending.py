@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.platforms.base import ErrorKind, Outgoing
+from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.telegram.adapter import TelegramAdapter
 from gateway.platforms.telegram.sender import rendered
 from support.adapters import PNG
@@ -30,7 +30,7 @@ async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
 async def test_sending_returns_the_id_and_replies(room: Room) -> None:
     async with room.connected() as adapter:
         number = await room.server.say("hello")
-        result = await adapter.send(Outgoing("7", "hi", "k1", reply_to=str(number)))
+        result = await adapter.send(OutgoingMessage("7", "hi", "k1", reply_to=str(number)))
     sent = room.server.sent[0]
     assert (result.success, result.message_id) == (True, str(sent.message_id))
     assert f'"message_id": {number}' in sent.facts["reply_parameters"]
@@ -44,7 +44,7 @@ async def test_markdown_arrives_formatted(room: Room) -> None:
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n<script>alert(1)</script>"
     )
     async with room.connected() as adapter:
-        assert (await adapter.send(Outgoing("7", text, "k1"))).success
+        assert (await adapter.send(OutgoingMessage("7", text, "k1"))).success
     sent = room.server.sent[0]
     assert sent.text == rendered(text).shown
     assert ("b", "bold & brave") in sent.entities
@@ -59,10 +59,10 @@ async def test_what_cannot_be_formatted_arrives_as_it_was_written(room: Room) ->
     refusal = Fault(400, "Bad Request: can't parse entities: no", only_formatted=True)
     room.server.plan("sendMessage", refusal)
     async with room.connected() as adapter:
-        result = await adapter.send(Outgoing("7", "some *thing", "k1"))
+        result = await adapter.send(OutgoingMessage("7", "some *thing", "k1"))
         first = room.server.sent[0]
         room.server.plan("editMessageText", refusal)
-        edited = await adapter.edit(Outgoing("7", "**other**", "k1"), str(first.message_id))
+        edited = await adapter.edit(OutgoingMessage("7", "**other**", "k1"), str(first.message_id))
     assert result.success
     assert (first.text, first.entities) == ("some *thing", [])
     assert edited.success
@@ -71,8 +71,8 @@ async def test_what_cannot_be_formatted_arrives_as_it_was_written(room: Room) ->
 
 async def test_what_shows_nothing_when_formatted_is_sent_as_written(room: Room) -> None:
     async with room.connected() as adapter:
-        assert (await adapter.send(Outgoing("7", "[](https://a.b)", "k1"))).success
-        empty = await adapter.send(Outgoing("7", "", "k2"))
+        assert (await adapter.send(OutgoingMessage("7", "[](https://a.b)", "k1"))).success
+        empty = await adapter.send(OutgoingMessage("7", "", "k2"))
     assert room.server.sent[0].text == "[](https://a.b)"
     assert empty.error_kind is ErrorKind.BAD_FORMAT
 
@@ -81,7 +81,7 @@ async def test_a_text_as_long_as_is_declared_arrives(room: Room) -> None:
     longest = TelegramAdapter.abilities.longest_text
     async with room.connected() as adapter:
         for text in ("x" * longest, "& < >" * (longest // 5), "**b** " * (longest // 6)):
-            assert (await adapter.send(Outgoing("7", text, "k"))).success
+            assert (await adapter.send(OutgoingMessage("7", text, "k"))).success
     assert len(room.server.sent) == 3
 
 
@@ -89,9 +89,9 @@ async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(room: Room) -> Non
     text = "😀 " * 2000
     async with room.connected() as adapter:
         room.server.plan("sendMessage", Fault(), Fault(429, "slow", {"retry_after": 1}))
-        first = await adapter.send(Outgoing("7", text, "k1"))
+        first = await adapter.send(OutgoingMessage("7", text, "k1"))
         assert first.error_kind is ErrorKind.RATE_LIMITED
-        again = await adapter.send(Outgoing("7", text, "k1"))
+        again = await adapter.send(OutgoingMessage("7", text, "k1"))
     assert again.success
     assert len(room.server.sent) == 2, "what was out is not sent again"
     assert "".join(one.text for one in room.server.sent).count("😀") == 2000
@@ -129,7 +129,7 @@ async def test_what_telegram_answers_is_understood(
 ) -> None:
     room.server.plan("sendMessage", fault)
     async with room.connected() as adapter:
-        result = await adapter.send(Outgoing("7", "hi", "k1"))
+        result = await adapter.send(OutgoingMessage("7", "hi", "k1"))
     assert not result.success
     assert (result.error_kind, result.retry_after) == (kind, retry_after)
     assert result.may_have_arrived is may_have_arrived
@@ -140,9 +140,9 @@ async def test_who_blocked_the_bot_and_who_is_not_there(room: Room) -> None:
     room.server.chats.add(8)
     room.server.blocked.add(8)
     async with room.connected() as adapter:
-        blocked = await adapter.send(Outgoing("8", "hi", "k1"))
-        nobody = await adapter.send(Outgoing("9", "hi", "k2"))
-        gone = await adapter.edit(Outgoing("7", "hi", "k3"), "12345")
+        blocked = await adapter.send(OutgoingMessage("8", "hi", "k1"))
+        nobody = await adapter.send(OutgoingMessage("9", "hi", "k2"))
+        gone = await adapter.edit(OutgoingMessage("7", "hi", "k3"), "12345")
     assert blocked.error_kind is ErrorKind.FORBIDDEN
     assert "blocked by the user" in (blocked.error or "")
     assert nobody.error_kind is ErrorKind.NOT_FOUND
@@ -151,10 +151,10 @@ async def test_who_blocked_the_bot_and_who_is_not_there(room: Room) -> None:
 
 
 async def test_without_a_connection_nothing_can_have_arrived(room: Room) -> None:
-    idle = await room.adapter().send(Outgoing("7", "hi", "k0"))
+    idle = await room.adapter().send(OutgoingMessage("7", "hi", "k0"))
     async with room.connected() as adapter:
         await room.server.stop()
-        result = await adapter.send(Outgoing("7", "hi", "k1"))
+        result = await adapter.send(OutgoingMessage("7", "hi", "k1"))
     for one in (idle, result):
         assert (one.error_kind, one.may_have_arrived) == (ErrorKind.TRANSIENT, False)
 
@@ -164,23 +164,25 @@ async def test_a_group_that_became_a_supergroup_is_found(room: Room) -> None:
     moved = Fault(400, "Bad Request: group chat was upgraded", {"migrate_to_chat_id": GROUP})
     room.server.plan("sendMessage", moved)
     async with room.connected() as adapter:
-        assert (await adapter.send(Outgoing("-5", "hi", "k1"))).success
+        assert (await adapter.send(OutgoingMessage("-5", "hi", "k1"))).success
     assert room.server.sent[0].chat_id == GROUP
 
 
 async def test_a_message_is_edited_and_the_same_text_is_no_failure(room: Room) -> None:
     async with room.connected() as adapter:
-        first = await adapter.send(Outgoing("7", "one", "k1"))
+        first = await adapter.send(OutgoingMessage("7", "one", "k1"))
         for _ in range(2):
-            result = await adapter.edit(Outgoing("7", "**two**", "k1"), first.message_id or "")
+            result = await adapter.edit(
+                OutgoingMessage("7", "**two**", "k1"), first.message_id or ""
+            )
             assert (result.success, result.message_id) == (True, first.message_id)
     assert room.server.sent[0].text == "two"
 
 
 async def test_an_edit_that_does_not_fit_is_too_long(room: Room) -> None:
     async with room.connected() as adapter:
-        first = await adapter.send(Outgoing("7", "one", "k1"))
-        result = await adapter.edit(Outgoing("7", "😀" * 3000, "k1"), first.message_id or "")
+        first = await adapter.send(OutgoingMessage("7", "one", "k1"))
+        result = await adapter.edit(OutgoingMessage("7", "😀" * 3000, "k1"), first.message_id or "")
     assert result.error_kind is ErrorKind.TOO_LONG
     assert room.server.sent[0].text == "one"
 
@@ -204,10 +206,10 @@ async def test_files_are_sent_with_their_caption(room: Room, tmp_path: Path) -> 
     fake.write_bytes(b"no picture")
     async with room.connected() as adapter:
         for file in (picture, text, fake):
-            outgoing = Outgoing("7", "**look**", "k", file=file)
+            outgoing = OutgoingMessage("7", "**look**", "k", file=file)
             assert (await adapter.send(outgoing)).success
-        gone = await adapter.send(Outgoing("7", "", "k", file=tmp_path / "gone"))
-        long = Outgoing("7", "word " * 300, "k", file=text)
+        gone = await adapter.send(OutgoingMessage("7", "", "k", file=tmp_path / "gone"))
+        long = OutgoingMessage("7", "word " * 300, "k", file=text)
         assert (await adapter.send(long)).success
     fields = ["photo" if "photo" in one.facts else "document" for one in room.server.sent[:3]]
     assert fields == ["photo", "document", "document"]

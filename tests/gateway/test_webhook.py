@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.responses import Response
 
-from gateway.platforms.base import ErrorKind, Outgoing
-from gateway.platforms.registry import Registry
+from gateway.platforms.base import ErrorKind, OutgoingMessage
+from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook import adapter as prompt_template
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import make
@@ -258,7 +258,7 @@ async def test_a_route_takes_thirty_deliveries_in_a_minute(room: Room) -> None:
 def test_a_route_that_cannot_work_is_refused(room: Room, route: dict[str, Any], text: str) -> None:
     room.routes = {"reviews": route}
     with pytest.raises(PlatformRefusedError, match=text):
-        Registry().made("webhook", room.surroundings())
+        PlatformRegistry().made("webhook", room.surroundings())
 
 
 def test_without_a_secret_or_routes_it_does_not_start(room: Room) -> None:
@@ -361,7 +361,7 @@ async def test_what_a_receiver_answers_is_understood(
     room.routes["reviews"]["deliver"] = {"url": await receiver.start()}
     receiver.answers = [Response(status_code=status, headers=headers)]
     async with room.connected() as adapter:
-        outgoing = Outgoing("reviews:1", "Hello.", "k1")
+        outgoing = OutgoingMessage("reviews:1", "Hello.", "k1")
         result = await adapter.send(outgoing)
         again = await adapter.send(outgoing)
     assert (result.success, result.error_kind, result.retry_after) == (False, kind, pause)
@@ -375,7 +375,7 @@ async def test_a_receiver_that_is_not_there_is_tried_again(room: Room) -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     room.routes["reviews"]["deliver"] = {"url": url}
     async with room.connected() as adapter:
-        result = await adapter.send(Outgoing("reviews", "Hello.", "k1"))
+        result = await adapter.send(OutgoingMessage("reviews", "Hello.", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived
 
@@ -389,18 +389,18 @@ async def test_an_answer_that_got_lost_may_have_arrived(room: Room) -> None:
     port = server.sockets[0].getsockname()[1]
     room.routes["reviews"]["deliver"] = {"url": f"http://127.0.0.1:{port}/"}
     async with server, room.connected() as adapter:
-        result = await adapter.send(Outgoing("reviews", "Hello.", "k1"))
+        result = await adapter.send(OutgoingMessage("reviews", "Hello.", "k1"))
     assert not result.success
     assert result.may_have_arrived
 
 
 async def test_without_a_receiver_an_answer_stays_in_the_history(room: Room) -> None:
     async with room.connected() as adapter:
-        kept = await adapter.send(Outgoing("reviews:1", "Hello.", "k1"))
-        gone = await adapter.send(Outgoing("old:1", "Hello.", "k1"))
+        kept = await adapter.send(OutgoingMessage("reviews:1", "Hello.", "k1"))
+        gone = await adapter.send(OutgoingMessage("old:1", "Hello.", "k1"))
     assert kept.success
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert (await adapter.send(Outgoing("reviews:1", "Hello.", "k1"))).success
+    assert (await adapter.send(OutgoingMessage("reviews:1", "Hello.", "k1"))).success
 
 
 async def test_it_can_be_connected_again(room: Room) -> None:

@@ -73,11 +73,11 @@ def assert_inert(page: str) -> Reader:
 
 
 def texts(db: SessionDB, form: str, *ids: str, redacted: bool = False, undone: bool = False) -> str:
-    reading = readable.Reading(
+    reading = readable.ReadOptions(
         db, Redactor() if redacted else readable.Reveals(), with_undone=undone
     )
 
-    def found() -> Iterator[readable.Conversation]:
+    def found() -> Iterator[readable.ReadableConversation]:
         return (one for one in map(reading.conversation, ids) if one is not None)
 
     if form == "md":

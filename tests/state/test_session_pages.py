@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.sessions.pages import Choice, Place, SessionPage
+from hermes_state.sessions.pages import PagePosition, SessionPage, SessionPageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def fill(db: SessionDB, number: int) -> None:
         db.create_session(f"s{one:04}", "cli", started_at=BEGIN + one, is_owned=False)
 
 
-def every_page(db: SessionDB, choice: Choice, limit: int) -> list[str]:
+def every_page(db: SessionDB, choice: SessionPageFilter, limit: int) -> list[str]:
     seen: list[str] = []
     page = db.session_page(choice, limit)
     while True:
@@ -42,10 +42,10 @@ def test_pages_are_what_one_long_list_is(db: SessionDB) -> None:
     db.delete_session("s0003")
     db.set_session_archived("s0004")
     whole = [row["id"] for row in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
-    assert every_page(db, Choice(), 10) == whole
-    assert db.count_sessions(Choice()) == len(whole) == 55
-    assert len(every_page(db, Choice(state="all"), 10)) == 57
-    assert db.count_sessions(Choice(state="all")) == 57
+    assert every_page(db, SessionPageFilter(), 10) == whole
+    assert db.count_sessions(SessionPageFilter()) == len(whole) == 55
+    assert len(every_page(db, SessionPageFilter(state="all"), 10)) == 57
+    assert db.count_sessions(SessionPageFilter(state="all")) == 57
 
 
 def test_a_page_reads_no_more_than_it_shows(db: SessionDB) -> None:
@@ -64,7 +64,7 @@ def test_a_page_reads_no_more_than_it_shows(db: SessionDB) -> None:
                 asked.append((sql, tuple(values)))
                 return []
 
-        pages.read_page(Spy(), Choice(), 50, Place(BEGIN + 200, "s0200"))  # type: ignore[arg-type]
+        pages.read_page(Spy(), SessionPageFilter(), 50, PagePosition(BEGIN + 200, "s0200"))  # type: ignore[arg-type]
         sql, values = asked[0]
         return [row[-1] for row in reader.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
 
@@ -80,13 +80,13 @@ def test_a_history_of_an_older_program_can_be_paged(shared_data: Path, tmp_path:
         with SessionDB(copy) as db:
             assert db.wait_for_index(30)
             whole = [r["id"] for r in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
-            assert every_page(db, Choice(), 3) == whole
+            assert every_page(db, SessionPageFilter(), 3) == whole
             for session_id in whole:
                 page = db.transcript_page(session_id)
                 assert page.rows or not db.message_count(session_id)
             db.set_session_pinned(whole[0])
-            assert every_page(db, Choice(is_pinned=True), 5) == whole[:1]
-            assert set(every_page(db, Choice(is_pinned=False), 5)) == set(whole[1:])
+            assert every_page(db, SessionPageFilter(is_pinned=True), 5) == whole[:1]
+            assert set(every_page(db, SessionPageFilter(is_pinned=False), 5)) == set(whole[1:])
 
 
 def test_a_file_that_may_only_be_read_is_listed_without_an_index(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_file_that_may_only_be_read_is_listed_without_an_index(tmp_path: Path)
         )  # fmt: skip
         db.engine.write(lambda tx: [tx.run(f"DROP TABLE {one}") for one in tables])
     with SessionDB(path, read_only=True) as db:
-        assert every_page(db, Choice(), 2) == [f"s{n:04}" for n in range(5)][::-1]
+        assert every_page(db, SessionPageFilter(), 2) == [f"s{n:04}" for n in range(5)][::-1]
         assert len(db.session_numbers()) == 5
         assert db.running_turns() == set()
 

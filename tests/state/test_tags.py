@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_state import SessionDB
-from hermes_state.sessions.pages import Choice
+from hermes_state.sessions.pages import SessionPageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,9 +55,9 @@ def test_a_conversation_keeps_its_tags_when_it_is_continued(db: SessionDB) -> No
     assert db.session_tags(["next"]) == {"next": ["work"]}
     db.change_session_tag("next", "more")
     assert db.session_tags(["one"]) == {"one": ["more", "work"]}
-    found = db.session_page(Choice(tags=("WORK", "more"))).rows
+    found = db.session_page(SessionPageFilter(tags=("WORK", "more"))).rows
     assert [row["id"] for row in found] == ["next"]
-    assert db.session_page(Choice(tags=("work", "other"))).rows == []
+    assert db.session_page(SessionPageFilter(tags=("work", "other"))).rows == []
 
 
 def test_purging_takes_tags_away(db: SessionDB) -> None:

@@ -17,7 +17,7 @@ from hermes_dashboard import server as serving
 from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import doors
-from hermes_dashboard.context import Parts
+from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
 from support.waiting import PATIENCE_SECONDS, wait_until
@@ -71,15 +71,15 @@ class Served(NamedTuple):
         return self.url.replace("http", "ws", 1) + "/api/ws"
 
 
-def parts_of(db: SessionDB, **others: Any) -> Parts:
+def parts_of(db: SessionDB, **others: Any) -> DashboardContext:
     """Parts for a test: no gateway runs, and no model is known."""
     facts: dict[str, Any] = {"gateway": NoGateway(), "models": list, **others}
-    return Parts(db, hermes_home(), **facts)
+    return DashboardContext(db, hermes_home(), **facts)
 
 
 @contextlib.contextmanager
 def dashboard(
-    parts: Parts,
+    parts: DashboardContext,
     *,
     host: str = "127.0.0.1",
     page: Path | None = None,

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from hermes_dashboard import errors
-from hermes_dashboard.context import Parts
+from hermes_dashboard.context import DashboardContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def serving(
     """A real server on loopback with these resources, and a client."""
     app = FastAPI()
     errors.install(app)
-    parts = Parts(db, home, gateway or QuietGateway(), models=list)
+    parts = DashboardContext(db, home, gateway or QuietGateway(), models=list)
     for resource in resources:
         app.include_router(resource.router(parts))
     listening = socket.create_server(("127.0.0.1", 0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gateway.config import GatewayConfig
 from gateway.platforms.local import LocalAdapter
-from gateway.process.service import Service
+from gateway.process.service import GatewayService
 from gateway.session import SessionStore
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ async def started(
     config: GatewayConfig | None = None,
     adapters: dict[str, Adapter] | None = None,
     drain: float = 10,
-) -> AsyncIterator[Service]:
+) -> AsyncIterator[GatewayService]:
     """A service at work; what it sends on the local socket waits for somebody to connect."""
     config = config or GatewayConfig()
     places = SessionStore(folder, config)
     places._db = db
-    service = Service(db, places, config, folder)
+    service = GatewayService(db, places, config, folder)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})
     try:
         yield service

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def serving() -> Iterator[Callable[[str], ScriptServer]]:
     """A function that starts a server for the steps of a script; all end together."""
     with ExitStack() as stack:
-        yield lambda steps: stack.enter_context(ScriptServer(Script.parse(f"steps: {steps}")))
+        yield lambda steps: stack.enter_context(ScriptServer(ModelScript.parse(f"steps: {steps}")))
 
 
 def model(server: ScriptServer) -> str:

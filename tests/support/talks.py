@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import ToolFinished
-from hermes_agent.providers.scripted import Script
+from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -65,7 +65,7 @@ def conversation(cwd: Path, *steps: dict[str, Any], reply: str = "deny") -> Iter
     """One that is ended in the end; without steps the model says one word."""
     script = json.dumps({"steps": [*steps, {"say": "Done."}]})
     person = Person(reply)
-    with ScriptServer(Script.parse(script)) as server, SessionDB() as db:
+    with ScriptServer(ModelScript.parse(script)) as server, SessionDB() as db:
         talk = agent_factory.build_agent(
             db, person, ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
         )

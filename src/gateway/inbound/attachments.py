@@ -27,23 +27,23 @@ ASK_SECONDS: Final = 120.0
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-class WritesDown(Protocol):
+class Transcriber(Protocol):
     """Something that makes words of speech."""
 
     def __call__(self, path: Path, /) -> str:
         """What is said in a file; an error says why it cannot be heard."""
 
 
-class Heard(NamedTuple):
+class ReadAttachments(NamedTuple):
     """What came along with a message."""
 
     notes: list[str]  # lines for the model
     pictures: list[str]  # references to kept files
 
 
-def heard(event: MessageEvent, write_down: WritesDown | None) -> Heard:
+def heard(event: MessageEvent, write_down: Transcriber | None) -> ReadAttachments:
     """Make the files of a message readable."""
-    found = Heard([], [])
+    found = ReadAttachments([], [])
     for path, mime in zip(event.media_urls, event.media_types, strict=False):
         if mime in PICTURES:
             kept = Path(path)
@@ -55,7 +55,7 @@ def heard(event: MessageEvent, write_down: WritesDown | None) -> Heard:
     return found
 
 
-def _spoken(path: Path, mime: str, write_down: WritesDown | None) -> str:
+def _spoken(path: Path, mime: str, write_down: Transcriber | None) -> str:
     if write_down is None:
         return f"[a voice message came along, which cannot be heard: {path} ({mime})]"
     try:
@@ -120,7 +120,7 @@ class ByServer:
             raise UsageError(f"{self._url}: {error}") from error
 
 
-def writer_of(settings: Settings) -> WritesDown | None:
+def writer_of(settings: Settings) -> Transcriber | None:
     """What the user has set up to write down speech; None when nothing is."""
     command = settings.get_str("gateway.transcribe_command")
     if command:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.inbound.access_control import AccessControl
-    from gateway.inbound.questions import ChatQuestions, Open
+    from gateway.inbound.questions import ChatQuestions, OpenChatQuestion
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.conversation_cache import Conversations
+    from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
@@ -48,14 +48,14 @@ RESTARTED_BY: Final = "gateway_restarted_by"
 LISTED: Final = 10
 
 
-class Commands:
+class ChatCommands:
     """What a message that begins with a slash does."""
 
     def __init__(
         self,
         db: SessionDB,
         places: SessionStore,
-        conversations: Conversations,
+        conversations: ConversationCache,
         questions: ChatQuestions,
         door: AccessControl,
         restart: Callable[[], None],
@@ -273,7 +273,7 @@ class Commands:
         self._questions.answer(entry.session_key, answer, question)
         return ""
 
-    def _may(self, event: MessageEvent, question: Open) -> bool:
+    def _may(self, event: MessageEvent, question: OpenChatQuestion) -> bool:
         """Whether somebody may answer: it is their turn, or they are admins."""
         source = event.source
         if source is None:

@@ -7,16 +7,16 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.turn_runner import LATER_SECONDS, LaterError, Prompt
+from gateway.inbound.turn_runner import LATER_SECONDS, LaterError, TurnPrompt
 from gateway.outbound.chunks import pieces
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
 from hermes_core.log_file import log_fields
-from hermes_state.delivery.outbox import Reply
+from hermes_state.delivery.outbox import OutgoingReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.inbound.commands import Commands
+    from gateway.inbound.commands import ChatCommands
     from gateway.inbound.turn_runner import Row, TurnRunner
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
@@ -41,7 +41,7 @@ RESET_NOTE: Final = (
 )
 
 
-class Answer(NamedTuple):
+class ChatAnswer(NamedTuple):
     """What is sent back."""
 
     session_id: str | None
@@ -56,7 +56,7 @@ class MessageHandler:
         db: SessionDB,
         places: SessionStore,
         playing: TurnRunner,
-        commands: Commands,
+        commands: ChatCommands,
         longest_text: Callable[[str], int],
         most_attempts: int,
     ) -> None:
@@ -75,7 +75,7 @@ class MessageHandler:
         rows = [row, *self._in_one_breath(row)]
         events = [inbox_codec.read(one["payload"]) for one in rows]
         try:
-            answer = self._answer(Prompt(rows, events))
+            answer = self._answer(TurnPrompt(rows, events))
         except LaterError:
             self._db.give_back_incoming(row, is_attempt=False)
             return
@@ -140,7 +140,7 @@ class MessageHandler:
         is_album = one["payload"].get("group_id") == row["payload"].get("group_id") is not None
         return (is_close or is_album) and not one["payload"]["text"].startswith("/")
 
-    def _read_meanwhile(self, row: Row, answer: Answer) -> list[Row]:
+    def _read_meanwhile(self, row: Row, answer: ChatAnswer) -> list[Row]:
         """The messages that came during the turn and were read by it."""
         session_id = answer.session_id
         if session_id is None:
@@ -154,23 +154,23 @@ class MessageHandler:
 
     # The answer
 
-    def _answer(self, prompt: Prompt) -> Answer:
+    def _answer(self, prompt: TurnPrompt) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         entry = self._entry(row, event)
         if row["attempts"] > self._most_attempts:
             self._places.suspend_session(entry.session_key)
-            return Answer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
+            return ChatAnswer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
         if event.get_command():
             return self._carried_out(prompt, entry)
         if self._is_stopped(prompt.rows):
-            return Answer(entry.session_id, [STOPPED])
+            return ChatAnswer(entry.session_id, [STOPPED])
         note = self._reset_note(entry)
         answer = self._play(prompt, entry)
         if note:
             self._places.update_session(entry.session_key, was_auto_reset=False)
         else:
             self._places.touch(entry.session_key)
-        return Answer(entry.session_id, [*note, answer])
+        return ChatAnswer(entry.session_id, [*note, answer])
 
     def _is_stopped(self, rows: list[Row]) -> bool:
         """Whether `/stop` came before the turn began; it is settled with the message."""
@@ -181,7 +181,7 @@ class MessageHandler:
         rows += self._claimed(stop)
         return bool(stop)
 
-    def _play(self, prompt: Prompt, entry: SessionEntry) -> str:
+    def _play(self, prompt: TurnPrompt, entry: SessionEntry) -> str:
         return self._playing.play(prompt, entry, is_shared=self._places.is_shared(entry))
 
     def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
@@ -200,10 +200,10 @@ class MessageHandler:
             return []
         return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 
-    def _carried_out(self, prompt: Prompt, entry: SessionEntry) -> Answer:
+    def _carried_out(self, prompt: TurnPrompt, entry: SessionEntry) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         if self._is_said(row):  # a command that asks again had come that far
-            return Answer(entry.session_id, [self._play(prompt, entry)])
+            return ChatAnswer(entry.session_id, [self._play(prompt, entry)])
         try:
             outcome = self._commands.run(entry, event, inbox_codec.uid(row["inbox_id"]))
         except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
@@ -212,17 +212,19 @@ class MessageHandler:
         except StoreError:
             raise
         except HermesError as error:
-            return Answer(entry.session_id, [str(error)])
+            return ChatAnswer(entry.session_id, [str(error)])
         texts = [outcome.text] if outcome.text else []
         said = outcome.say or outcome.queue or outcome.steer
         if said:
             again = self._places.get(entry.session_key) or entry
             texts.append(self._play(prompt._replace(text=said), again))
-        return Answer(entry.session_id, texts)
+        return ChatAnswer(entry.session_id, texts)
 
     # Replies
 
-    def _replies(self, inbox_id: int, events: list[MessageEvent], answer: Answer) -> list[Reply]:
+    def _replies(
+        self, inbox_id: int, events: list[MessageEvent], answer: ChatAnswer
+    ) -> list[OutgoingReply]:
         source = _source(events[0])
         platform = source.platform.value
         target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
@@ -231,7 +233,7 @@ class MessageHandler:
         ]
         shown = self._db.shown(inbox_id)
         return [
-            Reply(platform, target, self._payload(text, number, events[-1], shown))
+            OutgoingReply(platform, target, self._payload(text, number, events[-1], shown))
             for number, text in enumerate(texts)
         ]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS: Final = 300.0
 
 
-class Open(NamedTuple):
+class OpenChatQuestion(NamedTuple):
     """A question that waits."""
 
     kind: str  # `approval` or `clarify`
@@ -34,7 +34,7 @@ class ChatQuestions:
     ) -> None:
         self._tell = tell  # a place, and what it is asked
         self._wait_seconds = wait_seconds
-        self._open: dict[str, Open] = {}
+        self._open: dict[str, OpenChatQuestion] = {}
         self._requesters: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -61,7 +61,7 @@ class ChatQuestions:
         """Ask, and wait for the answer; empty when there is none."""
         with self._lock:
             requester = self._requesters.get(session_key, "")
-            question = Open(kind, requester, threading.Event(), [])
+            question = OpenChatQuestion(kind, requester, threading.Event(), [])
             self._open[session_key] = question
         self._tell(session_key, text)
         question.answered.wait(self._wait_seconds)
@@ -70,12 +70,12 @@ class ChatQuestions:
                 del self._open[session_key]
         return question.answers[0] if question.answers else ""
 
-    def waiting(self, session_key: str) -> Open | None:
+    def waiting(self, session_key: str) -> OpenChatQuestion | None:
         """The question that waits in a place."""
         with self._lock:
             return self._open.get(session_key)
 
-    def answer(self, session_key: str, text: str, question: Open | None = None) -> bool:
+    def answer(self, session_key: str, text: str, question: OpenChatQuestion | None = None) -> bool:
         """Answer; whether anything was asked, and it was *question* if one is named."""
         with self._lock:
             found = self._open.get(session_key)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gateway.inbound.access_control import AccessControl
-    from gateway.inbound.commands import Commands
+    from gateway.inbound.commands import ChatCommands
     from gateway.platforms.base import Adapter, MessageEvent
-    from gateway.routing.conversation_cache import Conversations
+    from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
@@ -43,8 +43,8 @@ class MessageReceiver:
         db: SessionDB,
         door: AccessControl,
         places: SessionStore,
-        conversations: Conversations,
-        commands: Commands,
+        conversations: ConversationCache,
+        commands: ChatCommands,
         wake: Callable[[], object],
         adapters: Mapping[str, Adapter],
         busy_mode: BusyMode,

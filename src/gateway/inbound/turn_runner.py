@@ -19,12 +19,12 @@ from hermes_core.errors import HermesError, LeaseTakenError, StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.inbound.attachments import WritesDown
+    from gateway.inbound.attachments import Transcriber
     from gateway.inbound.questions import ChatQuestions
     from gateway.inbound.usage_limits import Limits
     from gateway.outbound.live_reply import LiveReply, Screen
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.conversation_cache import Conversations
+    from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from hermes_agent.events import Event
     from hermes_conversation.conversation import Conversation
@@ -39,7 +39,7 @@ class LaterError(Exception):
     """It cannot be answered now: the gateway leaves, or somebody else has the turn."""
 
 
-class Prompt(NamedTuple):
+class TurnPrompt(NamedTuple):
     """What is to be said, and by which messages of the inbox."""
 
     rows: list[Row]  # the first is the one that is answered, the others were merged into it
@@ -53,11 +53,11 @@ class TurnRunner:
     def __init__(
         self,
         db: SessionDB,
-        conversations: Conversations,
+        conversations: ConversationCache,
         questions: ChatQuestions,
         showing: LiveReply,
         limits: Limits,
-        write_down: WritesDown | None,
+        write_down: Transcriber | None,
     ) -> None:
         self._db = db
         self._conversations = conversations
@@ -71,7 +71,7 @@ class TurnRunner:
         """Whether a message stands in a conversation already, from an earlier attempt."""
         return self._db.message_of(session_id, inbox_codec.uid(row["inbox_id"])) is not None
 
-    def play(self, prompt: Prompt, entry: SessionEntry, *, is_shared: bool) -> str:
+    def play(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
         """The answer to what is said in a place."""
         source = prompt.events[0].source
         if source is not None and not self.is_said(entry.session_id, prompt.rows[0]):
@@ -99,7 +99,7 @@ class TurnRunner:
             self._conversations.give_back(entry.session_id)
             self._questions.done(entry.session_key)
 
-    def _played(self, prompt: Prompt, conversation: Conversation, *, is_shared: bool) -> str:
+    def _played(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
         row = prompt.rows[0]
         place = self._db.message_of(conversation.session_id, inbox_codec.uid(row["inbox_id"]))
         if place is None:
@@ -115,7 +115,7 @@ class TurnRunner:
         return self._told(last)
 
     def _said(
-        self, prompt: Prompt, conversation: Conversation, *, is_shared: bool
+        self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool
     ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.uid(one["inbox_id"]) for one in prompt.rows]
         found = [heard(event, self._write_down) for event in prompt.events]
@@ -129,7 +129,7 @@ class TurnRunner:
             platform_message_id=prompt.rows[0]["message_id"],
         )
 
-    def _words(self, prompt: Prompt, *, is_shared: bool) -> list[str]:
+    def _words(self, prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
         spoken = [said(event, is_shared=is_shared) for event in prompt.events]
         return [one for one in spoken if one.strip()]
 

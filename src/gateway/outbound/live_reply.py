@@ -14,7 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from gateway.platforms.base import Edits, Outgoing, Streams, Types
+from gateway.platforms.base import Edits, OutgoingMessage, Streams, Types
 from hermes_core.isolate import attempt_async
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class LiveReply:
         if self._loop is None or source is None or adapter is None:
             yield screen
             return
-        where = Outgoing(source.chat_id, "", f"show:{inbox_id}", source.thread_id, event.message_id)
+        where = OutgoingMessage(
+            source.chat_id, "", f"show:{inbox_id}", source.thread_id, event.message_id
+        )
         player = _Player(self._db, adapter, self._config, inbox_id, where)
         showing = attempt_async("show an answer", player.run(screen))  # it harms no answer
         playing = asyncio.run_coroutine_threadsafe(showing, self._loop)
@@ -113,7 +115,7 @@ class _Player:
         adapter: Adapter,
         config: StreamingConfig,
         inbox_id: int,
-        where: Outgoing,
+        where: OutgoingMessage,
     ) -> None:
         self._db = db
         self._adapter = adapter

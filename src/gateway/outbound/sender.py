@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway import store_retry
-from gateway.platforms.base import Edits, ErrorKind, Outgoing, SendResult
+from gateway.platforms.base import Edits, ErrorKind, OutgoingMessage, SendResult
 from hermes_core.isolate import Failure, attempt_async
 from hermes_core.log_file import log_fields
 
@@ -109,7 +109,7 @@ class Sender:
         is_safe = self._adapter.abilities.idempotent or payload.get("in_place_of")
         if reply["was_ambiguous"] and not is_safe:
             text = AGAIN + text
-        outgoing = Outgoing(
+        outgoing = OutgoingMessage(
             str(target["chat_id"]),
             text,
             reply["idempotency_key"],
@@ -128,7 +128,7 @@ class Sender:
             )
         return result
 
-    async def _sent(self, outgoing: Outgoing, shown: str | None) -> SendResult:
+    async def _sent(self, outgoing: OutgoingMessage, shown: str | None) -> SendResult:
         """Send, or finish what is being shown; where that is gone, it is sent after all."""
         adapter = self._adapter
         if not shown or not isinstance(adapter, Edits):

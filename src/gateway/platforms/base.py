@@ -111,7 +111,7 @@ class Abilities(NamedTuple):
     longest_text: int = 4000
 
 
-class Outgoing(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """Something to be sent."""
 
     chat_id: str
@@ -142,7 +142,7 @@ class Adapter(Protocol):
     async def disconnect(self) -> None:
         """Stop listening; what was confirmed was handed over. Also after a failed connect."""
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text, or a file; never raises for what the platform answers."""
 
 
@@ -150,7 +150,7 @@ class Adapter(Protocol):
 class Edits(Protocol):
     """A platform with `abilities.edit`."""
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message that was sent."""
 
 
@@ -158,7 +158,7 @@ class Edits(Protocol):
 class Streams(Protocol):
     """A platform that hands an answer on while it is written, whatever the user has set."""
 
-    async def piece(self, outgoing: Outgoing, earlier: str) -> None:
+    async def piece(self, outgoing: OutgoingMessage, earlier: str) -> None:
         """What is written of the present message so far, and what stood before it.
 
         *earlier* and the text together only grow; the answer itself is sent in any case.

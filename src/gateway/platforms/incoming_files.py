@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aiohttp import StreamReader
 
     from gateway.platforms.base import MessageEvent
-    from hermes_core.media_store import Kept
+    from hermes_core.media_store import StoredFile
 
 NOT_FETCHED: Final = "[a file that could not be fetched: {name}]"
 KINDS: Final = {
@@ -30,7 +30,7 @@ def kind_of(mime: str) -> MessageType:
     return KINDS.get(mime.partition("/")[0], MessageType.DOCUMENT)
 
 
-def attach(event: MessageEvent, kept: Kept, kind: MessageType) -> None:
+def attach(event: MessageEvent, kept: StoredFile, kind: MessageType) -> None:
     """Put a file to a message; the first one says what the message is."""
     if not event.media_urls:
         event.message_type = kind

@@ -15,7 +15,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError
@@ -124,7 +124,7 @@ class LocalAdapter:
         else:
             await _write(writer, {"received": found["id"]})
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text to whoever spoke last in the chat; sent is what was confirmed."""
         writer = self._chats.get(outgoing.chat_id)
         if writer is None:

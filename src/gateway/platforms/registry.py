@@ -28,7 +28,7 @@ LOCKS: Final = Path(__file__).with_name("libraries")
 SIZES: Final = {"telegram": (9, 36), "matrix": (9, 39), "discord": (6, 23), "slack": (5, 19)}  # MB
 
 
-def library(entry: Entry) -> Library | None:
+def library(entry: PlatformEntry) -> Library | None:
     """What a platform needs; None when it needs nothing, or a plugin sees to it."""
     if not entry.needs or entry.name not in SIZES:
         return None
@@ -36,13 +36,13 @@ def library(entry: Entry) -> Library | None:
     return Library(entry.name, entry.label, entry.needs, lock, *SIZES[entry.name])
 
 
-def is_usable(entry: Entry) -> bool:
+def is_usable(entry: PlatformEntry) -> bool:
     """Whether a platform's library can be imported."""
     found = library(entry)
     return found is None or found.is_usable()
 
 
-def fetch(entry: Entry, progress: Progress) -> bool:
+def fetch(entry: PlatformEntry, progress: Progress) -> bool:
     """Have a platform's library in place; whether anything had to be fetched."""
     found = library(entry)
     if found is None:
@@ -50,7 +50,7 @@ def fetch(entry: Entry, progress: Progress) -> bool:
     return found.fetch(progress)
 
 
-class Entry(NamedTuple):
+class PlatformEntry(NamedTuple):
     """A platform: its module has `make(surroundings)`, unless *make* is given."""
 
     name: str
@@ -62,39 +62,39 @@ class Entry(NamedTuple):
 
 
 BUILT_IN: Final = (
-    Entry("local", "a socket of this machine", "gateway.platforms.local"),
-    Entry(
+    PlatformEntry("local", "a socket of this machine", "gateway.platforms.local"),
+    PlatformEntry(
         "telegram",
         "Telegram",
         "gateway.platforms.telegram.adapter",
         "aiogram",
         ("TELEGRAM_BOT_TOKEN",),
     ),
-    Entry(
+    PlatformEntry(
         "matrix",
         "Matrix",
         "gateway.platforms.matrix.adapter",
         "nio",
         ("MATRIX_HOMESERVER", "MATRIX_ACCESS_TOKEN"),
     ),
-    Entry(
+    PlatformEntry(
         "discord",
         "Discord",
         "gateway.platforms.discord.adapter",
         "discord",
         ("DISCORD_BOT_TOKEN",),
     ),
-    Entry(
+    PlatformEntry(
         "slack",
         "Slack",
         "gateway.platforms.slack.adapter",
         "slack_sdk",
         ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     ),
-    Entry(
+    PlatformEntry(
         "webhook", "signed HTTP", "gateway.platforms.webhook.adapter", secrets=("WEBHOOK_SECRET",)
     ),
-    Entry(
+    PlatformEntry(
         "api_server",
         "the API of OpenAI",
         "gateway.platforms.api_server.adapter",
@@ -103,29 +103,29 @@ BUILT_IN: Final = (
 )
 
 
-class Registry:
+class PlatformRegistry:
     """Platforms by name."""
 
-    def __init__(self, added: Iterable[Entry] = ()) -> None:
+    def __init__(self, added: Iterable[PlatformEntry] = ()) -> None:
         self._entries = {one.name: one for one in (*BUILT_IN, *added)}
         for name in self._entries:
             Platform.registered(name)
 
     @classmethod
-    def of_home(cls) -> Registry:
+    def of_home(cls) -> PlatformRegistry:
         """The built-in ones, and what plugins of the user's bring."""
         if not may_be_set("plugins.enabled"):
             return cls()
         return cls(
-            Entry(one.name, one.label, secrets=one.secrets, make=one.make)
+            PlatformEntry(one.name, one.label, secrets=one.secrets, make=one.make)
             for plugin in hermes_plugin_host.active().plugins.values()
             for one in plugin.registered.platforms
         )
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[PlatformEntry]:
         return iter(self._entries.values())
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> PlatformEntry | None:
         """The platform called *name*."""
         return self._entries.get(name)
 

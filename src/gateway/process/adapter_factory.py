@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.platforms.base import AdapterContext
-from gateway.platforms.registry import Registry
+from gateway.platforms.registry import PlatformRegistry
 from gateway.process import config_loader
 from gateway.process.http_server import HttpServer
 from hermes_core import media_store
@@ -54,10 +54,13 @@ def front_of_home() -> HttpServer:
 
 
 def equipped(
-    db: SessionDB, config: GatewayConfig, front: HttpServer, registry: Registry | None = None
+    db: SessionDB,
+    config: GatewayConfig,
+    front: HttpServer,
+    registry: PlatformRegistry | None = None,
 ) -> Equipped:
     """Make the adapters; one that cannot be made keeps no other from it."""
-    registry = registry or Registry.of_home()
+    registry = registry or PlatformRegistry.of_home()
     secrets = config_loader.Secrets()
     found = Equipped({}, {})
     for entry in config_loader.enabled(config, registry, secrets):
@@ -79,7 +82,9 @@ def equipped(
     return found
 
 
-def _make(found: Equipped, registry: Registry, name: str, surroundings: AdapterContext) -> None:
+def _make(
+    found: Equipped, registry: PlatformRegistry, name: str, surroundings: AdapterContext
+) -> None:
     try:
         found.adapters[name] = registry.made(name, surroundings)
     except PlatformError as error:

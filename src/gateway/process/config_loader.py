@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.config import GatewayConfig, PlatformConfig
 from gateway.platforms.names import Platform
-from gateway.platforms.registry import Registry
+from gateway.platforms.registry import PlatformRegistry
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 
 if TYPE_CHECKING:
-    from gateway.platforms.registry import Entry
+    from gateway.platforms.registry import PlatformEntry
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ NUMBERS: Final = ("max_concurrent_sessions", "session_store_max_age_days")
 
 def config_of_home() -> GatewayConfig:
     """What the user has written down; `config.yaml` wins over the older file."""
-    Registry.of_home()  # so that the platforms of plugins have names
+    PlatformRegistry.of_home()  # so that the platforms of plugins have names
     data = _legacy()
     config = ConfigFile.of_home()
     settings = config.settings()
@@ -73,7 +73,9 @@ class Secrets:
         return self._variables.get(name, "").strip()
 
 
-def enabled(config: GatewayConfig, registry: Registry, secrets: Secrets) -> list[Entry]:
+def enabled(
+    config: GatewayConfig, registry: PlatformRegistry, secrets: Secrets
+) -> list[PlatformEntry]:
     """The platforms to be connected: those switched on, and those whose tokens are there.
 
     The socket of this machine always is; `enabled: false` switches any other off.
@@ -81,7 +83,7 @@ def enabled(config: GatewayConfig, registry: Registry, secrets: Secrets) -> list
     return [one for one in registry if _is_enabled(one, config, secrets)]
 
 
-def _is_enabled(entry: Entry, config: GatewayConfig, secrets: Secrets) -> bool:
+def _is_enabled(entry: PlatformEntry, config: GatewayConfig, secrets: Secrets) -> bool:
     if entry.name == "local":
         return True
     written = config.platforms.get(Platform.registered(entry.name))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import BaseRoute
 
-    from hermes_core.uvicorn_server import Server
+    from hermes_core.uvicorn_server import UvicornServer
 
 
 SHUTDOWN_SECONDS: Final = 5
@@ -32,7 +32,7 @@ class HttpServer:
         self.port = port  # 0 takes a free one, which is here once it serves
         self._routes: dict[str, list[BaseRoute]] = {}
         self._app: Starlette | None = None
-        self._server: Server | None = None
+        self._server: UvicornServer | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property

@@ -34,12 +34,12 @@ def main() -> int:
         ended = run()
     except HermesError as error:
         return _refused(error)
-    if ended is Ended.RESTART:
+    if ended is ProcessEnd.RESTART:
         begin_anew()
-    return 0 if ended is Ended.DONE else ALREADY
+    return 0 if ended is ProcessEnd.DONE else ALREADY
 
 
-class Ended(Enum):
+class ProcessEnd(Enum):
     """How it came to an end."""
 
     DONE = "done"
@@ -47,21 +47,21 @@ class Ended(Enum):
     ANOTHER = "another gateway runs here"
 
 
-def run(tell: Callable[[str], object] | None = None) -> Ended:
+def run(tell: Callable[[str], object] | None = None) -> ProcessEnd:
     """Run until a stop signal; SIGUSR1 means to begin anew after that."""
     from gateway import status  # noqa: PLC0415 - after our SQLite is in place
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
     with status.held() as is_ours:
         if not is_ours:
-            return Ended.ANOTHER
+            return ProcessEnd.ANOTHER
         runner = GatewayRunner()
         is_restart = asyncio.run(_run(runner, tell))
         if runner.is_stuck and not is_restart:  # a tool that does not end keeps us no longer
             status.remove_pid_file()
             logging.shutdown()
             os._exit(0)
-    return Ended.RESTART if is_restart else Ended.DONE
+    return ProcessEnd.RESTART if is_restart else ProcessEnd.DONE
 
 
 async def _run(runner: GatewayRunner, tell: Callable[[str], object] | None) -> bool:

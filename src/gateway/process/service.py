@@ -14,7 +14,7 @@ import hermes_plugin_host
 from gateway import status
 from gateway.inbound import attachments, prompt_format
 from gateway.inbound.access_control import AccessControl
-from gateway.inbound.commands import RESTARTED_BY, Commands
+from gateway.inbound.commands import RESTARTED_BY, ChatCommands
 from gateway.inbound.inbox_workers import MOST_AT_ONCE, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
 from gateway.inbound.questions import ChatQuestions
@@ -25,7 +25,7 @@ from gateway.outbound.live_reply import LiveReply
 from gateway.outbound.sender import Sender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
-from gateway.routing.conversation_cache import Conversations, Place
+from gateway.routing.conversation_cache import ConversationCache, PlaceDescription
 from gateway.routing.handoff_worker import HandoffWorker
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
@@ -55,7 +55,7 @@ HAND_OFF_SECONDS: Final = 2.0
 BACK: Final = "I am back."
 
 
-class Service:
+class GatewayService:
     """Everything between a platform's update and its reply."""
 
     def __init__(
@@ -79,8 +79,10 @@ class Service:
         self._is_up = self._is_leaving = False
         self._door = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
-        self.conversations = Conversations(db, cwd or Path.home(), self.questions, self._describe)
-        commands = Commands(db, places, self.conversations, self.questions, self._door, restart)
+        self.conversations = ConversationCache(
+            db, cwd or Path.home(), self.questions, self._describe
+        )
+        commands = ChatCommands(db, places, self.conversations, self.questions, self._door, restart)
         places.spare(self._is_at_work)
         self._showing = LiveReply(db, self.adapters, config.streaming)
         self._playing = TurnRunner(
@@ -140,13 +142,13 @@ class Service:
         with self.meters.turn_seconds.time():
             self.handling.handle(row)
 
-    def _describe(self, entry: SessionEntry) -> Place:
+    def _describe(self, entry: SessionEntry) -> PlaceDescription:
         """What a conversation is told about its place, and how far it may look back."""
         origin = entry.origin
         if origin is None:
-            return Place("", entry.session_key)
+            return PlaceDescription("", entry.session_key)
         about = prompt_format.about(origin, is_shared=self._places.is_shared(entry))
-        return Place(about, "" if self._door.is_owner(origin) else entry.session_key)
+        return PlaceDescription(about, "" if self._door.is_owner(origin) else entry.session_key)
 
     def _is_at_work(self, session_key: str) -> bool:
         entry = self._places.get(session_key)

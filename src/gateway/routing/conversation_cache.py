@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from gateway.routing.entries import SessionEntry
     from hermes_state import SessionDB
 
-    Describe = Callable[[SessionEntry], "Place"]
+    Describe = Callable[[SessionEntry], "PlaceDescription"]
 
 MOST: Final = 128
 CHOSEN: Final = "_chosen_model"
 
 
-class Place(NamedTuple):
+class PlaceDescription(NamedTuple):
     """What a conversation is told about where it takes place."""
 
     about: str  # for the prompt
     only_of: str  # the key of the place whose history alone may be searched; empty: all
 
 
-class Conversations:
+class ConversationCache:
     """Desks by the id of their conversation; the least used is let go of first."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_achievements.evaluation.values import DERIVED_SERIES, SENT
 from hermes_achievements.metrics import COUNTS, PEAKS
 from hermes_achievements.metrics.facts import AT, ID, Book
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.tally import Contribution
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
     message_id: int
 
 
-class Line(NamedTuple):
+class Threshold(NamedTuple):
     """A value and the number it has to reach."""
 
     value: str
@@ -51,17 +51,17 @@ class Dater:
         self._tally = tally
         self._calendar = calendar
         self._days = sorted(tally.days)
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, SessionFacts] = OrderedDict()
         self._candidates: dict[str, list[tuple[float, str, int]]] = {}
 
-    def moments(self, lines: Iterable[Line]) -> dict[Line, Moment]:
+    def moments(self, lines: Iterable[Threshold]) -> dict[Threshold, Moment]:
         """The moment of each line."""
         wanted = sorted(set(lines), key=lambda line: (line.value, line.threshold))
         self._find_candidates([line for line in wanted if _is_of_session(line.value)])
         found = {line: self._moment(line) for line in wanted}
         return {line: moment for line, moment in found.items() if moment is not None}
 
-    def _moment(self, line: Line) -> Moment | None:
+    def _moment(self, line: Threshold) -> Moment | None:
         name, threshold = line
         if name.startswith("total_"):
             return self._in_total(name.removeprefix("total_"), threshold)
@@ -126,7 +126,7 @@ class Dater:
 
     # The best of one session
 
-    def _find_candidates(self, lines: list[Line]) -> None:
+    def _find_candidates(self, lines: list[Threshold]) -> None:
         lowest: dict[str, int] = {}
         for value, threshold in lines:
             lowest[value] = min(threshold, lowest.get(value, threshold))
@@ -156,11 +156,11 @@ class Dater:
                     best = moment
         return best
 
-    def _load(self, session_ids: Sequence[str]) -> Iterable[Session]:
+    def _load(self, session_ids: Sequence[str]) -> Iterable[SessionFacts]:
         missing = [one for one in session_ids if one not in self._sessions]
         for start in range(0, len(missing), 50):
             for one, stored in self._ledger.books(missing[start : start + 50]).items():
-                self._sessions[one] = Session(Book.unpack(stored), self._calendar)
+                self._sessions[one] = SessionFacts(Book.unpack(stored), self._calendar)
         for one in session_ids:
             session = self._sessions.get(one)
             if session is not None:
@@ -180,7 +180,7 @@ def _amount(value: str, totals: dict[str, int], peaks: dict[str, int]) -> int:
     return totals.get(value.removeprefix("max_").removesuffix("_in_session"), 0)
 
 
-def _crossing(session: Session, value: str, threshold: int) -> Moment | None:
+def _crossing(session: SessionFacts, value: str, threshold: int) -> Moment | None:
     is_peak = value.startswith("peak_")
     if is_peak:
         events = PEAKS[value.removeprefix("peak_")](session)

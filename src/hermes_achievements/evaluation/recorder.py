@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_achievements.evaluation.dates import Line
+from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
 from hermes_achievements.evaluation.standings import reached
 from hermes_core.isolate import Step, attempt
@@ -66,7 +66,7 @@ class Recording:
         self,
         catalogue: Catalogue,
         values: dict[str, int],
-        moments: dict[Line, Any],
+        moments: dict[Threshold, Any],
         unlocks: dict[str, Any],
     ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
         """What is to be written, and the part of it that is new."""
@@ -75,7 +75,7 @@ class Recording:
         for one in catalogue:
             held = unlocks.get(one.id, {}).get("tiers", {})
             for tier, threshold in reached(one, values.get(one.value, 0)):
-                moment = moments.get(Line(one.value, threshold))
+                moment = moments.get(Threshold(one.value, threshold))
                 if tier not in held:
                     evidence = self._evidence(moment)
                     found.setdefault(one.id, {})[tier] = evidence

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from hermes_achievements.metrics.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, SessionFacts
     from hermes_achievements.metrics.variety import Seen
 
 # Raised whenever the same facts can give other events: contributions are made anew.
 METRIC_RULES: Final = 1
 
 
-def _functions(*modules: ModuleType) -> dict[str, Callable[[Session], Events]]:
+def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionFacts], Events]]:
     """The public functions that each module defines itself, in the order of the text."""
     return {
         name: value
@@ -31,8 +31,8 @@ def _functions(*modules: ModuleType) -> dict[str, Callable[[Session], Events]]:
     }
 
 
-COUNTS: Final[dict[str, Callable[[Session], Events]]] = _functions(
+COUNTS: Final[dict[str, Callable[[SessionFacts], Events]]] = _functions(
     talk, tool_use, shell, results, cost
 )
-PEAKS: Final[dict[str, Callable[[Session], Events]]] = _functions(peaks)
-VARIETY: Final[dict[str, Callable[[Session], Seen]]] = _functions(variety)  # type: ignore[assignment]
+PEAKS: Final[dict[str, Callable[[SessionFacts], Events]]] = _functions(peaks)
+VARIETY: Final[dict[str, Callable[[SessionFacts], Seen]]] = _functions(variety)  # type: ignore[assignment]

@@ -8,39 +8,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, SessionFacts
 
 
 MUCH_INPUT: Final = 50_000
 WELL_CACHED: Final = 0.8
 
 
-def input_tokens(s: Session) -> Events:
+def input_tokens(s: SessionFacts) -> Events:
     """Tokens read by models, without those that came from a cache."""
     return _amount(s, s.row.input_tokens)
 
 
-def output_tokens(s: Session) -> Events:
+def output_tokens(s: SessionFacts) -> Events:
     """Tokens written by models."""
     return _amount(s, s.row.output_tokens)
 
 
-def cached_tokens(s: Session) -> Events:
+def cached_tokens(s: SessionFacts) -> Events:
     """Tokens that came from a prompt cache."""
     return _amount(s, s.row.cached_tokens)
 
 
-def reasoning_tokens(s: Session) -> Events:
+def reasoning_tokens(s: SessionFacts) -> Events:
     """Tokens that models spent on thinking."""
     return _amount(s, s.row.reasoning_tokens)
 
 
-def cost_cents(s: Session) -> Events:
+def cost_cents(s: SessionFacts) -> Events:
     """What sessions cost, in whole US cents each."""
     return _amount(s, round(s.row.cost_usd * 100))
 
 
-def well_cached(s: Session) -> Events:
+def well_cached(s: SessionFacts) -> Events:
     """Ended sessions that read 50,000 tokens or more, at least 80 % of them from a cache."""
     if s.row.ended_at is None:
         return []
@@ -50,5 +50,5 @@ def well_cached(s: Session) -> Events:
     return s.once(s.last)
 
 
-def _amount(s: Session, amount: int) -> Events:
+def _amount(s: SessionFacts, amount: int) -> Events:
     return [(s.last, amount)] if s.last is not None and amount > 0 else []

@@ -188,7 +188,7 @@ class Book:
         return sorted([*self.facts, *self.gone] if self.gone else self.facts, key=WHEN)
 
 
-class Reading:
+class FactReader:
     """The facts of one session, taken while its rows go by; only a row at a time is held."""
 
     def __init__(self, session: SessionRow) -> None:
@@ -200,7 +200,7 @@ class Reading:
         self._late: list[MessageRow] = []
 
     @classmethod
-    def going_on(cls, session: SessionRow, book: Book) -> Reading:
+    def going_on(cls, session: SessionRow, book: Book) -> FactReader:
         """A reading that goes on behind what *book* has."""
         reading = cls(session)
         reading.facts, reading.rows, reading.last_id = book.facts, book.rows, book.last_id
@@ -260,13 +260,13 @@ def is_plausible(at: Any) -> bool:
 
 def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Sequence[int]) -> Book:
     """The book of a session, from its rows; copies of other messages are left out."""
-    reading = Reading(session)
+    reading = FactReader(session)
     for row in rows:
         reading.take(row)
     return book_from(reading, parents)
 
 
-def book_from(reading: Reading, parents: Sequence[int]) -> Book:
+def book_from(reading: FactReader, parents: Sequence[int]) -> Book:
     """The book of what was read; *parents* are the prints of the session before it."""
     facts = reading.finish()
     session = reading.session

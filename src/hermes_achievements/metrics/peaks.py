@@ -8,20 +8,20 @@ from hermes_achievements.metrics.facts import AT, CALLS, LENGTH
 from hermes_achievements.metrics.session_view import DAY_SECONDS
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, SessionFacts
 
 
-def longest_message(s: Session) -> Events:
+def longest_message(s: SessionFacts) -> Events:
     """The longest message a person wrote, in characters."""
     return [(fact, fact[LENGTH]) for fact in s.said if fact[LENGTH]]
 
 
-def calls_at_once(s: Session) -> Events:
+def calls_at_once(s: SessionFacts) -> Events:
     """The most tools called in one message."""
     return [(fact, len(fact[CALLS])) for fact in s.facts if fact[2] == "a" and fact[CALLS]]
 
 
-def clean_run(s: Session) -> Events:
+def clean_run(s: SessionFacts) -> Events:
     """The longest run of tool calls without a failure, in one session."""
     run = 0
     events: Events = []
@@ -32,7 +32,7 @@ def clean_run(s: Session) -> Events:
     return events
 
 
-def failures_overcome(s: Session) -> Events:
+def failures_overcome(s: SessionFacts) -> Events:
     """The longest run of failures in one session that ended in a success."""
     run = 0
     events: Events = []
@@ -45,13 +45,13 @@ def failures_overcome(s: Session) -> Events:
     return events
 
 
-def days_of_silence(s: Session) -> Events:
+def days_of_silence(s: SessionFacts) -> Events:
     """The longest pause after which a person took up a conversation again, in days."""
     long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in s.pauses]
     return [(fact, days) for fact, days in long if any(fact is one for one in s.said)]
 
 
-def hours_open(s: Session) -> Events:
+def hours_open(s: SessionFacts) -> Events:
     """The longest a conversation has lasted, in hours from its first message."""
     if not s.is_spoken_to or not s.facts:
         return []

@@ -9,7 +9,7 @@ from hermes_achievements.classification.outcomes import TRACEBACK
 from hermes_achievements.metrics.facts import AT
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, Result, Session
+    from hermes_achievements.metrics.session_view import Events, Result, SessionFacts
 
 COMMIT: Final = frozenset({"git commit"})
 PUSH: Final = frozenset({"git push"})
@@ -22,12 +22,12 @@ QUICK_SECONDS: Final = 300
 SOURCES: Final = 3
 
 
-def successful_calls(s: Session) -> Events:
+def successful_calls(s: SessionFacts) -> Events:
     """Tool calls that went well."""
     return [(r.fact, 1) for r in s.results if not r.has_failed]
 
 
-def failed_calls(s: Session) -> Events:
+def failed_calls(s: SessionFacts) -> Events:
     """Tool calls that failed: an exit code, an error that says something, a traceback.
 
     Exit code 1 of a program such as grep or diff is an answer, not a failure.
@@ -35,12 +35,12 @@ def failed_calls(s: Session) -> Events:
     return [(r.fact, 1) for r in s.failures]
 
 
-def failed_commands(s: Session) -> Events:
+def failed_commands(s: SessionFacts) -> Events:
     """Shell calls that failed."""
     return [(r.fact, 1) for r in s.failures if r.does == tool_kinds.SHELL]
 
 
-def missing_commands(s: Session) -> Events:
+def missing_commands(s: SessionFacts) -> Events:
     """Shell calls that named a program the machine does not have (exit code 127)."""
     return [
         (r.fact, 1)
@@ -49,7 +49,7 @@ def missing_commands(s: Session) -> Events:
     ]
 
 
-def interrupted_commands(s: Session) -> Events:
+def interrupted_commands(s: SessionFacts) -> Events:
     """Shell calls that ran out of time or were stopped (exit codes 124, 130, 137, 143)."""
     return [
         (r.fact, 1)
@@ -58,22 +58,22 @@ def interrupted_commands(s: Session) -> Events:
     ]
 
 
-def tracebacks(s: Session) -> Events:
+def tracebacks(s: SessionFacts) -> Events:
     """Results with a Python traceback at the start of a line."""
     return [(r.fact, 1) for r in s.results if r.code >= TRACEBACK]
 
 
-def passed_tests(s: Session) -> Events:
+def passed_tests(s: SessionFacts) -> Events:
     """Test runs that passed; where the exit code is another command's, nobody knows."""
     return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.won(shell_commands.TESTS)]
 
 
-def failed_tests(s: Session) -> Events:
+def failed_tests(s: SessionFacts) -> Events:
     """Test runs that failed; where the exit code is another command's, nobody knows."""
     return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.lost(shell_commands.TESTS)]
 
 
-def recovered_calls(s: Session) -> Events:
+def recovered_calls(s: SessionFacts) -> Events:
     """Successes of a tool right after it had failed, in the same session."""
     if not s.failures:
         return []
@@ -86,7 +86,7 @@ def recovered_calls(s: Session) -> Events:
     return events
 
 
-def stubborn_recoveries(s: Session) -> Events:
+def stubborn_recoveries(s: SessionFacts) -> Events:
     """Successes after ten or more failed calls in a row."""
     if len(s.failures) < STUBBORN:
         return []
@@ -102,7 +102,7 @@ def stubborn_recoveries(s: Session) -> Events:
     return events
 
 
-def test_comebacks(s: Session) -> Events:
+def test_comebacks(s: SessionFacts) -> Events:
     """Passing test runs after five or more failing ones in a row."""
     row = 0
     events: Events = []
@@ -116,19 +116,19 @@ def test_comebacks(s: Session) -> Events:
     return events
 
 
-def red_green_commits(s: Session) -> Events:
+def red_green_commits(s: SessionFacts) -> Events:
     """A failing test run, then a passing one, then a commit: in this order."""
     return _chain(
         s, [("failed", shell_commands.TESTS), ("passed", shell_commands.TESTS), ("passed", COMMIT)]
     )
 
 
-def shipped(s: Session) -> Events:
+def shipped(s: SessionFacts) -> Events:
     """A passing test run, then a commit, then a push: in this order."""
     return _chain(s, [("passed", shell_commands.TESTS), ("passed", COMMIT), ("passed", PUSH)])
 
 
-def _chain(s: Session, steps: list[tuple[str, frozenset[str]]]) -> Events:
+def _chain(s: SessionFacts, steps: list[tuple[str, frozenset[str]]]) -> Events:
     """One event each time all steps were taken in order; one call may take several."""
     position = 0
     events: Events = []
@@ -147,7 +147,7 @@ def _is_taken(step: tuple[str, frozenset[str]], result: Result) -> bool:
     return result.lost(labels) if verdict == "failed" else result.won(labels)
 
 
-def quick_fixes(s: Session) -> Events:
+def quick_fixes(s: SessionFacts) -> Events:
     """A failing test run, an edit, and a passing run within five minutes."""
     if tool_kinds.SHELL not in s.by or not any(r.lost(shell_commands.TESTS) for r in s.failures):
         return []
@@ -166,7 +166,7 @@ def quick_fixes(s: Session) -> Events:
     return events
 
 
-def careful_edits(s: Session) -> Events:
+def careful_edits(s: SessionFacts) -> Events:
     """Files that were read before they were edited, once each in a session."""
     read: set[str] = set()
     done: set[str] = set()
@@ -182,7 +182,7 @@ def careful_edits(s: Session) -> Events:
     return events
 
 
-def researched_writes(s: Session) -> Events:
+def researched_writes(s: SessionFacts) -> Events:
     """Sessions that wrote a file after at least three web searches or pages."""
     sources = 0
     for call in s.calls:
@@ -193,7 +193,7 @@ def researched_writes(s: Session) -> Events:
     return []
 
 
-def recalled_work(s: Session) -> Events:
+def recalled_work(s: SessionFacts) -> Events:
     """Sessions that looked up an old conversation and then changed a file or committed."""
     is_recalled = False
     for r in s.results:
@@ -208,7 +208,7 @@ def _changes_something(result: Result) -> bool:
     return result.does in (tool_kinds.WRITE, tool_kinds.EDIT) or result.won(COMMIT)
 
 
-def flawless_sessions(s: Session) -> Events:
+def flawless_sessions(s: SessionFacts) -> Events:
     """Sessions with 25 tool results in a row, none of which is a failure."""
     run = 0
     for r in s.results if len(s.results) >= FLAWLESS_CALLS else ():

@@ -29,7 +29,7 @@ Events = list[tuple[Fact, int]]
 DAY_SECONDS: Final = 86400
 
 
-class Call(NamedTuple):
+class ToolCallFact(NamedTuple):
     """A tool call: the message that made it, and what it asked for."""
 
     fact: Fact
@@ -62,7 +62,7 @@ class Result(NamedTuple):
         return self.does == SHELL and self.has_failed and not labels.isdisjoint(self.told)
 
 
-class Session:
+class SessionFacts:
     """A session's facts, sorted into what metrics ask for."""
 
     __slots__ = (
@@ -92,9 +92,9 @@ class Session:
         self.facts = book.everything()
         self.said: list[Fact] = []
         self.replies: list[Fact] = []
-        self.calls: list[Call] = []
+        self.calls: list[ToolCallFact] = []
         self.results: list[Result] = []
-        self.by: dict[str, list[Call]] = {}
+        self.by: dict[str, list[ToolCallFact]] = {}
         self.labels: set[str] = set()
         self.programs: set[str] = set()
         self._sort()
@@ -104,7 +104,7 @@ class Session:
         self.pauses = [(fact, gap) for fact, gap in self.gaps if gap >= DAY_SECONDS]
 
     def _sort(self) -> None:
-        asked: dict[int, Call] = {}
+        asked: dict[int, ToolCallFact] = {}
         for fact in self.facts:
             role = fact[ROLE]
             if role == USER:
@@ -118,13 +118,13 @@ class Session:
             else:
                 self._take_result(fact, asked)
 
-    def _take_calls(self, fact: Fact, asked: dict[int, Call]) -> None:
+    def _take_calls(self, fact: Fact, asked: dict[int, ToolCallFact]) -> None:
         for stored in fact[CALLS]:
             tool = stored[0]
             operation = does(tool)
             told = tuple(stored[2]) if len(stored) > 2 else ()
             words = tuple(map(plain, told)) if operation == SHELL else told
-            call = Call(fact, tool, operation, words, told)
+            call = ToolCallFact(fact, tool, operation, words, told)
             self.calls.append(call)
             self.by.setdefault(operation, []).append(call)
             if operation == SHELL:
@@ -133,7 +133,7 @@ class Session:
             if stored[1]:
                 asked[stored[1]] = call
 
-    def _take_result(self, fact: Fact, asked: dict[int, Call]) -> None:
+    def _take_result(self, fact: Fact, asked: dict[int, ToolCallFact]) -> None:
         call = asked.get(fact[REFERENCE])
         code = fact[OUTCOME]
         if call is None:

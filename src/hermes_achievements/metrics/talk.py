@@ -9,7 +9,7 @@ from hermes_achievements.metrics.session_view import DAY_SECONDS
 from hermes_achievements.scan.history import Kind
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, Session
+    from hermes_achievements.metrics.session_view import Events, SessionFacts
 
 LONG_MESSAGE: Final = 2000
 SHORT_MESSAGE: Final = 12
@@ -35,123 +35,123 @@ CLEAN_REASONS: Final = frozenset(
 )
 
 
-def messages_sent(s: Session) -> Events:
+def messages_sent(s: SessionFacts) -> Events:
     """Messages that a person wrote."""
     return [(fact, 1) for fact in s.said]
 
 
-def characters_typed(s: Session) -> Events:
+def characters_typed(s: SessionFacts) -> Events:
     """Characters in the messages that a person wrote."""
     return [(fact, fact[LENGTH]) for fact in s.said if fact[LENGTH]]
 
 
-def long_messages(s: Session) -> Events:
+def long_messages(s: SessionFacts) -> Events:
     """Messages of 2,000 characters or more that a person wrote."""
     return [(fact, 1) for fact in s.said if fact[LENGTH] >= LONG_MESSAGE]
 
 
-def short_messages(s: Session) -> Events:
+def short_messages(s: SessionFacts) -> Events:
     """Messages of 12 characters or fewer that a person wrote."""
     return [(fact, 1) for fact in s.said if 0 < fact[LENGTH] <= SHORT_MESSAGE]
 
 
-def replies(s: Session) -> Events:
+def replies(s: SessionFacts) -> Events:
     """Answers of the agent that end a turn: messages without tool calls."""
     return [(fact, 1) for fact in s.replies] if s.is_spoken_to else []
 
 
-def conversations(s: Session) -> Events:
+def conversations(s: SessionFacts) -> Events:
     """Conversations in which a person said something; continuations are not new ones."""
     return s.once(s.first_said)
 
 
-def branches(s: Session) -> Events:
+def branches(s: SessionFacts) -> Events:
     """Conversations that branched off another one and went on."""
     return s.once(s.first_said) if s.row.kind == Kind.BRANCH else []
 
 
-def continuations(s: Session) -> Events:
+def continuations(s: SessionFacts) -> Events:
     """Conversations that grew too long for the model and were carried on."""
     return s.once(s.facts[0] if s.facts else None) if s.row.kind == Kind.CONTINUATION else []
 
 
-def subagent_runs(s: Session) -> Events:
+def subagent_runs(s: SessionFacts) -> Events:
     """Pieces of work done by a sub-agent."""
     return s.once(s.last) if s.row.kind == Kind.SUBAGENT else []
 
 
-def scheduled_runs(s: Session) -> Events:
+def scheduled_runs(s: SessionFacts) -> Events:
     """Runs that a schedule started."""
     return s.once(s.last) if s.row.kind == Kind.SCHEDULED else []
 
 
-def titled(s: Session) -> Events:
+def titled(s: SessionFacts) -> Events:
     """Conversations that have a title."""
     return s.once(s.first_said) if s.row.is_titled else []
 
 
-def clean_ends(s: Session) -> Events:
+def clean_ends(s: SessionFacts) -> Events:
     """Conversations that were ended, by a person or by a rule, and not cut off."""
     is_clean = s.row.ended_at is not None and s.row.end_reason in CLEAN_REASONS
     return s.once(s.last) if is_clean and s.is_conversation and s.said else []
 
 
-def returns_after_week(s: Session) -> Events:
+def returns_after_week(s: SessionFacts) -> Events:
     """Messages that took up a conversation again after a week or more."""
     return _returns(s, 7)
 
 
-def returns_after_month(s: Session) -> Events:
+def returns_after_month(s: SessionFacts) -> Events:
     """Messages that took up a conversation again after thirty days or more."""
     return _returns(s, 30)
 
 
-def _returns(s: Session, days: int) -> Events:
+def _returns(s: SessionFacts, days: int) -> Events:
     long = [fact for fact, gap in s.pauses if gap >= days * DAY_SECONDS]
     return [(fact, 1) for fact in long if any(fact is one for one in s.said)]
 
 
-def weekend_conversations(s: Session) -> Events:
+def weekend_conversations(s: SessionFacts) -> Events:
     """Conversations that began on a Saturday or Sunday."""
     first = s.first_said
     return s.once(first) if first and s.calendar.at(first[AT]).weekday >= 5 else []
 
 
-def night_conversations(s: Session) -> Events:
+def night_conversations(s: SessionFacts) -> Events:
     """Conversations that began between midnight and five."""
     return _began_between(s, 0, 5)
 
 
-def dawn_conversations(s: Session) -> Events:
+def dawn_conversations(s: SessionFacts) -> Events:
     """Conversations that began between five and seven in the morning."""
     return _began_between(s, 5, 7)
 
 
-def lunch_conversations(s: Session) -> Events:
+def lunch_conversations(s: SessionFacts) -> Events:
     """Conversations that began between noon and one."""
     return _began_between(s, 12, 13)
 
 
-def evening_conversations(s: Session) -> Events:
+def evening_conversations(s: SessionFacts) -> Events:
     """Conversations that began between eight and midnight."""
     return _began_between(s, 20, 24)
 
 
-def _began_between(s: Session, first_hour: int, end_hour: int) -> Events:
+def _began_between(s: SessionFacts, first_hour: int, end_hour: int) -> Events:
     first = s.first_said
     if first is None:
         return []
     return s.once(first) if first_hour <= s.calendar.at(first[AT]).hour < end_hour else []
 
 
-def active_seconds(s: Session) -> Events:
+def active_seconds(s: SessionFacts) -> Events:
     """Seconds of being at it: between messages at most five minutes apart."""
     if not s.is_spoken_to:
         return []
     return [(fact, int(gap)) for fact, gap in s.gaps if 1 <= gap <= PAUSE_SECONDS]
 
 
-def pure_talks(s: Session) -> Events:
+def pure_talks(s: SessionFacts) -> Events:
     """Conversations with ten messages in a row that set off no tool call at all."""
     if not s.is_conversation:
         return []
@@ -166,7 +166,7 @@ def pure_talks(s: Session) -> Events:
     return []
 
 
-def one_shots(s: Session) -> Events:
+def one_shots(s: SessionFacts) -> Events:
     """Messages that set off ten tool calls or more, and got an answer."""
     calls = 0
     is_asked = False

@@ -13,7 +13,7 @@ import orjson
 
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_achievements.metrics.facts import AT, ID
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Contribution(NamedTuple):
 
 def contribute(book: Book, calendar: Calendar) -> Contribution:
     """What the session of *book* adds."""
-    session = Session(book, calendar)
+    session = SessionFacts(book, calendar)
     if not session.facts:
         return Contribution({}, {}, {})
     days: Days = {}
@@ -79,7 +79,7 @@ def contribute(book: Book, calendar: Calendar) -> Contribution:
     return Contribution(days, peaks, _seen(session))
 
 
-def _only_day(session: Session) -> str | None:
+def _only_day(session: SessionFacts) -> str | None:
     first = session.calendar.day(session.facts[0][AT])
     return first if first == session.calendar.day(session.facts[-1][AT]) else None
 
@@ -90,7 +90,7 @@ def _add_by_day(days: Days, name: str, events: Events, calendar: Calendar) -> No
         counts[name] = counts.get(name, 0) + amount
 
 
-def _seen(session: Session) -> dict[str, dict[str, list[Any]]]:
+def _seen(session: SessionFacts) -> dict[str, dict[str, list[Any]]]:
     found: dict[str, dict[str, list[Any]]] = {}
     for kind, collect in VARIETY.items():
         values: dict[str, list[Any]] = {}

@@ -10,7 +10,7 @@ from hermes_achievements.classification.shell_commands import BACKGROUND
 from hermes_achievements.metrics.facts import AT, Fact
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Session
+    from hermes_achievements.metrics.session_view import SessionFacts
 
 Seen = list[tuple[Fact, str]]
 
@@ -28,29 +28,29 @@ NOTABLE: Final = {
 FRIDAY: Final = 4
 
 
-def tool_kinds(s: Session) -> Seen:
+def tool_kinds(s: SessionFacts) -> Seen:
     """Different tools called."""
     return [(call.fact, call.tool) for call in s.calls]
 
 
-def models(s: Session) -> Seen:
+def models(s: SessionFacts) -> Seen:
     """Different models; one model is one whatever provider it came by."""
     model = normal_model(s.row.model)
     return [(s.facts[0], model)] if model and s.facts else []
 
 
-def makers(s: Session) -> Seen:
+def makers(s: SessionFacts) -> Seen:
     """Different companies and labs whose models were used."""
     made_by = maker(s.row.model)
     return [(s.facts[0], made_by)] if made_by and s.facts else []
 
 
-def places(s: Session) -> Seen:
+def places(s: SessionFacts) -> Seen:
     """Different places a person spoke from: terminal, web page, chat apps."""
     return [(s.said[0], s.row.source)] if s.said and s.row.source else []
 
 
-def languages(s: Session) -> Seen:
+def languages(s: SessionFacts) -> Seen:
     """Different kinds of files written or edited, by their extension."""
     return [
         (call.fact, kind)
@@ -61,7 +61,7 @@ def languages(s: Session) -> Seen:
     ]
 
 
-def programs(s: Session) -> Seen:
+def programs(s: SessionFacts) -> Seen:
     """Different programs run in the shell."""
     return [
         (call.fact, word.partition(" ")[0])
@@ -71,22 +71,22 @@ def programs(s: Session) -> Seen:
     ]
 
 
-def hours(s: Session) -> Seen:
+def hours(s: SessionFacts) -> Seen:
     """Different hours of the day at which a person wrote."""
     return [(fact, str(s.calendar.at(fact[AT]).hour)) for fact in s.said]
 
 
-def weekdays(s: Session) -> Seen:
+def weekdays(s: SessionFacts) -> Seen:
     """Different days of the week on which a person wrote."""
     return [(fact, str(s.calendar.at(fact[AT]).weekday)) for fact in s.said]
 
 
-def months(s: Session) -> Seen:
+def months(s: SessionFacts) -> Seen:
     """Different months of the year in which a person wrote."""
     return [(fact, s.calendar.at(fact[AT]).day[5:7]) for fact in s.said]
 
 
-def notable_days(s: Session) -> Seen:
+def notable_days(s: SessionFacts) -> Seen:
     """Different notable days on which a person wrote, such as New Year or a Friday the 13th."""
     found: Seen = []
     for fact in s.said:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.pictures.heat_map import Cell
-    from hermes_achievements.recap.recap import Counted, Recap
+    from hermes_achievements.recap.recap import Recap, RecapCount
 
 WIDTH: Final = 1200
 MARGIN: Final = 48
@@ -166,7 +166,7 @@ class _Canvas:
             self._ranked(counted, x, width, self.panel(x, width, height, title))
         self.y += height + GAP
 
-    def _ranked(self, counted: Sequence[Counted], x: float, width: float, y: float) -> None:
+    def _ranked(self, counted: Sequence[RecapCount], x: float, width: float, y: float) -> None:
         room = width - 44
         for number, one in enumerate(counted):
             line, said = y + number * 42 + 16, amount(one.times)

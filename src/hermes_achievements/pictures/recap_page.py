@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue, Tier
     from hermes_achievements.pictures.heat_map import Cell
-    from hermes_achievements.recap.recap import Counted, Recap
+    from hermes_achievements.recap.recap import Recap, RecapCount
 
 BASE: Final = """
 :root { color-scheme: light dark; --paper: #fbfbfd; --panel: #fff; --ink: #1d2130; --soft: #5c6479;
@@ -208,7 +208,7 @@ def _favourites(recap: Recap) -> str:
     return f'<div class="three">{"".join(lists)}</div>' if lists else ""
 
 
-def _ranked(counted: Sequence[Counted]) -> str:
+def _ranked(counted: Sequence[RecapCount]) -> str:
     most = counted[0].times
     items = "".join(
         f"<li><span>{escaped(one.name)}</span><b>{one.times:,}</b>"

@@ -15,7 +15,7 @@ from hermes_achievements.classification.model_names import normal_model
 from hermes_achievements.classification.shell_commands import BACKGROUND
 from hermes_achievements.evaluation.values import SENT, streaks
 from hermes_achievements.metrics.facts import AT, Book
-from hermes_achievements.metrics.session_view import Session
+from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.talk import active_seconds
 from hermes_achievements.recap import periods
 
@@ -34,7 +34,7 @@ AT_ONCE: Final = 100
 TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 
 
-class Totals(NamedTuple):
+class RecapTotals(NamedTuple):
     """Sums over the period; a cost is in US cents."""
 
     conversations: int
@@ -56,7 +56,7 @@ class DayOf(NamedTuple):
     tool_calls: int
 
 
-class Counted(NamedTuple):
+class RecapCount(NamedTuple):
     """Something, and how often."""
 
     name: str
@@ -71,7 +71,7 @@ class Longest(NamedTuple):
     amount: int
 
 
-class Streak(NamedTuple):
+class RecapStreak(NamedTuple):
     """Active days in a row; one missed day in any seven is forgiven."""
 
     days: int
@@ -110,18 +110,18 @@ class Recap(NamedTuple):
 
     first_day: str
     last_day: str
-    totals: Totals
+    totals: RecapTotals
     days: tuple[DayOf, ...]
     active_days: int
     hours: tuple[int, ...]  # messages by the hour of the day
     weekdays: tuple[int, ...]  # and by the day of the week, Monday first
-    tools: tuple[Counted, ...]
-    programs: tuple[Counted, ...]
-    models: tuple[Counted, ...]
+    tools: tuple[RecapCount, ...]
+    programs: tuple[RecapCount, ...]
+    models: tuple[RecapCount, ...]
     longest_by_time: Longest | None  # in active seconds
     longest_by_calls: Longest | None
     best_day: DayOf | None
-    streak: Streak | None
+    streak: RecapStreak | None
     comebacks: Comebacks
     failures: Failures
     tier_ups: tuple[Mapping[str, Any], ...]
@@ -208,14 +208,14 @@ class _Reading:
         ids = sorted({one for day in days for one in ledger.sessions_on(day)})
         for start in range(0, len(ids), AT_ONCE):
             for stored in ledger.books(ids[start : start + AT_ONCE]).values():
-                self._take(Session(Book.unpack(stored), self._calendar))
+                self._take(SessionFacts(Book.unpack(stored), self._calendar))
             if on_progress is not None:
                 on_progress(min(start + AT_ONCE, len(ids)), len(ids))
 
     def longest_ids(self) -> list[str]:
         return [one for one, _ in (self.longest_time, self.longest_calls) if one]
 
-    def _take(self, session: Session) -> None:
+    def _take(self, session: SessionFacts) -> None:
         said = [fact[AT] for fact in session.said if self._is_within(fact[AT])]
         for moment in said:
             self.hours[self._calendar.at(moment).hour] += 1
@@ -251,10 +251,10 @@ def _sum(days: Days, name: str) -> int:
     return sum(counts.get(name, 0) for counts in days.values())
 
 
-def _totals(within: Days) -> Totals:
-    names = {**{name: name for name in Totals._fields}, "messages": SENT}
+def _totals(within: Days) -> RecapTotals:
+    names = {**{name: name for name in RecapTotals._fields}, "messages": SENT}
     sums = {field: _sum(within, name) for field, name in names.items()}
-    return Totals(**{**sums, "tokens": sum(_sum(within, name) for name in TOKENS)})
+    return RecapTotals(**{**sums, "tokens": sum(_sum(within, name) for name in TOKENS)})
 
 
 def _weekdays(days: Iterable[DayOf]) -> tuple[int, ...]:
@@ -264,9 +264,9 @@ def _weekdays(days: Iterable[DayOf]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _ranked(counts: Counter[str]) -> tuple[Counted, ...]:
+def _ranked(counts: Counter[str]) -> tuple[RecapCount, ...]:
     ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return tuple(Counted(name, count) for name, count in ranked[:FAVOURITES])
+    return tuple(RecapCount(name, count) for name, count in ranked[:FAVOURITES])
 
 
 def _longest(found: tuple[str, int], titles: Mapping[str, str]) -> Longest | None:
@@ -280,9 +280,9 @@ def _best_day(days: Iterable[DayOf]) -> DayOf | None:
     return best if best is not None and best.messages else None
 
 
-def _streak(within: Days) -> Streak | None:
+def _streak(within: Days) -> RecapStreak | None:
     found = max(streaks(within), key=lambda one: one[1], default=None)
-    return Streak(found[1], found[0]) if found else None
+    return RecapStreak(found[1], found[0]) if found else None
 
 
 def _failures(everything: Days, within: Days, first_day: str, last_day: str) -> Failures:

@@ -10,7 +10,7 @@ from hermes_achievements.metrics.facts import (
     ID,
     PRINT,
     Book,
-    Reading,
+    FactReader,
     book_from,
     fact_of,
     remember_gone,
@@ -41,7 +41,7 @@ def book_of(history: History, session_id: str, before: bytes | None = None) -> B
             return None
         book = Book(earlier[-1].session, [], [], 0, 0)  # what was kept is the newest
     else:
-        reading = Reading(session)
+        reading = FactReader(session)
         history.each_row(session_id, reading.take)
         parents: list[int] = []
         if session.kind in CHILDREN and session.parent_id and not reading.knows_copies:
@@ -88,7 +88,7 @@ def longer_book(history: History, session_id: str, before: bytes) -> Book | None
         return None
     if history.rows_through(session_id, book.last_id) != book.rows:
         return None  # rows went, or came back under other ids
-    reading = Reading.going_on(session, book)
+    reading = FactReader.going_on(session, book)
     history.each_row(session_id, reading.take, after=book.last_id)
     return book_from(reading, ())
 

@@ -21,7 +21,7 @@ from hermes_achievements.metrics.facts import FACT_RULES
 from hermes_achievements.metrics.tally import Contribution, Tally
 from hermes_achievements.scan.history import Mark
 from hermes_achievements.scan.ledger_entries import book_of, entry_of, longer_book
-from hermes_achievements.scan.workers import Job, do_all, do_all_here, free_cores, read_apart
+from hermes_achievements.scan.workers import ScanJob, do_all, do_all_here, free_cores, read_apart
 from hermes_core.errors import LedgerDamagedError, ScanBusyError
 from hermes_core.time_zones import find_zone
 
@@ -52,7 +52,7 @@ class Mode(StrEnum):
     INCREMENTAL = "incremental"
 
 
-class Progress(NamedTuple):
+class ScanProgress(NamedTuple):
     """How far a scan is: what it has so far, and an honest guess of the seconds left."""
 
     sessions: int
@@ -96,7 +96,7 @@ class Scanner:
         self._metric_rules = orjson.dumps([METRIC_RULES, str(find_zone(zone).key)])
 
     def refresh(
-        self, *, full: bool = False, on_progress: Callable[[Progress], None] | None = None
+        self, *, full: bool = False, on_progress: Callable[[ScanProgress], None] | None = None
     ) -> Scan:
         """Bring the ledger up to date; only one scanner at a time, in all processes."""
         with self._ledger.alone() as is_alone:
@@ -111,7 +111,9 @@ class Scanner:
                     self._ledger.forget()
                     return self._scan(history, report, full=True)
 
-    def _scan(self, history: History, report: Callable[[Progress], None], *, full: bool) -> Scan:
+    def _scan(
+        self, history: History, report: Callable[[ScanProgress], None], *, full: bool
+    ) -> Scan:
         plan = self._plan(history, full=full)
         if isinstance(plan, _State):
             return self._follow(history, plan)
@@ -150,7 +152,7 @@ class Scanner:
     # Everything
 
     def _read_whole(
-        self, history: History, plan: _Whole, report: Callable[[Progress], None]
+        self, history: History, plan: _Whole, report: Callable[[ScanProgress], None]
     ) -> Scan:
         done = set(self._ledger.known(plan.generation)) if plan.resumes else set()
         known = set(self._ledger.known())
@@ -212,7 +214,7 @@ class Scanner:
 
     def _jobs(
         self, todo: list[tuple[str, int]], known: set[str], *, rereads: bool
-    ) -> Iterator[Job]:
+    ) -> Iterator[ScanJob]:
         """Pieces of work: small ones first, so that something is seen at once."""
         limit, size = FIRST_JOB, 0
         block: list[str] = []
@@ -226,11 +228,11 @@ class Scanner:
         if block:
             yield self._job(block, known, size, rereads=rereads)
 
-    def _job(self, block: list[str], known: set[str], size: int, *, rereads: bool) -> Job:
+    def _job(self, block: list[str], known: set[str], size: int, *, rereads: bool) -> ScanJob:
         if self._running is not None:
             self._running.wait()  # paused
         books = self._ledger.books([one for one in block if one in known])
-        return Job([(one, books.get(one)) for one in block], rereads, size)
+        return ScanJob([(one, books.get(one)) for one in block], rereads, size)
 
     # What changed
 
@@ -380,7 +382,7 @@ class _Run:
         tally: Tally,
         done: int,
         total: int,
-        report: Callable[[Progress], None],
+        report: Callable[[ScanProgress], None],
     ) -> None:
         self.tally = tally
         self.unsaved: list[LedgerEntry] = []
@@ -419,8 +421,8 @@ class _Run:
         if is_due and self._done < self._total:
             self._reported_at, self._reported = now, self._done
             left = (now - self._began) / self._read * (self._total - self._done)
-            self._report(Progress(self._done, self._total, self.tally, left))
+            self._report(ScanProgress(self._done, self._total, self.tally, left))
 
 
-def _ignore(progress: Progress) -> None:
+def _ignore(progress: ScanProgress) -> None:
     del progress

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.dates import Dater, Line, Moment
+from hermes_achievements.evaluation.dates import Dater, Moment, Threshold
 from hermes_achievements.evaluation.standings import reached
 from hermes_achievements.evaluation.values import values_of
 from hermes_achievements.metrics.tally import Contribution, Tally
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.scan.history import History, Ledger
-    from hermes_achievements.scan.scanner import Progress
+    from hermes_achievements.scan.scanner import ScanProgress
     from hermes_achievements.service import Source
 
 NICENESS: Final = 5
@@ -47,12 +47,12 @@ class Report(NamedTuple):
     seconds_left: float | None
 
 
-class Survey(NamedTuple):
+class HistorySurvey(NamedTuple):
     """What a history amounts to."""
 
     mode: str
     values: dict[str, int]
-    moments: dict[Line, Moment]
+    moments: dict[Threshold, Moment]
     titles: dict[str, str]
     sessions: int
     rescanned: int
@@ -72,10 +72,10 @@ class Order(NamedTuple):
     processes: int | None = None
 
 
-def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> Survey:
+def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> HistorySurvey:
     """Look at the history of *order*, in this process."""
 
-    def report(progress: Progress) -> None:
+    def report(progress: ScanProgress) -> None:
         if on_report is not None:
             values = values_of(progress.tally)
             on_report(Report(progress.sessions, progress.total, values, progress.seconds_left))
@@ -85,7 +85,7 @@ def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> S
         scan = scanner.refresh(full=order.full, on_progress=report)
         values = values_of(scan.tally)
         lines = new_lines(order.achievements, values, order.recorded)
-        moments: dict[Line, Moment] = {}
+        moments: dict[Threshold, Moment] = {}
         titles: dict[str, str] = {}
         if lines:
             calendar = Calendar(find_zone(order.zone))
@@ -93,7 +93,7 @@ def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> S
             with contextlib.closing(order.open_history()) as history:
                 titles = history.titles({moment.session_id for moment in moments.values()})
     sessions = scan.rescanned + scan.reused
-    return Survey(
+    return HistorySurvey(
         str(scan.mode),
         values,
         moments,
@@ -109,10 +109,10 @@ def new_lines(
     achievements: Iterable[Achievement],
     values: Mapping[str, int],
     recorded: Mapping[str, list[str]],
-) -> list[Line]:
+) -> list[Threshold]:
     """The lines that were crossed and are not on record yet."""
     return [
-        Line(one.value, threshold)
+        Threshold(one.value, threshold)
         for one in achievements
         for tier, threshold in reached(one, values.get(one.value, 0))
         if tier not in recorded.get(one.id, ())
@@ -123,7 +123,7 @@ def survey_elsewhere(
     order: Order,
     on_report: Callable[[Report], None] | None = None,
     started: Callable[[BaseProcess], None] | None = None,
-) -> Survey:
+) -> HistorySurvey:
     """As `survey`, in a process of its own; *started* is told which."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -143,7 +143,7 @@ def survey_elsewhere(
             if what == "report" and on_report is not None:
                 on_report(answer)
             if what == "done":
-                found: Survey = answer
+                found: HistorySurvey = answer
                 return found
             if what == "busy":
                 raise ScanBusyError(answer)

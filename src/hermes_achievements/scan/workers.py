@@ -34,7 +34,7 @@ MOST_WORKERS: Final = 8
 NICENESS: Final = 10
 
 
-class Job(NamedTuple):
+class ScanJob(NamedTuple):
     """Sessions to read, each with its earlier book if there is one.
 
     `rereads` is false when the facts are still good and only the metrics have changed.
@@ -50,7 +50,7 @@ class Done(NamedTuple):
 
     entries: list[LedgerEntry]
     tally: Tally
-    job: Job
+    job: ScanJob
     skipped: list[str]
 
 
@@ -61,7 +61,7 @@ def free_cores() -> int:
     return max(1, min(MOST_WORKERS, round((cores or 1) - busy / 2)))
 
 
-def do_job(job: Job, history: History, calendar: Calendar) -> Done:
+def do_job(job: ScanJob, history: History, calendar: Calendar) -> Done:
     """Read the sessions of one job; one that cannot be read is left as it was."""
     entries: list[LedgerEntry] = []
     tally = Tally()
@@ -89,7 +89,7 @@ def read_apart(session_id: str, read: Callable[[str], None]) -> bool:
 
 
 def do_all_here(
-    jobs: Iterator[Job], open_history: Callable[[], History], zone: str
+    jobs: Iterator[ScanJob], open_history: Callable[[], History], zone: str
 ) -> Iterator[Done]:
     """Do all jobs in this process: right for a small history."""
     calendar = Calendar(find_zone(zone))
@@ -99,7 +99,7 @@ def do_all_here(
 
 
 def do_all(
-    jobs: Iterator[Job], open_history: Callable[[], History], zone: str, number: int
+    jobs: Iterator[ScanJob], open_history: Callable[[], History], zone: str, number: int
 ) -> Iterator[Done]:
     """Do all jobs in *number* processes; results come as they are ready."""
     workers = [_Worker(open_history, zone) for _ in range(number)]
@@ -127,14 +127,14 @@ class _Worker:
         # Not forked: a fork would inherit locks and connections of this process's threads.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.job: Job | None = None
+        self.job: ScanJob | None = None
         self._process = context.Process(
             target=_work, args=(theirs, open_history, zone), name="hermes-scan", daemon=True
         )
         self._process.start()
         theirs.close()
 
-    def give(self, job: Job) -> None:
+    def give(self, job: ScanJob) -> None:
         """Hand over a job."""
         self.job = job
         try:
@@ -193,7 +193,7 @@ def _work(pipe: Connection, open_history: Callable[[], History], zone: str) -> N
                 pipe.send(_answer(job, history, calendar))
 
 
-def _answer(job: Job, history: History, calendar: Calendar) -> object:
+def _answer(job: ScanJob, history: History, calendar: Calendar) -> object:
     """What is sent back: entries and tally, or the reason why there are none."""
     results: list[Done] = []
     failure = attempt(Step("read sessions", lambda: results.append(do_job(job, history, calendar))))

@@ -13,7 +13,7 @@ from hermes_agent.context.profiles import profile_for
 from hermes_agent.context.repair import acceptable
 from hermes_agent.context.window import newest_that_fit, reserve, tokens_in, with_short_results
 from hermes_agent.events import Failed, FailureKind, Reply
-from hermes_agent.messages import Request, Usage
+from hermes_agent.messages import ModelRequest, Usage
 from hermes_agent.providers.completion import asked
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class _Work(NamedTuple):
     system_prompt: str
     focus: str
 
-    def request(self, window: int) -> Request:
+    def request(self, window: int) -> ModelRequest:
         """The question; of a conversation longer than the window, the beginning and the end."""
         task = TASK + (f" Keep everything about: {self.focus}." if self.focus else "")
         room = window - reserve(window) - tokens_in(self.system_prompt) - tokens_in(task)
         messages = newest_that_fit(with_short_results(self.old, LONGEST_RESULT), room)
-        return Request(
+        return ModelRequest(
             [
                 {"role": "system", "content": self.system_prompt},
                 *acceptable(messages),

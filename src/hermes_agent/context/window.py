@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.context.compaction import Compacted
-    from hermes_agent.messages import Message, Request
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.retry import FallbackProvider
 
 BYTES: Final = 4  # to a token, roughly: of English text and JSON; other scripts take more of both
@@ -32,7 +32,7 @@ def tokens_in(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // BYTES
 
 
-def estimated(request: Request) -> int:
+def estimated(request: ModelRequest) -> int:
     """How many tokens a request is, roughly."""
     tools = tokens_in(json.dumps(request.tools, ensure_ascii=False)) if request.tools else 0
     return tools + sum(_message(message) for message in request.messages)
@@ -112,12 +112,12 @@ class ContextWindow:
         limit = longest_result(self._patient.current.window)
         return with_short_results(messages, limit // self._divisor)
 
-    def is_short(self, request: Request) -> bool:
+    def is_short(self, request: ModelRequest) -> bool:
         """Whether a request is likely to leave too little room for the answer."""
         window = self._patient.current.window
         return not self._is_used_up and estimated(request) > window - reserve(window)
 
-    def learn(self, refused: Request) -> None:
+    def learn(self, refused: ModelRequest) -> None:
         """The model does not read as much as was thought."""
         provider = self._patient.current
         likely = max(LEAST_WINDOW, int(REFUSED_SHARE * estimated(refused)))

@@ -21,7 +21,7 @@ CALL_SECONDS: Final = 120.0
 CONNECT_SECONDS: Final = 20.0
 
 
-class Server(NamedTuple):
+class McpServerConfig(NamedTuple):
     """One server: a program to start, or an address; one with a problem is never connected."""
 
     name: str
@@ -35,7 +35,7 @@ class Server(NamedTuple):
     problem: str = ""
 
 
-def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[Server]:
+def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:
     """The servers that are not switched off, by name; *variables* fill in `${NAME}`."""
     found = []
     for name, facts in sorted(block.items()):
@@ -45,11 +45,11 @@ def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[Se
             if facts.get("enabled", True) is not False:
                 found.append(_server(name, facts, variables))
         except ConfigError as error:
-            found.append(Server(name, problem=f"{SECTION}.{name} in config.yaml: {error}"))
+            found.append(McpServerConfig(name, problem=f"{SECTION}.{name} in config.yaml: {error}"))
     return found
 
 
-def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> Server:
+def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
     if not NAME.fullmatch(name):
         raise ConfigError("a name has at most 64 letters, digits, points, _ and -")
     command, url = _text(facts, "command", variables), _text(facts, "url", variables)
@@ -61,7 +61,7 @@ def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> S
     if not isinstance(args, list):
         raise ConfigError("args must be a list")
     cwd = _text(facts, "cwd", variables)
-    return Server(
+    return McpServerConfig(
         name,
         (command, *(_filled(str(one), variables) for one in args)) if command else (),
         _pairs(facts, "env", variables),

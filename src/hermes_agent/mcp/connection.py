@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult, Tool
 
-    from hermes_agent.mcp.config import Server
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.tools.watchdog import Watchdog
 
 SDK: Final = Library(
@@ -48,10 +48,10 @@ class Connected(NamedTuple):
     tools: dict[str, Tool]
 
 
-class Link:
+class McpConnection:
     """The way to one server."""
 
-    def __init__(self, server: Server, cwd: Path, watchdog: Watchdog) -> None:
+    def __init__(self, server: McpServerConfig, cwd: Path, watchdog: Watchdog) -> None:
         self.server = server
         self._cwd = cwd
         self._watchdog = watchdog

@@ -8,7 +8,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from hermes_agent.mcp.connection import CLOSE_SECONDS, Link, load_sdk
+from hermes_agent.mcp.connection import CLOSE_SECONDS, McpConnection, load_sdk
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.watchdog import Watchdog
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.types import CallToolResult, Tool
 
-    from hermes_agent.mcp.config import Server
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.turn_control import Cancel
 
 Result = TypeVar("Result")
@@ -34,7 +34,7 @@ class Offer(NamedTuple):
     only_reads: bool
 
 
-class Survey(NamedTuple):
+class McpOffers(NamedTuple):
     """What all servers offer, and which of them cannot be used, with the reason."""
 
     offers: list[Offer]
@@ -48,11 +48,11 @@ class McpServers:
     lock of this object, and whoever starts the thread looks afterwards whether it was called.
     """
 
-    def __init__(self, servers: list[Server], cwd: Path) -> None:
+    def __init__(self, servers: list[McpServerConfig], cwd: Path) -> None:
         self._servers = {server.name: server for server in servers}
         self._cwd = cwd
         self._watchdog = Watchdog()
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, McpConnection] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -63,11 +63,11 @@ class McpServers:
         """The servers' names."""
         return list(self._servers)
 
-    def survey(self, cancel: Cancel | None = None) -> Survey:
+    def survey(self, cancel: Cancel | None = None) -> McpOffers:
         """Ask every server for its tools, all at the same time."""
         missing = load_sdk()
         if missing:
-            return Survey([], dict.fromkeys(self._servers, missing))
+            return McpOffers([], dict.fromkeys(self._servers, missing))
         return self._wait_for(self._survey(), cancel)
 
     def offer(self, name: str, cancel: Cancel | None = None) -> Offer:
@@ -148,7 +148,7 @@ class McpServers:
         self._stop = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._links = {
-            name: Link(server, self._cwd, self._watchdog)
+            name: McpConnection(server, self._cwd, self._watchdog)
             for name, server in self._servers.items()
             if not server.problem
         }
@@ -163,11 +163,11 @@ class McpServers:
     async def _call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         return await self._link(server).call(tool, arguments)
 
-    async def _survey(self) -> Survey:
+    async def _survey(self) -> McpOffers:
         names = list(self._servers)
         work = (self._tools(name) for name in names)
         results = await asyncio.gather(*work, return_exceptions=True)
-        found = Survey([], {})
+        found = McpOffers([], {})
         for name, result in zip(names, results, strict=True):
             if isinstance(result, ToolError):
                 found.problems[name] = str(result)
@@ -177,7 +177,7 @@ class McpServers:
                 found.offers.extend(_offer(name, tool) for tool in result.values())
         return found
 
-    def _link(self, server: str) -> Link:
+    def _link(self, server: str) -> McpConnection:
         link = self._links.get(server)
         if link is None:
             raise ToolError(self._servers[server].problem)

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.permissions.command_review import Judgement
-from hermes_agent.permissions.verdicts import Finding, Refuse
+from hermes_agent.permissions.verdicts import Refuse, RiskFinding
 from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
 from hermes_agent.tools.base import Tool, answer, failure
 
@@ -93,7 +93,7 @@ def judged(
     shown = f"{CALL} {name} {json.dumps(given, ensure_ascii=False)}"
     if offer.only_reads:
         return shown, Judgement((), True)
-    finding = Finding(f"mcp:{name}", f"calls {name}, which may change things elsewhere")
+    finding = RiskFinding(f"mcp:{name}", f"calls {name}, which may change things elsewhere")
     return shown, Judgement((finding,), False)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.compaction import OPENING
 from hermes_agent.events import Failed, ToolFinished
-from hermes_agent.messages import Request, answer_message, result_message
+from hermes_agent.messages import ModelRequest, answer_message, result_message
 from hermes_agent.providers.completion import asked
 from hermes_agent.toolbox import Surroundings
 from hermes_agent.turn_control import Cancel
@@ -147,7 +147,7 @@ def review(looking: Looking, messages: list[Message], cancel: Cancel) -> list[st
     read = [*messages, {"role": "user", "content": TASK}]
     saved: list[str] = []
     for number in range(MOST_REQUESTS):
-        request = Request(list(read), looking.toolbox.schemas())
+        request = ModelRequest(list(read), looking.toolbox.schemas())
         last = asked(looking.patient, request, cancel, looking.keeping)
         if isinstance(last, Failed) or not last.calls:
             break

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import Judge, Judgement
 from hermes_agent.permissions.path_zones import Ground
-from hermes_agent.permissions.verdicts import EXACT_KEYS, Allow, Ask, Finding, Level, Refuse
+from hermes_agent.permissions.verdicts import (
+    EXACT_KEYS,
+    Allow,
+    Level,
+    NeedsApproval,
+    Refuse,
+    RiskFinding,
+)
 from hermes_agent.tools.base import ApprovalRequest
 from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
@@ -119,12 +126,12 @@ class Guarding:
         """Why *tool* may not be called like this; None when it may."""
         with self._asking:  # an answer for once is for the call that asked
             verdict = self._approvals.decide(tool, arguments, context)
-            if isinstance(verdict, Ask):
+            if isinstance(verdict, NeedsApproval):
                 self._approvals.settle(verdict.request, self._ask(verdict.request, context))
                 verdict = self._approvals.decide(tool, arguments, context)
         if isinstance(verdict, Refuse):
             return verdict.reason
-        return "It was not approved." if isinstance(verdict, Ask) else None
+        return "It was not approved." if isinstance(verdict, NeedsApproval) else None
 
     def _ask(self, request: ApprovalRequest, context: ToolContext) -> str:
         facts = {
@@ -207,7 +214,7 @@ class Approvals:
         target = str(caller.workspace / _home(Path(path)))
         ground = self._ground(caller, caller.workspace)
         found = tuple(file_writes.judged(target, ground))
-        write = Finding("write", "changes files", Level.WRITE)
+        write = RiskFinding("write", "changes files", Level.WRITE)
         return self._verdict(Judgement((*found, write), False), f"{tool} {target}", caller)
 
     def settle(self, request: ApprovalRequest, answer: str) -> None:
@@ -235,13 +242,13 @@ class Approvals:
         request = _request(asked, shown, caller)
         if self.grants.denies(request):
             return Refuse("The user has said no to this. Do not try it again in another way.")
-        return Allow() if self.grants.covers(request) else Ask(request)
+        return Allow() if self.grants.covers(request) else NeedsApproval(request)
 
-    def _asked(self, judgement: Judgement) -> list[Finding]:
+    def _asked(self, judgement: Judgement) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [finding for finding in judgement.findings if finding.level >= least]
         if self.mode == "read_only" and not judgement.only_reads:
-            asked.append(Finding("not-reading", "is not known to change nothing"))
+            asked.append(RiskFinding("not-reading", "is not known to change nothing"))
         return asked
 
 
@@ -253,7 +260,7 @@ def _home(path: Path) -> Path:
         return path
 
 
-def _request(asked: list[Finding], shown: str, caller: Caller) -> ApprovalRequest:
+def _request(asked: list[RiskFinding], shown: str, caller: Caller) -> ApprovalRequest:
     keys = tuple(sorted({finding.key for finding in asked}))
     is_doubt = any(finding.level == Level.DOUBT for finding in asked)
     return ApprovalRequest(

@@ -14,11 +14,11 @@ from hermes_agent.permissions.nested_commands import (
 )
 from hermes_agent.permissions.shell_script import ShellParser
 from hermes_agent.permissions.shell_words import UNKNOWN, word_set
-from hermes_agent.permissions.verdicts import Finding, Level
+from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
     from hermes_agent.permissions.path_zones import Ground
-    from hermes_agent.permissions.shell_script import Command, Script
+    from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
 READERS = word_set(
     "ls cat head tail less more wc grep egrep fgrep rg ag fd file stat du df pwd cd echo printf "
@@ -58,7 +58,7 @@ EXCEPT = {
 PLAIN_SED = re.compile(r"(\d+|\$|/[^/;{}]*/)?(,(\d+|\$|/[^/;{}]*/))?[pdq=](;|$)")
 
 
-def only_reads(command: Command) -> bool:
+def only_reads(command: ShellCommand) -> bool:
     """Whether this command is known to change nothing."""
     program, words = command.program, command.words[1:]
     if program not in READERS or "/" in command.words[0].removeprefix("/usr/bin/").removeprefix(
@@ -101,7 +101,7 @@ STAND_IN = '"$HERMES_UNKNOWN"'  # a variable that nothing sets
 class Judgement(NamedTuple):
     """What was found, and whether the command is known to change nothing."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[RiskFinding, ...]
     only_reads: bool
 
 
@@ -118,7 +118,7 @@ class Judge:
         work.script(text, _Depth())
         return Judgement(tuple(dict.fromkeys(work.findings)), work.only_reads)
 
-    def seen(self, text: str) -> tuple[Command, ...]:
+    def seen(self, text: str) -> tuple[ShellCommand, ...]:
         """Every command that was looked at: those of the line, and those they run."""
         work = _Work(self._parser, self._ground)
         work.script(text, _Depth())
@@ -139,16 +139,18 @@ class _Work:
     def __init__(self, parser: ShellParser, ground: Ground) -> None:
         self._parser = parser
         self._ground = ground
-        self.findings: list[Finding] = []
+        self.findings: list[RiskFinding] = []
         self._is_activated = False
-        self.seen: list[Command] = []
+        self.seen: list[ShellCommand] = []
         self.only_reads = True
 
     def script(self, text: str, way: _Depth) -> None:
         """Look at a script, at any depth."""
         script = self._parser.parse(text)
         if not script.is_parsed or way.depth > DEEPEST:
-            self._found(Finding("unparsable", "cannot be understood before it runs", Level.DOUBT))
+            self._found(
+                RiskFinding("unparsable", "cannot be understood before it runs", Level.DOUBT)
+            )
         self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
         way = way._replace(
             downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
@@ -167,22 +169,22 @@ class _Work:
             for command in script.commands:
                 self._command(command._replace(is_elevated=way.is_elevated), way)
 
-    def _is_local(self, command: Command, finding: Finding) -> bool:
+    def _is_local(self, command: ShellCommand, finding: RiskFinding) -> bool:
         """Whether packages go into an environment that the script has entered before."""
         is_pip = command.program in {"pip", "pip3"} and finding.key == "global-packages"
         return is_pip and self._is_activated and "--user" not in command.words
 
-    def _found(self, *findings: Finding) -> None:
+    def _found(self, *findings: RiskFinding) -> None:
         self.findings += findings
         if findings:
             self.only_reads = False
 
-    def _command(self, command: Command, way: _Depth) -> None:
+    def _command(self, command: ShellCommand, way: _Depth) -> None:
         """Look at one command, then at what it runs."""
         self.seen.append(command)
         if not command.program:
             reason = "runs a program whose name only the run can tell"
-            self._found(Finding("computed-command", reason, Level.DOUBT))
+            self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._ground))
         self._found(*file_writes.findings(command, self._ground))
         self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
@@ -195,7 +197,7 @@ class _Work:
         if way.depth <= DEEPEST:
             self._runs(command, inner, way)
 
-    def _runs(self, command: Command, inner: list[Command], way: _Depth) -> None:
+    def _runs(self, command: ShellCommand, inner: list[ShellCommand], way: _Depth) -> None:
         for one in inner:
             self._command(one, way._replace(depth=way.depth + 1, is_elevated=one.is_elevated))
         is_elevated = command.is_elevated or command.program == "su"
@@ -208,7 +210,7 @@ class _Work:
         if _reads_code(command):
             self._found(_unknown_script(command, UNKNOWN, way))
 
-    def _hidden(self, command: Command) -> list[Finding]:
+    def _hidden(self, command: ShellCommand) -> list[RiskFinding]:
         """A destroying command among the words of a program that may well run it."""
         if command.program in SHELLS or only_reads(command):
             return []
@@ -225,7 +227,7 @@ class _Work:
         ]
 
 
-def _folders(script: Script, home: str) -> list[str]:
+def _folders(script: ShellScript, home: str) -> list[str]:
     """Where a script goes; what is not known is no place of ours."""
     found = []
     for command in script.commands:
@@ -236,7 +238,7 @@ def _folders(script: Script, home: str) -> list[str]:
     return found
 
 
-def _reads_code(command: Command) -> bool:
+def _reads_code(command: ShellCommand) -> bool:
     """Whether an interpreter runs what another program prints."""
     return (
         INTERPRETERS.fullmatch(command.program) is not None
@@ -246,12 +248,12 @@ def _reads_code(command: Command) -> bool:
     )
 
 
-def _unknown_script(command: Command, text: str, way: _Depth) -> Finding:
+def _unknown_script(command: ShellCommand, text: str, way: _Depth) -> RiskFinding:
     is_all = not text.replace(UNKNOWN, "").strip()
     if way.downloads and is_all and way.is_elevated:
-        return Finding("download-to-root-shell", "would run a download as root", Level.FLOOR)
+        return RiskFinding("download-to-root-shell", "would run a download as root", Level.FLOOR)
     if way.downloads and is_all:
-        return Finding("download-to-shell", "runs what it downloads", Level.RISK)
+        return RiskFinding("download-to-shell", "runs what it downloads", Level.RISK)
     if command.is_fed and is_all:
-        return Finding("pipe-to-shell", "runs what another program prints", Level.DOUBT)
-    return Finding("computed-script", "runs a script that only the run can tell", Level.DOUBT)
+        return RiskFinding("pipe-to-shell", "runs what another program prints", Level.DOUBT)
+    return RiskFinding("computed-script", "runs a script that only the run can tell", Level.DOUBT)

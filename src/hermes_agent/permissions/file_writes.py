@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent.permissions.path_zones import Where, where
 from hermes_agent.permissions.shell_words import word_set
-from hermes_agent.permissions.verdicts import Finding, Level
+from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.permissions.path_zones import Ground
-    from hermes_agent.permissions.shell_script import Command
+    from hermes_agent.permissions.shell_script import ShellCommand
 
 
-class Parts(NamedTuple):
+class CommandParts(NamedTuple):
     """The words of a command, told apart."""
 
     options: tuple[str, ...]
@@ -34,7 +34,7 @@ class Parts(NamedTuple):
         return False
 
 
-def parts(command: Command) -> Parts:
+def parts(command: ShellCommand) -> CommandParts:
     """Options and the rest; after `--` there are no options."""
     options: list[str] = []
     positionals: list[str] = []
@@ -48,7 +48,7 @@ def parts(command: Command) -> Parts:
             options.append(word)
         else:
             positionals.append(word)
-    return Parts(tuple(options), tuple(positionals))
+    return CommandParts(tuple(options), tuple(positionals))
 
 
 EVERY = "rm rmdir unlink touch mkdir tee truncate shred mkfifo mknod mv setfacl"
@@ -75,7 +75,7 @@ OPTIONS = {
 WRITERS = word_set(f"{EVERY} {AFTER_FIRST} {LAST} dd patch unzip")
 
 
-def targets(command: Command) -> Iterator[str]:
+def targets(command: ShellCommand) -> Iterator[str]:
     """The files and folders that a command changes, as it names them."""
     program = command.program
     yield from _by_options(command)
@@ -84,7 +84,7 @@ def targets(command: Command) -> Iterator[str]:
         yield from found(parts(command))
 
 
-def _by_options(command: Command) -> Iterator[str]:
+def _by_options(command: ShellCommand) -> Iterator[str]:
     names = OPTIONS.get(command.program, ())
     words = command.words
     for place, word in enumerate(words[1:], 1):
@@ -102,11 +102,11 @@ def _ends_with(word: str, names: tuple[str, ...]) -> bool:
     return re.fullmatch(r"-[A-Za-z]{2,}", word) is not None and f"-{word[-1]}" in names
 
 
-def _disk_copy(found: Parts) -> list[str]:
+def _disk_copy(found: CommandParts) -> list[str]:
     return [word[3:] for word in found.positionals if word.startswith("of=")]
 
 
-def _in_place(found: Parts) -> list[str]:
+def _in_place(found: CommandParts) -> list[str]:
     """`sed -i` and `perl -i`: the files stand behind the script."""
     if not any(re.match(r"-[a-zA-Z]*i|--in-place", option) for option in found.options):
         return []
@@ -114,7 +114,7 @@ def _in_place(found: Parts) -> list[str]:
     return list(found.positionals if has_script else found.positionals[1:])
 
 
-BY_PROGRAM: dict[str, Callable[[Parts], list[str]]] = {
+BY_PROGRAM: dict[str, Callable[[CommandParts], list[str]]] = {
     **dict.fromkeys(EVERY.split(), lambda found: list(found.positionals)),
     **dict.fromkeys(AFTER_FIRST.split(), lambda found: list(found.positionals[1:])),
     **dict.fromkeys(LAST.split(), lambda found: list(found.positionals[-1:])),
@@ -136,19 +136,19 @@ SAYINGS: dict[Where, tuple[str, str, Level]] = {
 }
 
 
-def judged(target: str, ground: Ground) -> Iterator[Finding]:
+def judged(target: str, ground: Ground) -> Iterator[RiskFinding]:
     """What writing to *target* means."""
     saying = SAYINGS.get(where(target, ground))
     if saying is not None:
         key, reason, level = saying
-        yield Finding(key, reason, level)
+        yield RiskFinding(key, reason, level)
 
 
-def findings(command: Command, ground: Ground) -> Iterator[Finding]:
+def findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     """What the files mean that a command writes."""
     for target in targets(command):
         if command.program in {"rsync", "scp"} and re.match(r"[\w.@-]+:", target):
             continue  # another machine: asked for as such
         yield from judged(target, ground)
     if command.program in WRITERS:
-        yield Finding("write", "changes files", Level.WRITE)
+        yield RiskFinding("write", "changes files", Level.WRITE)

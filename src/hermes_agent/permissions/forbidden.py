@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from hermes_agent.permissions.file_writes import parts
 from hermes_agent.permissions.path_zones import DISKS, holds_home, holds_system
 from hermes_agent.permissions.shell_words import UNKNOWN
-from hermes_agent.permissions.verdicts import Finding, Level
+from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.permissions.path_zones import Ground
-    from hermes_agent.permissions.shell_script import Command, Script
+    from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
-    Rule = Callable[[Command, Ground], Iterator[Finding]]
+    Rule = Callable[[ShellCommand, Ground], Iterator[RiskFinding]]
 
 FORMATTERS = re.compile(r"mkfs(\..*)?|mke2fs|mkswap|blkdiscard|newfs|wipefs")
 PARTITIONERS = frozenset({"fdisk", "gdisk", "sgdisk", "sfdisk", "parted", "cfdisk", "diskutil"})
@@ -27,34 +27,36 @@ OWN_NAMES = re.compile(r"\bhermes\b")
 SIGNAL_OPTIONS = re.compile(r"-(s|n|\d+|SIG\w+|[A-Z]\w*|l|L|-signal(=.*)?)")
 
 
-def everything(what: str, level: Level = Level.FLOOR) -> Finding:
+def everything(what: str, level: Level = Level.FLOOR) -> RiskFinding:
     """The finding for a command that destroys all there is."""
-    return Finding("delete-everything", f"would {what} everything", level)
+    return RiskFinding("delete-everything", f"would {what} everything", level)
 
 
-def findings(command: Command, ground: Ground) -> Iterator[Finding]:
+def findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     """What is never run in one simple command, or may be such a thing."""
     program = command.program
     if FORMATTERS.fullmatch(program):
-        yield Finding("format-disk", "would format a disk", Level.FLOOR)
+        yield RiskFinding("format-disk", "would format a disk", Level.FLOOR)
     if program in POWER or (program in {"init", "telinit"} and set(command.words[1:]) & {"0", "6"}):
-        yield Finding("power-off", "would stop the machine", Level.FLOOR)
+        yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
     rule = RULES.get(program)
     if rule is not None:
         yield from rule(command, ground)
 
 
-def of_script(script: Script) -> Iterator[Finding]:
+def of_script(script: ShellScript) -> Iterator[RiskFinding]:
     """What shows in the whole of a script alone: functions that call themselves twice over."""
     for name, body in script.functions:
         call = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
         if re.search(rf"{call}\s*\|\s*{call}", body) or (
             re.search(rf"{call}\s*&", body) and len(re.findall(call, body)) > 1
         ):
-            yield Finding("fork-bomb", "would start processes without end", Level.FLOOR)
+            yield RiskFinding("fork-bomb", "would start processes without end", Level.FLOOR)
 
 
-def _lost(paths: tuple[str, ...], ground: Ground, what: str, *, homes: bool) -> Iterator[Finding]:
+def _lost(
+    paths: tuple[str, ...], ground: Ground, what: str, *, homes: bool
+) -> Iterator[RiskFinding]:
     """Whether one of *paths* holds the system, or a home; or may do so when it runs."""
     for path in paths:
         if path.strip() and UNKNOWN not in path:
@@ -70,7 +72,7 @@ def _may_be_all(path: str, ground: Ground) -> bool:
     return not rest or holds_system(rest, ground) or holds_home(rest, ground)
 
 
-def _remove(command: Command, ground: Ground) -> Iterator[Finding]:
+def _remove(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if found.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
         yield from _lost(found.positionals, ground, "delete", homes=True)
@@ -78,13 +80,13 @@ def _remove(command: Command, ground: Ground) -> Iterator[Finding]:
         yield everything("perhaps delete", Level.DOUBT)
 
 
-def hides_options(command: Command) -> bool:
+def hides_options(command: ShellCommand) -> bool:
     """Whether a word that is not known may hold `-rf`; after `--` it cannot."""
     words = command.words[: command.words.index("--")] if "--" in command.words else command.words
     return any(UNKNOWN in word and not word.replace(UNKNOWN, "") for word in words[1:])
 
 
-def _find(command: Command, ground: Ground) -> Iterator[Finding]:
+def _find(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     words = command.words[1:]
     starts = tuple(word for word in words[: _first_option(words)] if word not in {"-H", "-L", "-P"})
     removes = "-delete" in words or bool({"rm", "shred", "unlink"} & set(words))
@@ -100,55 +102,55 @@ def _first_option(words: tuple[str, ...]) -> int:
     return len(words)
 
 
-def _move(command: Command, ground: Ground) -> Iterator[Finding]:
+def _move(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN not in one)
     yield from _lost(sources, ground, "move away", homes=True)
 
 
-def _permissions(command: Command, ground: Ground) -> Iterator[Finding]:
+def _permissions(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if found.has("R", "--recursive"):
         for finding in _lost(found.positionals[1:], ground, "change the rights of", homes=False):
             yield finding._replace(key="permissions-everywhere")
 
 
-def _partition(command: Command, _ground: Ground) -> Iterator[Finding]:
+def _partition(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if not found.has("lp", "--list", "--print") and set(found.positionals[:1]) - {"list", "info"}:
-        yield Finding("format-disk", "would change the partitions of a disk", Level.FLOOR)
+        yield RiskFinding("format-disk", "would change the partitions of a disk", Level.FLOOR)
 
 
-def _kill(command: Command, ground: Ground) -> Iterator[Finding]:
+def _kill(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     for place, word in enumerate(command.words[1:], 1):
         is_first = place == 1 and SIGNAL_OPTIONS.fullmatch(word) is not None
         if command.words[place - 1] in {"-s", "-n", "--signal"} or is_first:
             continue  # a signal, no process
         if word in {"1", "-1", "+1", "01", "001", str(ground.own_pid), f"-{ground.own_pid}"}:
-            yield Finding("kill-system", "would end the system or Hermes itself", Level.FLOOR)
+            yield RiskFinding("kill-system", "would end the system or Hermes itself", Level.FLOOR)
 
 
-def _kill_by_name(command: Command, _ground: Ground) -> Iterator[Finding]:
+def _kill_by_name(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     if any(OWN_NAMES.search(word) for word in command.words[1:]):
-        yield Finding("kill-system", "would end Hermes itself", Level.FLOOR)
+        yield RiskFinding("kill-system", "would end Hermes itself", Level.FLOOR)
 
 
-def _kill_all(_command: Command, _ground: Ground) -> Iterator[Finding]:
-    yield Finding("kill-system", "would end every process", Level.FLOOR)
+def _kill_all(_command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
+    yield RiskFinding("kill-system", "would end every process", Level.FLOOR)
 
 
-def _services(command: Command, _ground: Ground) -> Iterator[Finding]:
+def _services(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     if set(command.words[1:]) & POWER_WORDS:
-        yield Finding("power-off", "would stop the machine", Level.FLOOR)
+        yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
 
 
-def _wipe(command: Command, _ground: Ground) -> Iterator[Finding]:
+def _wipe(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     if any(DISKS.match(word) for word in parts(command).positionals):
-        yield Finding("write-disk", "would overwrite a disk", Level.FLOOR)
+        yield RiskFinding("write-disk", "would overwrite a disk", Level.FLOOR)
 
 
-def _disk_copy(command: Command, _ground: Ground) -> Iterator[Finding]:
+def _disk_copy(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     if any(word.startswith("of=") and UNKNOWN in word for word in command.words):
-        yield Finding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
+        yield RiskFinding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
 
 
 RULES: dict[str, Rule] = {

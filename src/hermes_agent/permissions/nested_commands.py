@@ -10,7 +10,7 @@ from hermes_agent.permissions.shell_words import STREAM, UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.permissions.shell_script import Command
+    from hermes_agent.permissions.shell_script import ShellCommand
 
 
 class Wrapper(NamedTuple):
@@ -74,7 +74,7 @@ SCRIPT_OPTIONS = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "e
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
-def inner_commands(command: Command) -> Iterator[Command]:
+def inner_commands(command: ShellCommand) -> Iterator[ShellCommand]:
     """The commands that this one runs as its own words say."""
     program = command.program
     wrapper = WRAPPERS.get(program)
@@ -84,7 +84,7 @@ def inner_commands(command: Command) -> Iterator[Command]:
         yield from _of_find(command)
 
 
-def inner_words(command: Command) -> list[str]:
+def inner_words(command: ShellCommand) -> list[str]:
     """The words of a wrapper that are those of the command it runs."""
     wrapper = WRAPPERS.get(command.program, Wrapper("ctfq"))
     words = list(command.words[1:])
@@ -96,7 +96,7 @@ def inner_words(command: Command) -> list[str]:
     return [] if command.program in {"su", "runuser", "at", "batch"} else words
 
 
-def _unwrapped(command: Command, wrapper: Wrapper) -> Iterator[Command]:
+def _unwrapped(command: ShellCommand, wrapper: Wrapper) -> Iterator[ShellCommand]:
     words = inner_words(command)
     if command.program == "xargs" and words:
         places = [one for one in command.words if one in {"-I", "-i", "--replace"}]
@@ -127,7 +127,7 @@ def _skip_own(words: list[str], wrapper: Wrapper) -> None:
             return
 
 
-def _of_find(command: Command) -> Iterator[Command]:
+def _of_find(command: ShellCommand) -> Iterator[ShellCommand]:
     words = list(command.words)
     for place, word in enumerate(words):
         if word in FIND_RUNS:
@@ -138,7 +138,7 @@ def _of_find(command: Command) -> Iterator[Command]:
             yield command._replace(words=tuple(inner))
 
 
-def inner_script(command: Command) -> str | None:
+def inner_script(command: ShellCommand) -> str | None:
     """The text that this command runs as a script; UNKNOWN in it where it is not known."""
     program, words = command.program, command.words
     option = SCRIPT_OPTIONS.get(program)
@@ -151,7 +151,7 @@ def inner_script(command: Command) -> str | None:
     return _of_words(program, words, command)
 
 
-def _of_words(program: str, words: tuple[str, ...], command: Command) -> str | None:
+def _of_words(program: str, words: tuple[str, ...], command: ShellCommand) -> str | None:
     """The script that the words of a command are."""
     text = None
     if program in RUNS_TEXT:
@@ -173,7 +173,7 @@ def _after_option(words: tuple[str, ...], option: str) -> str | None:
     return None
 
 
-def _of_shell(command: Command) -> str | None:
+def _of_shell(command: ShellCommand) -> str | None:
     """A shell runs the text after -c, a file, or what it reads."""
     words = command.words
     for place, word in enumerate(words[1:], 1):
@@ -195,7 +195,7 @@ def _is_no_file(word: str) -> bool:
     return UNKNOWN in word or word in {STREAM, "/dev/stdin"}
 
 
-def _read_by(command: Command) -> str | None:
+def _read_by(command: ShellCommand) -> str | None:
     if command.fed is not None:
         return command.fed
     return UNKNOWN if command.is_fed else None

@@ -9,15 +9,15 @@ from hermes_agent.permissions.file_writes import judged, parts
 from hermes_agent.permissions.forbidden import hides_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
 from hermes_agent.permissions.shell_words import UNKNOWN, word_set
-from hermes_agent.permissions.verdicts import Finding, Level
+from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.permissions.path_zones import Ground
-    from hermes_agent.permissions.shell_script import Command
+    from hermes_agent.permissions.shell_script import ShellCommand
 
-    Rule = Callable[[Command], Iterator[Finding]]
+    Rule = Callable[[ShellCommand], Iterator[RiskFinding]]
 
 WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 READS = word_set(
@@ -27,7 +27,7 @@ READS = word_set(
 )
 
 
-def subcommand(command: Command) -> tuple[str, ...]:
+def subcommand(command: ShellCommand) -> tuple[str, ...]:
     """The words of a Git command from its subcommand on."""
     words = list(command.words[1:])
     while words and words[0].startswith("-"):
@@ -35,7 +35,7 @@ def subcommand(command: Command) -> tuple[str, ...]:
     return tuple(words)
 
 
-def reads(command: Command) -> bool:
+def reads(command: ShellCommand) -> bool:
     """Whether a Git command changes nothing and starts no other program."""
     words = subcommand(command)
     own = command.words[1 : len(command.words) - len(words)]
@@ -53,7 +53,7 @@ def reads(command: Command) -> bool:
     return words[0] in READS
 
 
-def git_findings(command: Command, ground: Ground) -> Iterator[Finding]:
+def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     """What is asked for in one Git command."""
     words = subcommand(command)
     if not words:
@@ -65,18 +65,18 @@ def git_findings(command: Command, ground: Ground) -> Iterator[Finding]:
     options = words[1:]
     key = _loss(words[0], options)
     if key:
-        yield Finding(key, LOSSES[key])
+        yield RiskFinding(key, LOSSES[key])
     if words[0] == "config" and set(options) & {"--global", "--system"} and not set(options) & {
         "--list", "-l", "--get",
     }:  # fmt: skip
-        yield Finding("home-dotfile", "changes your settings of Git")
+        yield RiskFinding("home-dotfile", "changes your settings of Git")
     if words[0] == "clone" and len([one for one in options if not one.startswith("-")]) > 1:
         yield from judged(options[-1], ground)
     for text in _started(command, words):
-        yield Finding("computed-script", f"starts another program from Git: {text[:60]}")
+        yield RiskFinding("computed-script", f"starts another program from Git: {text[:60]}")
 
 
-def _started(command: Command, words: tuple[str, ...]) -> Iterator[str]:
+def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
     """Other programs that Git would run on the way."""
     for word in command.words:
         if re.match(
@@ -195,11 +195,11 @@ DESTROYS_ALL = re.compile(
 )
 
 
-def findings(command: Command) -> Iterator[Finding]:
+def findings(command: ShellCommand) -> Iterator[RiskFinding]:
     """What is asked for in one simple command."""
     program = command.program
     if program in SIMPLE and not _only_looks(command):
-        yield Finding(*SIMPLE[program])
+        yield RiskFinding(*SIMPLE[program])
     if PACKAGERS.fullmatch(program):
         yield from _system_packages(command)
     if INTERPRETERS.fullmatch(program) or program in {"awk", "gawk", "mawk"}:
@@ -211,7 +211,7 @@ def findings(command: Command) -> Iterator[Finding]:
         yield from rule(command)
 
 
-def _only_looks(command: Command) -> bool:
+def _only_looks(command: ShellCommand) -> bool:
     """Forms of these programs that change nothing."""
     words = set(command.words[1:])
     looks = {
@@ -229,80 +229,82 @@ def _only_looks(command: Command) -> bool:
     return bool(words & looks) or (command.program == "mount" and not words)
 
 
-def _system_packages(command: Command) -> Iterator[Finding]:
+def _system_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     words = command.words[1:]
     first = next((word for word in words if not word.startswith("-")), "")
     if words and first not in PACKAGE_READS and words[0] not in PACKAGE_READS:
-        yield Finding("system-packages", "installs or removes programs of the system")
+        yield RiskFinding("system-packages", "installs or removes programs of the system")
 
 
-def inline_code(command: Command) -> Iterator[Finding]:
+def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
     """Code in the command line of an interpreter, read for words that do harm."""
     words = command.words
     if command.program.endswith("awk"):
         code = " ".join(words[1:])
         is_bad = re.search(r"system\s*\(|\|\s*(getline|\"|&)|\bprint[^;}]*>|-f\b", code) is not None
         if DESTROYS_ALL.search(code):
-            yield Finding("delete-everything", "runs code that may delete everything", Level.DOUBT)
+            yield RiskFinding(
+                "delete-everything", "runs code that may delete everything", Level.DOUBT
+            )
         if is_bad or UNKNOWN in code:
-            yield Finding("inline-code", "runs a program inside an awk script")
+            yield RiskFinding("inline-code", "runs a program inside an awk script")
         return
     places = [place for place, word in enumerate(words[1:], 1) if INLINE.fullmatch(word)]
     code = "\n".join(words[places[0] + 1 :]) if places else ""
     if len(words) == 1 or words[1] == "-":
         code += command.fed if command.fed is not None else ""
     if DESTROYS_ALL.search(code):
-        yield Finding("delete-everything", "runs code that may delete everything", Level.DOUBT)
+        yield RiskFinding("delete-everything", "runs code that may delete everything", Level.DOUBT)
     if SUSPICIOUS.search(code) or (places and UNKNOWN in code):
-        yield Finding("inline-code", "runs code that may change files or start programs")
+        yield RiskFinding("inline-code", "runs code that may change files or start programs")
 
 
-def _database(command: Command) -> Iterator[Finding]:
+def _database(command: ShellCommand) -> Iterator[RiskFinding]:
     text = " ".join((*command.words[1:], command.fed or ""))
     if DATA_LOSS.search(text) or (command.is_fed and command.fed is None):
-        yield Finding("sql-delete", "deletes or changes data of a database")
+        yield RiskFinding("sql-delete", "deletes or changes data of a database")
 
 
-def _remove(command: Command) -> Iterator[Finding]:
+def _remove(command: ShellCommand) -> Iterator[RiskFinding]:
     if parts(command).has("rR", "--recursive") or hides_options(command):
-        yield Finding("rm-recursive", "deletes folders with all they hold")
+        yield RiskFinding("rm-recursive", "deletes folders with all they hold")
 
 
-def _find(command: Command) -> Iterator[Finding]:
+def _find(command: ShellCommand) -> Iterator[RiskFinding]:
     if "-delete" in command.words:
-        yield Finding("find-delete", "deletes whatever it finds")
+        yield RiskFinding("find-delete", "deletes whatever it finds")
 
 
-def _rights(command: Command) -> Iterator[Finding]:
+def _rights(command: ShellCommand) -> Iterator[RiskFinding]:
     if parts(command).has("R", "--recursive"):
         name = "chmod-recursive" if command.program == "chmod" else "chown-recursive"
-        yield Finding(name, "changes the rights of whole folders")
+        yield RiskFinding(name, "changes the rights of whole folders")
 
 
-def _rsync(command: Command) -> Iterator[Finding]:
+def _rsync(command: ShellCommand) -> Iterator[RiskFinding]:
     if any(word.startswith(("--delete", "--remove-source")) for word in command.words):
-        yield Finding("rm-recursive", "deletes files that the source does not have")
+        yield RiskFinding("rm-recursive", "deletes files that the source does not have")
     if any(re.match(r"[\w.@-]+:", word) for word in parts(command).positionals):
-        yield Finding("ssh", "reaches another machine")
+        yield RiskFinding("ssh", "reaches another machine")
 
 
-def _containers(command: Command) -> Iterator[Finding]:
+def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
     found = parts(command)
     words = [word for word in found.positionals if word not in CONTAINER_NOUNS]
     if set(words[:1]) & CONTAINER_LOSSES:
-        yield Finding("docker-remove", "removes containers, images or volumes")
+        yield RiskFinding("docker-remove", "removes containers, images or volumes")
     if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
                                             found.positionals):  # fmt: skip
-        yield Finding("docker-host", "gives a container the whole machine")
+        yield RiskFinding("docker-host", "gives a container the whole machine")
 
 
-def _cluster(command: Command) -> Iterator[Finding]:
+def _cluster(command: ShellCommand) -> Iterator[RiskFinding]:
     losses = {"delete", "drain", "uninstall", "destroy", "replace", "apply", "rollback", "scale"}
     if set(parts(command).positionals[:3]) & losses:
-        yield Finding("kubectl-delete", "changes or deletes what runs in a cluster or cloud")
+        yield RiskFinding("kubectl-delete", "changes or deletes what runs in a cluster or cloud")
 
 
-def _pip(command: Command) -> Iterator[Finding]:
+def _pip(command: ShellCommand) -> Iterator[RiskFinding]:
     """Into an environment of the project it is free; anything else is the user's Python."""
     found = parts(command)
     words = [word for word in found.positionals if word not in {"pip", "-m"}]
@@ -311,28 +313,28 @@ def _pip(command: Command) -> Iterator[Finding]:
     is_global = found.has("", "--user", "--break-system-packages", "--system")
     is_local = "/" in command.words[0] or command.program == "uv"
     if is_global or not is_local:
-        yield Finding("global-packages", "installs packages outside of the project")
+        yield RiskFinding("global-packages", "installs packages outside of the project")
 
 
-def _node_packages(command: Command) -> Iterator[Finding]:
+def _node_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     found = parts(command)
     if (found.has("g", "--global") or "global" in found.positionals) and (
         set(found.positionals) & (INSTALLS | {"link"})
     ):
-        yield Finding("global-packages", "installs packages outside of the project")
+        yield RiskFinding("global-packages", "installs packages outside of the project")
     if "publish" in found.positionals[:1] or "unpublish" in found.positionals[:1]:
-        yield Finding("publish", "publishes a package")
+        yield RiskFinding("publish", "publishes a package")
 
 
-def _home_packages(command: Command) -> Iterator[Finding]:
+def _home_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     words = parts(command).positionals
     if words and words[0] in {"install", "uninstall"}:
-        yield Finding("global-packages", "installs programs outside of the project")
+        yield RiskFinding("global-packages", "installs programs outside of the project")
     if words and words[0] in {"publish", "push", "yank"}:
-        yield Finding("publish", "publishes a package")
+        yield RiskFinding("publish", "publishes a package")
 
 
-def _python(command: Command) -> Iterator[Finding]:
+def _python(command: ShellCommand) -> Iterator[RiskFinding]:
     words = command.words
     if "-m" in words[:-1] and words[words.index("-m") + 1] == "pip":
         yield from _pip(command._replace(words=(words[0], *words[words.index("-m") + 2 :])))

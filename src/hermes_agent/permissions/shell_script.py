@@ -89,7 +89,7 @@ BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """One simple command."""
 
     words: tuple[str, ...]
@@ -105,10 +105,10 @@ class Command(NamedTuple):
         return self.words[0].rstrip("/").rpartition("/")[2]
 
 
-class Script(NamedTuple):
+class ShellScript(NamedTuple):
     """What a command line consists of."""
 
-    commands: tuple[Command, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
     writes: tuple[str, ...] = ()  # targets of redirections
     functions: tuple[tuple[str, str], ...] = ()  # names and bodies
     assigned: frozenset[str] = frozenset()
@@ -122,25 +122,25 @@ class ShellParser:
         self._home = home
         self._fixed = {"HOME": home, "PWD": cwd, "IFS": " ", "PPID": str(own_pid)}
 
-    def parse(self, text: str) -> Script:
+    def parse(self, text: str) -> ShellScript:
         """Take *text* apart."""
         if len(text) > LONGEST or any(mark in text for mark in (UNKNOWN, SPLIT, "\0")):
-            return Script(is_parsed=False)
+            return ShellScript(is_parsed=False)
         root = _tree(text)
         if "\\\n" in text:
             if ("#" in text or "<<" in text) and not _is_sound(root, text):
-                return Script(is_parsed=False)  # where lines are joined is not certain
+                return ShellScript(is_parsed=False)  # where lines are joined is not certain
             text = _joined_lines(root, text)
             root = _tree(text)
-        return self._script(root) if _is_sound(root, text) else Script(is_parsed=False)
+        return self._script(root) if _is_sound(root, text) else ShellScript(is_parsed=False)
 
-    def _script(self, root: Node) -> Script:
+    def _script(self, root: Node) -> ShellScript:
         nodes = list(_walk(root))
         values = self._values(nodes)
         commands = [_command(node, values) for node in nodes if node.type == "command"]
         commands += [_declaration(node) for node in nodes if node.type == "declaration_command"]
         commands += _orphans(nodes, values)
-        return Script(
+        return ShellScript(
             tuple(command for command in commands if command.words),
             tuple(_targets(nodes, values)),
             tuple(_function(node) for node in nodes if node.type == "function_definition"),
@@ -234,7 +234,7 @@ def _joined_lines(root: Node, text: str) -> str:
     return "".join([*made, CONTINUATION.sub(r"\1", data[at:].decode())])
 
 
-def _command(node: Node, values: Values) -> Command:
+def _command(node: Node, values: Values) -> ShellCommand:
     words = _words(node.children, values)
     redirects = [child for child in node.children if child.type.endswith("_redirect")]
     for statement in _redirected(node):
@@ -247,7 +247,7 @@ def _command(node: Node, values: Values) -> Command:
     if fed is None and feeder is not None:
         fed = _printed(feeder, values)
     is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
-    return Command(tuple(words), fed, is_fed)
+    return ShellCommand(tuple(words), fed, is_fed)
 
 
 def _redirected(node: Node) -> Iterator[Node]:
@@ -292,7 +292,7 @@ def _stray_words(redirect: Node, values: Values) -> list[str]:
     return _words(named[1:], values)
 
 
-def _orphans(nodes: list[Node], values: Values) -> list[Command]:
+def _orphans(nodes: list[Node], values: Values) -> list[ShellCommand]:
     """Words behind a redirection that has no command before it."""
     found = []
     for node in nodes:
@@ -300,12 +300,12 @@ def _orphans(nodes: list[Node], values: Values) -> list[Command]:
             child.type == "command" for child in node.children
         ):
             words = [word for child in node.children for word in _stray_words(child, values)]
-            found.append(Command(tuple(words)))
+            found.append(ShellCommand(tuple(words)))
     return found
 
 
-def _declaration(node: Node) -> Command:
-    return Command((source(node.children[0]),) if node.children else ())
+def _declaration(node: Node) -> ShellCommand:
+    return ShellCommand((source(node.children[0]),) if node.children else ())
 
 
 def _document(redirect: Node, values: Values) -> str | None:

@@ -13,7 +13,7 @@ class Allow(NamedTuple):
     """It may be done."""
 
 
-class Ask(NamedTuple):
+class NeedsApproval(NamedTuple):
     """Somebody must be asked."""
 
     request: ApprovalRequest
@@ -25,7 +25,7 @@ class Refuse(NamedTuple):
     reason: str
 
 
-Verdict = Allow | Ask | Refuse
+Verdict = Allow | NeedsApproval | Refuse
 
 
 class Level(IntEnum):
@@ -37,7 +37,7 @@ class Level(IntEnum):
     FLOOR = 4  # never runs
 
 
-class Finding(NamedTuple):
+class RiskFinding(NamedTuple):
     """Something that a command does: a stable key, a sentence for people, how grave it is."""
 
     key: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Message, Request
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
@@ -43,7 +43,7 @@ class Anthropic:
         self._headers = {"x-api-key": key, "anthropic-version": VERSION}
         self._client = client_for(base_url)
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
         answer = _Answer(self.model, cancel)
         if not cancel.is_requested:
@@ -60,7 +60,7 @@ class Anthropic:
         """Let go of connections."""
         self._client.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
         system, messages = as_blocks(request.messages)
         body: dict[str, Any] = {
             "model": self.model,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Request
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.turn_control import Cancel
 
 
@@ -26,7 +26,7 @@ class Provider(Protocol):
     def learn_window(self) -> int:
         """The window, asked for once where it is only assumed and asking is quick."""
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
 
     def close(self) -> None:

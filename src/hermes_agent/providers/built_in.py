@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.local.built_in import BuiltIn
-    from hermes_agent.messages import Message, Request
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
@@ -60,7 +60,7 @@ class LocalModel:
         self._engine: Any = None
         self._lock = threading.Lock()
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed.
 
         The engine has a thread of its own: a stop is obeyed at once, also while the model
@@ -108,7 +108,7 @@ class LocalModel:
         reason = f"The built-in model cannot be used: {flaw}."
         return Failed(FailureKind.BROKEN, reason, FETCH_ANEW) if flaw else None
 
-    def _answer(self, request: Request, answer: _Answer) -> None:
+    def _answer(self, request: ModelRequest, answer: _Answer) -> None:
         missing = self._missing()
         if missing is not None:
             answer.events.put(missing)

@@ -9,13 +9,13 @@ from hermes_agent.events import Failed, FailureKind, Reply
 
 if TYPE_CHECKING:
     from hermes_agent.conversation_store import ConversationStore
-    from hermes_agent.messages import Request
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.turn_control import Cancel
 
 
 def asked(
-    patient: FallbackProvider, request: Request, cancel: Cancel, keeping: ConversationStore
+    patient: FallbackProvider, request: ModelRequest, cancel: Cancel, keeping: ConversationStore
 ) -> Reply | Failed:
     """Ask, and count what it costs; the model's last word."""
     meter = Meter(keeping, patient, request)

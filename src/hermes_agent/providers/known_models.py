@@ -17,7 +17,7 @@ PRICES: Final = ("input", "cache_read", "cache_write", "output")
 LOOPBACK: Final = ("localhost", "::1")
 
 
-class Known(NamedTuple):
+class KnownModel(NamedTuple):
     """A model; prices are dollars for a million tokens, None where there is none."""
 
     window: int
@@ -28,7 +28,7 @@ class Known(NamedTuple):
     version: str  # of the table
 
 
-def known(base_url: str, model: str) -> Known | None:
+def known(base_url: str, model: str) -> KnownModel | None:
     """What the table says about *model* at an address; None when it is not in it."""
     table = json.loads(TABLE.read_bytes())
     rows = table["hosts"].get(host_of(base_url), [])
@@ -36,7 +36,7 @@ def known(base_url: str, model: str) -> Known | None:
     if row is None:
         return None
     prices = dict(zip(PRICES, row[3], strict=True))
-    return Known(window=row[2], version=f"{table['source']}, {table['date']}", **prices)
+    return KnownModel(window=row[2], version=f"{table['source']}, {table['date']}", **prices)
 
 
 def _found(rows: list[list[Any]], model: str) -> list[Any] | None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind, Reply
-from hermes_agent.messages import Request
+from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.base import http_failure, timed_out, unreachable
 from hermes_agent.turn_control import Cancel
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.selection import Choice
+    from hermes_agent.providers.selection import ModelChoice
 
 QUESTION: Final = "Say hello in one short sentence."
 
@@ -34,7 +34,7 @@ def try_out(provider: Provider) -> Trial:
     first: float | None = None
     text, failure = "", None
     try:
-        request = Request([{"role": "user", "content": QUESTION}], [])
+        request = ModelRequest([{"role": "user", "content": QUESTION}], [])
         for event in provider.stream(request, Cancel()):
             first = first if first is not None else time.monotonic() - began
             if isinstance(event, Failed):
@@ -73,7 +73,7 @@ class Offers(NamedTuple):
     failure: Failed | None = None
 
 
-def offered(choice: Choice) -> Offers:
+def offered(choice: ModelChoice) -> Offers:
     """Ask the address of *choice*; its model may be empty."""
     import httpx2  # noqa: PLC0415 - only while setting up
 
@@ -93,7 +93,7 @@ def offered(choice: Choice) -> Offers:
     return _read(answer, provider)
 
 
-def _headers(choice: Choice) -> dict[str, str]:
+def _headers(choice: ModelChoice) -> dict[str, str]:
     if choice.api == "anthropic":
         from hermes_agent.providers.anthropic import VERSION  # noqa: PLC0415 - one of several
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Request
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.turn_control import Cancel
 
 SECONDS: Final = 0.5  # for each question
@@ -105,7 +105,7 @@ class OpenAICompatible:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = client_for(base_url)
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
         answer = _Answer(self.name, self.model, cancel)
         if not cancel.is_requested:
@@ -125,7 +125,7 @@ class OpenAICompatible:
         """Let go of connections."""
         self._client.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [_sent(message) for message in request.messages],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Request
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.providers.base import Provider
     from hermes_agent.turn_control import Cancel
 
@@ -57,7 +57,7 @@ class FallbackProvider:
         self._jitter = jitter or random.Random()
         self.current = providers[0]
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask until somebody answers; exactly one Reply or Failed at the end."""
         failure: Failed | None = None
         request = _with_pictures(request)
@@ -83,7 +83,7 @@ class FallbackProvider:
             provider.close()
 
     def _ask(
-        self, provider: Provider, request: Request, cancel: Cancel
+        self, provider: Provider, request: ModelRequest, cancel: Cancel
     ) -> Generator[ProviderEvent, None, Failed | None]:
         """Ask one provider, again if need be; why another is to be asked, None if none is."""
         for attempt in range(1, self._tries + 1):
@@ -114,7 +114,7 @@ class FallbackProvider:
         return self._backoff.jittered(attempt, self._jitter)
 
 
-def _with_pictures(request: Request) -> Request:
+def _with_pictures(request: ModelRequest) -> ModelRequest:
     """A request whose pictures are in it; messages hold only where they are kept."""
     messages = [{**one, "content": embedded(one.get("content"))} for one in request.messages]
     return request._replace(messages=messages)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Message, Request
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     """One answer."""
 
     say: str = ""
@@ -71,16 +71,16 @@ class Step(NamedTuple):
         )
 
 
-class Script:
+class ModelScript:
     """Steps, taken one by one, by whoever asks."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[ScriptStep]) -> None:
         self._steps = steps
         self._taken = 0
         self._lock = threading.Lock()
 
     @classmethod
-    def load(cls, path: Path) -> Script:
+    def load(cls, path: Path) -> ModelScript:
         """The script in a file."""
         text = read_text(path)
         if text is None:
@@ -88,14 +88,14 @@ class Script:
         return cls.parse(text, path)
 
     @classmethod
-    def parse(cls, text: str, path: Path = Path("script")) -> Script:
+    def parse(cls, text: str, path: Path = Path("script")) -> ModelScript:
         """The script in a text; *path* is named in errors."""
         found = parse(text, path).get("steps")
         if not isinstance(found, list):
             raise ConfigError(f"{path} is no script: it must have a list of `steps`")
         return cls([_step(one, path) for one in found])
 
-    def take(self, messages: list[Message]) -> tuple[int, Step]:
+    def take(self, messages: list[Message]) -> tuple[int, ScriptStep]:
         """The next step and its number."""
         with self._lock:
             self._taken += 1
@@ -103,14 +103,14 @@ class Script:
         if number <= len(self._steps):
             return number, self._steps[number - 1]
         said = [one.get("content") for one in messages if one.get("role") == "user"]
-        return number, Step(say=f"You said: {said[-1] if said else 'nothing'}")
+        return number, ScriptStep(say=f"You said: {said[-1] if said else 'nothing'}")
 
 
-def _step(found: Any, path: Path) -> Step:
-    if not isinstance(found, dict) or not set(found) <= set(Step._fields):
-        fields = ", ".join(Step._fields)
+def _step(found: Any, path: Path) -> ScriptStep:
+    if not isinstance(found, dict) or not set(found) <= set(ScriptStep._fields):
+        fields = ", ".join(ScriptStep._fields)
         raise ConfigError(f"{path}: a step has only {fields}; this is none: {found!r}")
-    return Step(**{**found, "calls": tuple(found.get("calls") or ())})
+    return ScriptStep(**{**found, "calls": tuple(found.get("calls") or ())})
 
 
 def counted(messages: list[Message], said: str) -> Usage:
@@ -126,13 +126,13 @@ class ScriptedProvider:
     base_url = "script:"
     api_mode = "script"
 
-    def __init__(self, script: Script, model: str = "scripted", window: int = 64_000) -> None:
+    def __init__(self, script: ModelScript, model: str = "scripted", window: int = 64_000) -> None:
         self.model = model
         self.window = window
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
         self._script = script
 
-    def stream(self, request: Request, cancel: Cancel) -> Iterator[ProviderEvent]:
+    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Play the next step."""
         self.requests.append(request)
         number, step = self._script.take(request.messages)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from hermes_agent.providers.scripted import Script, Step
+    from hermes_agent.providers.scripted import ModelScript, ScriptStep
 
 ASKED_AT = ("/chat/completions", "/messages")
 
@@ -27,7 +27,9 @@ ASKED_AT = ("/chat/completions", "/messages")
 class ScriptServer:
     """Serves a script until it is closed; `requests` is what was asked."""
 
-    def __init__(self, script: Script, model: str = "scripted", log: Path | None = None) -> None:
+    def __init__(
+        self, script: ModelScript, model: str = "scripted", log: Path | None = None
+    ) -> None:
         self.requests: list[dict[str, Any]] = []
         self.model = model
         self._script = script
@@ -62,7 +64,7 @@ class ScriptServer:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(body) + "\n")
 
-    def take(self, body: dict[str, Any]) -> tuple[int, Step]:
+    def take(self, body: dict[str, Any]) -> tuple[int, ScriptStep]:
         """The step that answers *body*."""
         return self._script.take(body.get("messages") or [])
 
@@ -136,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _play(self, body: dict[str, Any], number: int, step: Step) -> None:
+    def _play(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
         if step.think:
             self._delta({"reasoning_content": step.think})
         for word in step.words():
@@ -166,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: " + json.dumps(full).encode() + b"\n\n")
         self.wfile.flush()
 
-    def _play_blocks(self, body: dict[str, Any], number: int, step: Step) -> None:
+    def _play_blocks(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
         """The same step in Anthropic's words."""
         usage = counted(body.get("messages") or [], step.say)
         started = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}

@@ -38,7 +38,7 @@ LOCAL_SERVERS: Final = (
 )
 
 
-class Choice(NamedTuple):
+class ModelChoice(NamedTuple):
     """A model and how it is reached; `key` is never shown."""
 
     api: str
@@ -57,9 +57,11 @@ class Choice(NamedTuple):
 
             return Anthropic(self.model, self.key, self.base_url or BASE_URL, window=self.window)
         if self.api == "script":
-            from hermes_agent.providers.scripted import Script, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
+            from hermes_agent.providers.scripted import ModelScript, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
 
-            return ScriptedProvider(Script.load(folder / self.model), window=self.window or WINDOW)
+            return ScriptedProvider(
+                ModelScript.load(folder / self.model), window=self.window or WINDOW
+            )
         if self.api == "local":
             from hermes_agent.providers import built_in  # noqa: PLC0415 - one of several
 
@@ -73,14 +75,14 @@ class Choice(NamedTuple):
         return OpenAICompatible(self.model, base_url, self.key, window=self.window, extra=extra)
 
 
-def chosen(settings: Settings) -> Choice | None:
+def chosen(settings: Settings) -> ModelChoice | None:
     """What the settings say; None when nothing was chosen."""
     model = settings.get_str("llm.model")
     if not model:
         return None
     api = settings.get_str("llm.api")
     base_url = settings.get_str("llm.base_url")
-    return Choice(
+    return ModelChoice(
         api,
         model,
         base_url,
@@ -112,16 +114,16 @@ def key_name(api: str, base_url: str) -> str:
     return "llm.key"
 
 
-def named(settings: Settings, name: str, current: Choice | None) -> Choice:
+def named(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
     """Another model by name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or plain."""
     if name == BUILT_IN:
-        return Choice("local", BUILT_IN)
+        return ModelChoice("local", BUILT_IN)
     prefix, separator, rest = name.partition(":")
     if name.startswith(("http://", "https://")):
         base_url, _, model = name.partition("#")
         if not model:
             raise ConfigError(f"{name} names no model; write {name}#MODEL")
-        return Choice("openai", model, base_url, key_for(settings, "openai", base_url))
+        return ModelChoice("openai", model, base_url, key_for(settings, "openai", base_url))
     known: Mapping[str, tuple[str, str]] = {
         "anthropic": ("anthropic", ""),
         "openai": ("openai", OPENAI),
@@ -130,7 +132,7 @@ def named(settings: Settings, name: str, current: Choice | None) -> Choice:
     }
     if separator and prefix in known:
         api, base_url = known[prefix]
-        return Choice(api, rest, base_url, key_for(settings, api, base_url))
+        return ModelChoice(api, rest, base_url, key_for(settings, api, base_url))
     if current is None or current.api == "local":
         raise ConfigError(
             f"there is no provider for {name!r} yet; name one, for example anthropic:{name}, "
@@ -139,13 +141,13 @@ def named(settings: Settings, name: str, current: Choice | None) -> Choice:
     return current._replace(model=name)
 
 
-def found_here() -> Choice | None:
+def found_here() -> ModelChoice | None:
     """A model on this machine: the first that a program here serves, else the built-in one."""
     for server in local_servers():
         models = served(server)
         if models:
-            return Choice("openai", models[0], server.base_url)
-    return Choice("local", BUILT_IN) if BuiltIn.of_home().is_here else None
+            return ModelChoice("openai", models[0], server.base_url)
+    return ModelChoice("local", BUILT_IN) if BuiltIn.of_home().is_here else None
 
 
 def local_servers() -> list[LocalServer]:

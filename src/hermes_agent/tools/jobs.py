@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_CHARACTERS = 30_000
 
 
-class Output:
+class OutputBuffer:
     """Text of any length in bounded memory: the head and the tail stay."""
 
     def __init__(self, limit: int = DEFAULT_CHARACTERS) -> None:
@@ -86,7 +86,7 @@ KEPT_JOBS = 50
 GATE = 'read -r _ || exit 130; exec "$1" -c "$2" </dev/null'
 
 
-class Job:
+class CommandJob:
     """One command, its group and what it printed."""
 
     def __init__(self, number: int, command: str, process: subprocess.Popen[bytes]) -> None:
@@ -94,7 +94,7 @@ class Job:
         self.command = command
         self.process = process
         self.started = time.monotonic()
-        self.output = Output()
+        self.output = OutputBuffer()
         self._ended: float | None = None
         self.pipe_is_open = True
 
@@ -179,12 +179,12 @@ class Jobs:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = environment
         self._numbers = itertools.count(1)
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
-    def start(self, command: str, cwd: Path) -> Job:
+    def start(self, command: str, cwd: Path) -> CommandJob:
         """Run *command* in a group of its own."""
         if "\0" in command:
             raise ToolError("A command cannot contain NUL characters.")
@@ -199,7 +199,7 @@ class Jobs:
             env=None if self._environment is None else dict(self._environment),
             start_new_session=True,
         )
-        job = Job(next(self._numbers), command, process)
+        job = CommandJob(next(self._numbers), command, process)
         self._jobs[job.id] = job
         try:
             self._watchdog.guard(job.pid)
@@ -211,7 +211,7 @@ class Jobs:
         _open_gate(process)
         return job
 
-    def _abandon(self, job: Job) -> None:
+    def _abandon(self, job: CommandJob) -> None:
         """A command that has not left the gate does not run."""
         for pipe in (job.process.stdin, job.process.stdout):
             if pipe is not None:
@@ -221,18 +221,18 @@ class Jobs:
         if self._is_closed:
             self._watchdog.close()
 
-    def follow(self, job: Job) -> None:
+    def follow(self, job: CommandJob) -> None:
         """Keep a command that nobody waits for, and listen to it."""
         threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
         for old in [one for one in self.all() if not one.is_running][:-KEPT_JOBS]:
             self.forget(old)
 
-    def forget(self, job: Job) -> None:
+    def forget(self, job: CommandJob) -> None:
         """A command that is over and of no more interest."""
         self._watchdog.release(job.pid)
         self._jobs.pop(job.id, None)
 
-    def leave(self, job: Job) -> bool:
+    def leave(self, job: CommandJob) -> bool:
         """Stop waiting for a command; whether something of it runs on.
 
         Whoever still holds its pipe is listened to, or it would end when it prints.
@@ -244,7 +244,7 @@ class Jobs:
             self.forget(job)
         return runs_on
 
-    def find(self, job_id: str) -> Job:
+    def find(self, job_id: str) -> CommandJob:
         """The job of that name."""
         job = self._jobs.get(job_id)
         if job is None:
@@ -252,7 +252,7 @@ class Jobs:
             raise ToolError(f"There is no job {job_id!r}; there are: {known}.")
         return job
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[CommandJob]:
         """Every job, the oldest first."""
         return list(self._jobs.values())
 
@@ -273,7 +273,7 @@ class Jobs:
         self._end_all(self.all(), grace_seconds)
         self._watchdog.close()
 
-    def _end_all(self, jobs: list[Job], grace_seconds: float = GRACE_SECONDS) -> None:
+    def _end_all(self, jobs: list[CommandJob], grace_seconds: float = GRACE_SECONDS) -> None:
         running = [job for job in jobs if job.is_running]
         process_groups.end([job.pid for job in running], grace_seconds)
         for job in running:

@@ -21,7 +21,7 @@ from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
-    from hermes_agent.tools.jobs import Job, Jobs
+    from hermes_agent.tools.jobs import CommandJob, Jobs
 
 TIMED_OUT = 124
 INTERRUPTED = 130
@@ -80,7 +80,7 @@ def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> st
     return _wait_for(jobs, job, seconds, context)
 
 
-def _wait_for(jobs: Jobs, job: Job, seconds: int, context: ToolContext) -> str:
+def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -> str:
     """Let a command run to its end, its time limit, or a stop."""
     deadline = time.monotonic() + seconds
     _listen(job, context, deadline)
@@ -99,14 +99,14 @@ def _wait_for(jobs: Jobs, job: Job, seconds: int, context: ToolContext) -> str:
     return failure(why, output=job.output.text(), exit_code=code)
 
 
-def _listen(job: Job, context: ToolContext, deadline: float) -> None:
+def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
     def is_over() -> bool:
         return context.cancel.is_requested or time.monotonic() > deadline
 
     job.listen(is_over, lambda piece: _show(context, piece))
 
 
-def _ended(jobs: Jobs, job: Job) -> str:
+def _ended(jobs: Jobs, job: CommandJob) -> str:
     facts: dict[str, Any] = {"output": job.output.text(), "exit_code": job.exit_code}
     if jobs.leave(job):
         facts["still_running"] = job.id
@@ -131,7 +131,7 @@ def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str
     return answer(**_facts(job), output=job.output.tail(TAIL_CHARACTERS))
 
 
-def _wait(job: Job, seconds: int, context: ToolContext) -> None:
+def _wait(job: CommandJob, seconds: int, context: ToolContext) -> None:
     deadline = time.monotonic() + seconds
     while job.exit_code is None and time.monotonic() < deadline:
         if context.cancel.wait(0.05):
@@ -139,7 +139,7 @@ def _wait(job: Job, seconds: int, context: ToolContext) -> None:
     time.sleep(LAST_WORDS_SECONDS if job.pipe_is_open else 0)
 
 
-def _facts(job: Job) -> dict[str, Any]:
+def _facts(job: CommandJob) -> dict[str, Any]:
     """A job that was left running after its command ended has an exit code and runs."""
     return {
         "job": job.id,

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from hermes_core.config.setting import Setting, Value
+    from hermes_core.config.schema import Setting, Value
 
 Source = Literal["environment", "config.yaml", ".env", "default"]
 
 
-class Entry(NamedTuple):
+class SettingEntry(NamedTuple):
     """A setting in force; the value of a secret is only 'set' or 'not set'."""
 
     name: str
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
         return values.value_text(self.value)
 
 
-class Problem(NamedTuple):
+class ConfigProblem(NamedTuple):
     """Something in the configuration that deserves attention."""
 
     name: str
@@ -131,7 +131,7 @@ class ConfigFile:
         """The value in force; for a secret, whether it is set."""
         return self.entry(name).value
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> SettingEntry:
         """The value in force and where it comes from."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
@@ -139,13 +139,13 @@ class ConfigFile:
         written = self._environ.get(setting.variable)
         if written:
             where = f"the environment variable {setting.variable}"
-            return Entry(name, values.usable_value(setting, written, where), "environment")
+            return SettingEntry(name, values.usable_value(setting, written, where), "environment")
         raw = self._in_file(setting)
         if raw is None:
-            return Entry(name, setting.default, "default")
-        return Entry(name, values.usable_value(setting, raw, str(self.path)), "config.yaml")
+            return SettingEntry(name, setting.default, "default")
+        return SettingEntry(name, values.usable_value(setting, raw, str(self.path)), "config.yaml")
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[SettingEntry]:
         """All settings, in the order of the table."""
         return [self.entry(setting.name) for setting in self.table]
 
@@ -188,12 +188,12 @@ class ConfigFile:
         self._edit(setting, None)
         return True
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[ConfigProblem]:
         """Everything that is wrong or without effect; never raises for what it finds."""
         try:
             document = self._read()
         except ConfigError as error:
-            return [Problem(self.path.name, str(error), True)]
+            return [ConfigProblem(self.path.name, str(error), True)]
         return [
             *self._bad_values(),
             *self._unknown_keys(document),
@@ -201,12 +201,12 @@ class ConfigFile:
             *self._open_files(),
         ]
 
-    def _secret_entry(self, setting: Setting) -> Entry:
+    def _secret_entry(self, setting: Setting) -> SettingEntry:
         if self._environ.get(setting.variable):
-            return Entry(setting.name, "set", "environment")
+            return SettingEntry(setting.name, "set", "environment")
         if self._env_file.values().get(setting.variable):
-            return Entry(setting.name, "set", ".env")
-        return Entry(setting.name, "not set", "default")
+            return SettingEntry(setting.name, "set", ".env")
+        return SettingEntry(setting.name, "not set", "default")
 
     def _read(self) -> dict[str, object]:
         if self._document is None:
@@ -227,14 +227,14 @@ class ConfigFile:
             write_atomically(self.path, new)
         self._document = None
 
-    def _bad_values(self) -> Iterator[Problem]:
+    def _bad_values(self) -> Iterator[ConfigProblem]:
         for setting in self.table:
             try:
                 self.entry(setting.name)
             except ConfigError as error:
-                yield Problem(setting.name, str(error), True)
+                yield ConfigProblem(setting.name, str(error), True)
 
-    def _unknown_keys(self, document: dict[str, object]) -> Iterator[Problem]:
+    def _unknown_keys(self, document: dict[str, object]) -> Iterator[ConfigProblem]:
         sections = {setting.section for setting in self.table}
         names = {setting.name for setting in self.table}
         for section, block in document.items():
@@ -242,28 +242,30 @@ class ConfigFile:
                 continue
             if section not in sections | set(BLOCKS):
                 hint = values.did_you_mean(section, sections)
-                yield Problem(section, f"{section} is not used by this release.{hint}", False)
+                yield ConfigProblem(section, f"{section} is not used by this release.{hint}", False)
             elif isinstance(block, dict):
                 for key in block:
                     name = f"{section}.{key}"
                     if name not in names:
                         hint = values.did_you_mean(name, names)
-                        yield Problem(name, f"{name} is not used by this release.{hint}", False)
+                        yield ConfigProblem(
+                            name, f"{name} is not used by this release.{hint}", False
+                        )
             elif block is not None:
                 message = f"{section} in {self.path} must be a block of settings."
-                yield Problem(section, message, True)
+                yield ConfigProblem(section, message, True)
 
-    def _unknown_variables(self) -> Iterator[Problem]:
+    def _unknown_variables(self) -> Iterator[ConfigProblem]:
         known = {setting.variable for setting in self.table}
         starts = tuple(f"HERMES_{setting.section.upper()}_" for setting in self.table)
         for variable in self._environ:
             if variable.startswith(starts) and variable not in known:
                 hint = values.did_you_mean(variable, known)
                 message = f"The environment variable {variable} sets nothing.{hint}"
-                yield Problem(variable, message, False)
+                yield ConfigProblem(variable, message, False)
 
-    def _open_files(self) -> Iterator[Problem]:
+    def _open_files(self) -> Iterator[ConfigProblem]:
         for path in (self.path, self._env_file.path):
             if path.exists() and path.stat().st_mode & 0o077:
                 message = f"{path} can be read by other users; run: chmod 600 {path}"
-                yield Problem(path.name, message, path == self._env_file.path)
+                yield ConfigProblem(path.name, message, path == self._env_file.path)

@@ -15,7 +15,7 @@ from hermes_core.config.definitions.models import MODELS_SETTINGS
 from hermes_core.config.definitions.storage import STORAGE_SETTINGS
 
 if TYPE_CHECKING:
-    from hermes_core.config.setting import Setting
+    from hermes_core.config.schema import Setting
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     *STORAGE_SETTINGS,

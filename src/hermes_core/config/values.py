@@ -15,7 +15,7 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from hermes_core.config.setting import Setting, Value
+    from hermes_core.config.schema import Setting, Value
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
     "false": False,

@@ -19,7 +19,7 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_core.config.setting import Value
+    from hermes_core.config.schema import Value
 
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./+-]*")
 _SPECIAL_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})

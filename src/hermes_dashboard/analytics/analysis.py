@@ -49,7 +49,7 @@ PARTIAL_EVERY: Final = 10  # looks after which what it has found so far is read
 FEW_SESSIONS: Final = 300  # that are read here sooner than another process starts
 
 
-class Known(NamedTuple):
+class AnalyticsData(NamedTuple):
     """Everything that is known now; it does not change while somebody works with it."""
 
     numbers: dict[str, SessionNumbers]
@@ -96,13 +96,13 @@ class Analysis:
         self._failures = 0
         self.error: str | None = None  # why the statistics cannot be used, if they cannot
 
-    def known(self) -> Known:
+    def known(self) -> AnalyticsData:
         """What is known now, after a moment for what has just been written."""
         self.look()
         if self._took_seconds <= PATIENCE_SECONDS:
             self._idle.wait(PATIENCE_SECONDS)
         with self._lock:
-            return Known(
+            return AnalyticsData(
                 self._numbers,
                 self._models,
                 self._activities,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.activity import Activity, DayActivity
     from hermes_achievements.calendar import Calendar
-    from hermes_dashboard.analytics.analysis import Known
+    from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_state.sessions.totals import ModelNumbers
 
 DASH: Final = "\N{EN DASH}"
@@ -47,13 +47,13 @@ class Size(NamedTuple):
     seconds: float
 
 
-def bars(known: Known, span: Span) -> dict[str, Any]:
+def bars(known: AnalyticsData, span: Span) -> dict[str, Any]:
     """Both pictures."""
     sizes = list(_sizes(known, span))
     return {"lengths": _lengths(sizes), "durations": _durations(sizes)}
 
 
-def _sizes(known: Known, span: Span) -> Iterator[Size]:
+def _sizes(known: AnalyticsData, span: Span) -> Iterator[Size]:
     zone = known.calendar.zone
     begin = _midnight(date.fromisoformat(span.first), zone)
     end = _midnight(min(date.fromisoformat(span.last), LAST_DAY) + timedelta(days=1), zone)
@@ -66,7 +66,7 @@ def _midnight(day: date, zone: Any) -> float:
     return datetime.combine(day, clock_time.min, zone).timestamp()
 
 
-def _began(known: Known, one: SessionNumbers) -> float:
+def _began(known: AnalyticsData, one: SessionNumbers) -> float:
     root = known.numbers.get(one.root_id)
     return (root and root.started_at) or one.started_at
 
@@ -128,7 +128,7 @@ class Part(NamedTuple):
     activity: DayActivity | None
 
 
-def gone(activity: Activity, known: Known) -> SessionNumbers:
+def gone(activity: Activity, known: AnalyticsData) -> SessionNumbers:
     """The numbers of a session that was removed for good, as the ledger remembers them."""
     row = activity.row
     return SessionNumbers(
@@ -149,7 +149,7 @@ def gone(activity: Activity, known: Known) -> SessionNumbers:
     )
 
 
-def _first_row(activity: Activity, known: Known) -> str:
+def _first_row(activity: Activity, known: AnalyticsData) -> str:
     """The row with which the conversation of a removed one began."""
     row = activity.row
     seen = {row.id}
@@ -163,7 +163,7 @@ def _first_row(activity: Activity, known: Known) -> str:
     return row.id
 
 
-def sessions_of(known: Known) -> Iterator[tuple[SessionNumbers, Activity | None]]:
+def sessions_of(known: AnalyticsData) -> Iterator[tuple[SessionNumbers, Activity | None]]:
     """Every session there is or was, with its activity where that is known."""
     for session_id, numbers in known.numbers.items():
         yield numbers, known.activities.get(session_id)
@@ -195,7 +195,7 @@ def parts_of(
 class Sums:
     """Everything that charts show of some days."""
 
-    def __init__(self, known: Known, span: Span) -> None:
+    def __init__(self, known: AnalyticsData, span: Span) -> None:
         self.span = span
         self.days: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.totals: dict[str, float] = defaultdict(float)
@@ -210,7 +210,7 @@ class Sums:
         self._several = known.models
         self._read(known)
 
-    def _read(self, known: Known) -> None:
+    def _read(self, known: AnalyticsData) -> None:
         calendar = known.calendar
         for numbers, activity in sessions_of(known):
             if not self.span.wants(numbers):
@@ -296,7 +296,7 @@ def _add_share(
             place[name] += amount
 
 
-def analytics(known: Known, span: Span) -> dict[str, Any]:
+def analytics(known: AnalyticsData, span: Span) -> dict[str, Any]:
     """Everything that the analytics page shows."""
     sums = Sums(known, span)
     return {
@@ -315,7 +315,7 @@ def analytics(known: Known, span: Span) -> dict[str, Any]:
     }
 
 
-def progress_of(known: Known) -> dict[str, Any]:
+def progress_of(known: AnalyticsData) -> dict[str, Any]:
     """How far the history has been read."""
     done = known.progress and dict(zip(("done", "total"), known.progress, strict=True))
     return {"is_complete": known.is_complete, "progress": done, "error": known.error}
@@ -375,7 +375,7 @@ def _tools(sums: Sums) -> list[dict[str, Any]]:
     return sorted(found, key=lambda t: (-t["calls"], t["tool"]))
 
 
-def first_day(known: Known) -> date | None:
+def first_day(known: AnalyticsData) -> date | None:
     """The first day with anything on it."""
     days = [one.days[0].day for one in known.activities.values() if one.days]
     moments = [one.started_at for one in known.numbers.values()]
@@ -383,7 +383,7 @@ def first_day(known: Known) -> date | None:
     return date.fromisoformat(min(days)) if days else None
 
 
-def sent_by_day(known: Known) -> dict[str, dict[str, int]]:
+def sent_by_day(known: AnalyticsData) -> dict[str, dict[str, int]]:
     """What people wrote on each day, as streaks are told by."""
     found: dict[str, int] = defaultdict(int)
     for activity in known.activities.values():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.clock import Clock
-    from hermes_dashboard.auth.allowed_origins import Doors
+    from hermes_dashboard.auth.allowed_origins import AllowedOrigins
 
 WINDOW_SECONDS: Final = 60.0
 MOST: Final = 5  # failures of one address in the window
@@ -72,7 +72,7 @@ MOST_TRIED: Final = 4  # cookies of one name in one request
 class Access:
     """Answers whether a request may pass; every answer is about this moment."""
 
-    def __init__(self, home: Path, doors: Doors, clock: Clock | None = None) -> None:
+    def __init__(self, home: Path, doors: AllowedOrigins, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         run = home / "run"
         self.doors = doors

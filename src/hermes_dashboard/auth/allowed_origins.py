@@ -22,7 +22,7 @@ ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to recognise, not to b
 USUAL_PORTS: Final = {"http": 80, "https": 443}
 
 
-class Doors(NamedTuple):
+class AllowedOrigins(NamedTuple):
     """The hosts and origins that are answered, and how one gets in."""
 
     hosts: frozenset[str]
@@ -52,7 +52,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def doors(host: str, port: int, names: Iterable[str] = (), *, is_secure: bool = False) -> Doors:
+def doors(
+    host: str, port: int, names: Iterable[str] = (), *, is_secure: bool = False
+) -> AllowedOrigins:
     """The doors of a server that listens on *host* and *port*, with further *names*."""
     scheme = "https" if is_secure else "http"
     own = [*LOOPBACK, *([] if host in ANY else [host])]
@@ -60,7 +62,7 @@ def doors(host: str, port: int, names: Iterable[str] = (), *, is_secure: bool = 
     origins |= {_named(name, scheme, port) for name in names}
     expanded = {one for origin in origins for one in _forms(origin)}
     shown = "127.0.0.1" if is_loopback(host) and host != "::1" else _shown(host)
-    return Doors(
+    return AllowedOrigins(
         frozenset(urlsplit(one).netloc for one in expanded),
         frozenset(expanded),
         "link" if is_loopback(host) else "password",

@@ -27,7 +27,7 @@ LONGEST: Final = 1024
 NAME: Final = "dashboard-password"
 
 
-class Kept(NamedTuple):
+class PasswordHash(NamedTuple):
     """What is kept of a password."""
 
     cost: int
@@ -42,7 +42,7 @@ class PasswordFile:
 
     def __init__(self, home: Path) -> None:
         self.path = home / NAME
-        self._file: SmallFile[Kept | None] = SmallFile(self.path, _read, None)
+        self._file: SmallFile[PasswordHash | None] = SmallFile(self.path, _read, None)
 
     @property
     def is_set(self) -> bool:
@@ -60,7 +60,7 @@ class PasswordFile:
         if not SHORTEST <= len(password) <= LONGEST:
             raise UsageError(f"a password has {SHORTEST} to {LONGEST} characters")
         salt = secrets.token_bytes(SALT_BYTES)
-        kept = Kept(COST, BLOCK, PARALLEL, salt, b"")
+        kept = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
         fields = (KIND, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, kept)))
         write_atomically(self.path, "$".join(map(str, fields)) + "\n")
 
@@ -78,7 +78,7 @@ class PasswordFile:
         return hmac.compare_digest(_key(password, kept), kept.key)
 
 
-def _key(password: str, kept: Kept) -> bytes:
+def _key(password: str, kept: PasswordHash) -> bytes:
     return hashlib.scrypt(
         password.encode("utf-8", "surrogatepass"),
         salt=kept.salt,
@@ -94,10 +94,10 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _read(data: bytes) -> Kept | None:
+def _read(data: bytes) -> PasswordHash | None:
     try:
         kind, cost, block, parallel, salt, key = data.decode().strip().split("$")
-        kept = Kept(
+        kept = PasswordHash(
             int(cost), int(block), int(parallel), base64.b64decode(salt), base64.b64decode(key)
         )
     except ValueError:

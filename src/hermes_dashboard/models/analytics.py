@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from hermes_dashboard.models.sessions import Progress, SessionItem
+from hermes_dashboard.models.sessions import ProgressView, SessionItem
 from hermes_dashboard.models.text import Words
 
 
-class Totals(BaseModel):
+class TotalsView(BaseModel):
     """Sums over some days."""
 
     sessions: int
@@ -64,7 +64,7 @@ class SourceUse(BaseModel):
     cost_usd: float
 
 
-class ToolUse(BaseModel):
+class ToolUsage(BaseModel):
     """How often a tool was used, and how often it failed."""
 
     tool: Words
@@ -98,15 +98,15 @@ class Analytics(BaseModel):
     until: str
     zone: str
     is_complete: bool
-    progress: Progress | None
+    progress: ProgressView | None
     error: Words | None = Field(description="Why the statistics cannot be used, if they cannot.")
-    totals: Totals
-    before: Totals
+    totals: TotalsView
+    before: TotalsView
     days: list[DayOfAnalytics]
     hours: list[list[int]]
     models: list[ModelUse]
     sources: list[SourceUse]
-    tools: list[ToolUse]
+    tools: list[ToolUsage]
     lengths: list[Length]
     durations: list[Duration]
 
@@ -139,7 +139,7 @@ class Today(BaseModel):
     cost_usd: float
 
 
-class Streak(BaseModel):
+class StreakView(BaseModel):
     """Active days in a row; one missed day in any seven is forgiven."""
 
     days: int
@@ -190,7 +190,7 @@ class Overview(BaseModel):
     """Everything at a glance."""
 
     today: Today
-    streak: Streak
+    streak: StreakView
     recent: list[SessionItem]
     running: list[SessionItem]
     week: list[WeekDay]

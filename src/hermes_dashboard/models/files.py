@@ -24,7 +24,7 @@ class ExportOrder(BaseModel):
     format: Literal["jsonl"] = "jsonl"
 
 
-class ImportReport(BaseModel):
+class ImportReportView(BaseModel):
     """What became of each session of a file."""
 
     imported: int
@@ -40,4 +40,4 @@ class ImportReport(BaseModel):
 class Imported(BaseModel):
     """What became of an import."""
 
-    report: ImportReport
+    report: ImportReportView

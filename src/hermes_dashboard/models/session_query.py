@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
 from hermes_dashboard.models.text import LARGEST, Moment
-from hermes_state.sessions.pages import Choice, Place
+from hermes_state.sessions.pages import PagePosition, SessionPageFilter
 
 Word = Annotated[str, StringConstraints(max_length=300)]
 Amount = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -63,9 +63,9 @@ class SessionQuery(BaseModel):
         asked = (self.day, self.tool, self.failed_tool, self.hour, self.weekday)
         return any(one is not None for one in asked)
 
-    def choice(self, active: frozenset[str] | None) -> Choice:
+    def choice(self, active: frozenset[str] | None) -> SessionPageFilter:
         """The same for the store; *active* are the sessions that activity leaves."""
-        return Choice(
+        return SessionPageFilter(
             state=self.state,
             sources=tuple(self.source),
             model=self.model or None,
@@ -101,17 +101,17 @@ class PagedQuery(SessionQuery):
     )
 
 
-def cursor_of(place: Place) -> str:
+def cursor_of(place: PagePosition) -> str:
     """A place as it travels in an address."""
     return base64.urlsafe_b64encode(json.dumps([*place]).encode()).decode().rstrip("=")
 
 
-def place_of(cursor: str) -> Place:
+def place_of(cursor: str) -> PagePosition:
     """The place that a cursor stands for; UsageError if it is none of ours."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         last_active, session_id = json.loads(base64.b64decode(padded, b"-_", validate=True))
-        place = Place(float(last_active), session_id)
+        place = PagePosition(float(last_active), session_id)
     except (ValueError, TypeError, OverflowError, binascii.Error) as error:
         raise UsageError("this cursor is none of ours; begin with the first page") from error
     if not isinstance(session_id, str) or not math.isfinite(place.last_active):

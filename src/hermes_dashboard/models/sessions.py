@@ -55,7 +55,7 @@ class SessionDetail(SessionItem):
     rows: list[Words]
 
 
-class SessionPage(BaseModel):
+class SessionPageView(BaseModel):
     """A page of a list, and the cursor of the next one."""
 
     items: list[SessionItem]
@@ -63,7 +63,7 @@ class SessionPage(BaseModel):
     total: int | None
 
 
-class Counted(BaseModel):
+class FacetCount(BaseModel):
     """A name, and how many conversations have it."""
 
     name: Words
@@ -78,12 +78,12 @@ class StateCounts(BaseModel):
     trash: int
 
 
-class Facets(BaseModel):
+class FacetsView(BaseModel):
     """What conversations can be chosen by."""
 
-    sources: list[Counted]
-    models: list[Counted]
-    tags: list[Counted]
+    sources: list[FacetCount]
+    models: list[FacetCount]
+    tags: list[FacetCount]
     counts: StateCounts
 
 
@@ -102,13 +102,13 @@ class Relative(BaseModel):
     trashed_at: float | None
 
 
-class Family(BaseModel):
+class SessionFamily(BaseModel):
     """Everything that came from the same first session, parents first."""
 
     nodes: list[Relative]
 
 
-class ToolCall(BaseModel):
+class ToolCallView(BaseModel):
     """What a tool was asked; the arguments are JSON as text."""
 
     id: Words
@@ -116,7 +116,7 @@ class ToolCall(BaseModel):
     arguments: Words
 
 
-class Message(BaseModel):
+class MessageView(BaseModel):
     """One message of a conversation."""
 
     id: int
@@ -124,7 +124,7 @@ class Message(BaseModel):
     role: Words
     text: Words
     reasoning: Words | None
-    tool_calls: list[ToolCall]
+    tool_calls: list[ToolCallView]
     tool_call_id: Words | None
     tool_name: Words | None
     is_failure: bool | None
@@ -135,10 +135,10 @@ class Message(BaseModel):
     images: list[Words]
 
 
-class MessagePage(BaseModel):
+class MessagePageView(BaseModel):
     """Messages in order, and whether there are more on either side."""
 
-    items: list[Message]
+    items: list[MessageView]
     has_before: bool
     has_after: bool
 
@@ -192,7 +192,7 @@ class Purged(BaseModel):
     purged: int
 
 
-class Hit(BaseModel):
+class SearchHit(BaseModel):
     """A message that answers a search; `marks` are places in the snippet, in characters."""
 
     session_id: Words
@@ -205,7 +205,7 @@ class Hit(BaseModel):
     marks: list[tuple[int, int]]
 
 
-class Progress(BaseModel):
+class ProgressView(BaseModel):
     """How far something has come."""
 
     done: int
@@ -215,10 +215,10 @@ class Progress(BaseModel):
 class Hits(BaseModel):
     """A page of hits; `progress` while the index is still being filled."""
 
-    items: list[Hit]
+    items: list[SearchHit]
     has_more: bool
     is_partial: bool
-    progress: Progress | None
+    progress: ProgressView | None
 
 
 def item_of(row: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hermes_dashboard.models.text import Named, NotedMoment, Words
 Choosable = bool | int | float | str | list[str]
 
 
-class Platform(BaseModel):
+class PlatformView(BaseModel):
     """A chat platform, and how it is doing."""
 
     name: Words
@@ -83,14 +83,14 @@ class Allowed(BaseModel):
     since: float
 
 
-class GatewayView(BaseModel):
+class GatewayState(BaseModel):
     """The chat gateway: whether it runs, what waits, who may talk."""
 
     is_running: bool
     pid: int | None
     started_at: NotedMoment
     version: Words | None
-    platforms: list[Platform]
+    platforms: list[PlatformView]
     queue: Queue
     chats: list[Chat]
     errors: list[LoggedError]

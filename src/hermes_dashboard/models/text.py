@@ -43,7 +43,7 @@ NotedMoment = Annotated[float | None, BeforeValidator(moment_of)]
 Moment = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Problem(BaseModel):
+class ProblemView(BaseModel):
     """What went wrong, and what to do about it."""
 
     detail: str
@@ -51,7 +51,7 @@ class Problem(BaseModel):
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     """The errors that an endpoint documents."""
-    return {code: {"model": Problem, "description": MEANINGS[code]} for code in codes}
+    return {code: {"model": ProblemView, "description": MEANINGS[code]} for code in codes}
 
 
 MEANINGS: Final = {

@@ -16,8 +16,8 @@ from hermes_dashboard.models.text import problems
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes_dashboard.analytics.analysis import Known
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.analytics.analysis import AnalyticsData
+    from hermes_dashboard.context import DashboardContext
 
 USUAL_DAYS: Final = 90
 MOST_DAYS: Final = 3700
@@ -35,7 +35,7 @@ class Drawn:
     def __init__(self) -> None:
         self._held: tuple[int, dict[Span, dict[str, Any]]] = (-1, {})
 
-    def of(self, known: Known, span: Span) -> dict[str, Any]:
+    def of(self, known: AnalyticsData, span: Span) -> dict[str, Any]:
         """The answer for *span*."""
         held = self._held
         if held[0] != known.edition or len(held[1]) > MOST_HELD:
@@ -45,7 +45,7 @@ class Drawn:
         return {**held[1][span], **progress_of(known)}
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses of analytics."""
     engine = parts.analysis
     drawn = Drawn()
@@ -100,7 +100,7 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def days_of(known: Known, since: date | None, until: date | None) -> tuple[date, date]:
+def days_of(known: AnalyticsData, since: date | None, until: date | None) -> tuple[date, date]:
     """The first and the last day that are meant; empty days before everything are left out."""
     last = until or date.fromisoformat(known.today)
     if last < EARLIEST:

@@ -44,7 +44,7 @@ class Login(BaseModel):
     password: str = Field(max_length=1024)
 
 
-class Link(BaseModel):
+class LoginLink(BaseModel):
     """An address that lets a browser in, once."""
 
     url: str
@@ -78,11 +78,11 @@ def router(access: Access) -> APIRouter:
         return left
 
     @routes.post("/links", responses={403: {"description": "not for pages"}})
-    def link(request: Request) -> Link:
+    def link(request: Request) -> LoginLink:
         """A fresh link, for `hermes dashboard` when one runs already."""
         if request.scope[CALLER] != "bearer":
             raise HTTPException(403, ONLY_PROGRAMS)
-        return Link(url=access.link())
+        return LoginLink(url=access.link())
 
     return routes
 

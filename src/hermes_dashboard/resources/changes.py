@@ -21,13 +21,13 @@ from hermes_dashboard.resources.sessions import item
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 CHANGING = problems(400, 404, 409, 503)
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses that change conversations."""
     routes = APIRouter(prefix="/api", tags=["sessions"])
     db = parts.db

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.metrics import DashboardMetrics
-    from hermes_dashboard.server import Farewell
+    from hermes_dashboard.server import ShutdownSignal
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +40,14 @@ TRY_AGAIN: Final = 1013
 PAGE_LEFT: Final = 1005
 
 
-class Ended(NamedTuple):
+class ChatEnd(NamedTuple):
     """Why a conversation over the wire is over, for the page."""
 
     code: int
     reason: str
 
 
-def router(access: Access, farewell: Farewell, meters: DashboardMetrics) -> APIRouter:
+def router(access: Access, farewell: ShutdownSignal, meters: DashboardMetrics) -> APIRouter:
     """The socket."""
     routes = APIRouter(tags=["chat"])
     daemons = Daemons()
@@ -68,7 +68,9 @@ def router(access: Access, farewell: Farewell, meters: DashboardMetrics) -> APIR
     return routes
 
 
-async def _talk(page: WebSocket, daemons: Daemons, access: Access, farewell: Farewell) -> Ended:
+async def _talk(
+    page: WebSocket, daemons: Daemons, access: Access, farewell: ShutdownSignal
+) -> ChatEnd:
     try:
         async with daemons.connected() as connection:
             return await _first(
@@ -79,7 +81,7 @@ async def _talk(page: WebSocket, daemons: Daemons, access: Access, farewell: Far
             )
     except (HermesError, OSError, WebSocketException) as error:
         log.warning("the daemon cannot be reached: %s", error)
-        return Ended(TRY_AGAIN, str(error))
+        return ChatEnd(TRY_AGAIN, str(error))
 
 
 class Daemons:
@@ -126,12 +128,12 @@ class Daemons:
                 self._known.discard(pid)
 
 
-async def _first(*works: object) -> Ended:
+async def _first(*works: object) -> ChatEnd:
     """What the first to end says; the others are stopped."""
     tasks = [asyncio.ensure_future(one) for one in works]  # type: ignore[call-overload]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        found: Ended = next(iter(done)).result()
+        found: ChatEnd = next(iter(done)).result()
         return found
     finally:
         for one in tasks:
@@ -139,14 +141,14 @@ async def _first(*works: object) -> Ended:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _from_page(page: WebSocket, connection: ClientConnection) -> Ended:
+async def _from_page(page: WebSocket, connection: ClientConnection) -> ChatEnd:
     while True:
         message = await page.receive()
         if message["type"] == "websocket.disconnect":
-            return Ended(PAGE_LEFT, "")
+            return ChatEnd(PAGE_LEFT, "")
         text = message.get("text")
         if text is None:
-            return Ended(TEXT_ONLY, "frames are text")
+            return ChatEnd(TEXT_ONLY, "frames are text")
         refusal = await _refusal(text)
         try:
             if refusal is None:
@@ -156,33 +158,33 @@ async def _from_page(page: WebSocket, connection: ClientConnection) -> Ended:
         except ConnectionClosed:
             return _lost(connection)
         except WebSocketDisconnect:
-            return Ended(PAGE_LEFT, "")
+            return ChatEnd(PAGE_LEFT, "")
 
 
-async def _from_daemon(page: WebSocket, connection: ClientConnection) -> Ended:
+async def _from_daemon(page: WebSocket, connection: ClientConnection) -> ChatEnd:
     try:
         async for frame in connection:
             await page.send_text(frame if isinstance(frame, str) else frame.decode())
     except ConnectionClosed:
         return _lost(connection)
     except (WebSocketDisconnect, RuntimeError):  # sending to a page that has left
-        return Ended(PAGE_LEFT, "")
+        return ChatEnd(PAGE_LEFT, "")
     return _lost(connection)
 
 
-async def _end_of(farewell: Farewell) -> Ended:
+async def _end_of(farewell: ShutdownSignal) -> ChatEnd:
     await farewell.wait()
-    return Ended(GONE, "the dashboard ends")
+    return ChatEnd(GONE, "the dashboard ends")
 
 
-async def _logout(page: WebSocket, access: Access) -> Ended:
+async def _logout(page: WebSocket, access: Access) -> ChatEnd:
     await let_out(page.scope, access)
-    return Ended(LOGGED_OUT, NOT_ANY_MORE)
+    return ChatEnd(LOGGED_OUT, NOT_ANY_MORE)
 
 
-def _lost(connection: ClientConnection) -> Ended:
+def _lost(connection: ClientConnection) -> ChatEnd:
     reason = connection.close_reason or "connect again to start another"
-    return Ended(GONE, f"the daemon is gone: {reason}")
+    return ChatEnd(GONE, f"the daemon is gone: {reason}")
 
 
 async def _refusal(text: str) -> str | None:

@@ -21,7 +21,7 @@ from hermes_state.portable import html, markdown, readable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 Format = Literal["jsonl", "json", "markdown", "html"]
@@ -47,7 +47,7 @@ def a_file(*kinds: str) -> dict[int | str, dict[str, Any]]:
 IN_MEMORY: Final = 8 * 1024 * 1024
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses of files."""
     routes = APIRouter(prefix="/api", tags=["files"])
     db = parts.db
@@ -140,7 +140,7 @@ def _as_json(db: SessionDB, rows: list[str]) -> Iterator[bytes]:
 
 
 def _as_pages(db: SessionDB, rows: list[str], form: Format) -> Iterator[bytes]:
-    reading = readable.Reading(db)
+    reading = readable.ReadOptions(db)
     found = [one for one in map(reading.conversation, rows) if one is not None]
     texts = (
         markdown.pages(iter(found))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, HTTPException, Response
 
-from hermes_dashboard.models.system import GatewayView, Paired, Pairing
+from hermes_dashboard.models.system import GatewayState, Paired, Pairing
 from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 MOST_CHATS: Final = 200
@@ -19,12 +19,12 @@ MOST_ERRORS: Final = 50
 MOST_UNSENT: Final = 50
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses of the gateway."""
     routes = APIRouter(prefix="/api/gateway", tags=["gateway"])
     db = parts.db
 
-    @routes.get("", response_model=GatewayView, responses=problems(503))
+    @routes.get("", response_model=GatewayState, responses=problems(503))
     def show_gateway() -> dict[str, Any]:
         """Platforms, chats, the queue, errors, and who was let in or asks to be."""
         state = parts.gateway.state()

@@ -14,7 +14,7 @@ from hermes_dashboard.models.system import Health
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
 
     Found = tuple[str, str]
 
@@ -25,7 +25,7 @@ SCARCE_BYTES: Final = 1024**3
 GIGA: Final = 1024**3
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The address of the check-up."""
     routes = APIRouter(prefix="/api/health", tags=["health"])
 
@@ -39,9 +39,9 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def examine(parts: Parts) -> list[dict[str, str]]:
+def examine(parts: DashboardContext) -> list[dict[str, str]]:
     """Every check; one that cannot be done is a finding."""
-    looks: dict[str, Callable[[Parts], Found]] = {
+    looks: dict[str, Callable[[DashboardContext], Found]] = {
         "history": _history,
         "journal": _journal,
         "index": _index,
@@ -55,7 +55,9 @@ def examine(parts: Parts) -> list[dict[str, str]]:
     return [_looked(name, look, parts) for name, look in looks.items()]
 
 
-def _looked(name: str, look: Callable[[Parts], Found], parts: Parts) -> dict[str, str]:
+def _looked(
+    name: str, look: Callable[[DashboardContext], Found], parts: DashboardContext
+) -> dict[str, str]:
     try:
         status, detail = look(parts)
     except HermesError as error:
@@ -63,19 +65,19 @@ def _looked(name: str, look: Callable[[Parts], Found], parts: Parts) -> dict[str
     return {"name": name, "status": status, "detail": detail}
 
 
-def _history(parts: Parts) -> Found:
+def _history(parts: DashboardContext) -> Found:
     version = parts.db.engine.version()
     if version < 0:
         raise StoreError(f"another file lies at {parts.db.db_path}; restart the dashboard")
     return OK, str(parts.db.db_path)
 
 
-def _journal(parts: Parts) -> Found:
+def _journal(parts: DashboardContext) -> Found:
     trouble = parts.db.trouble()
     return (OK, "nothing waits") if trouble is None else (FAIL, trouble)
 
 
-def _index(parts: Parts) -> Found:
+def _index(parts: DashboardContext) -> Found:
     progress = parts.db.index_progress()
     if progress is None:
         return OK, "complete"
@@ -83,7 +85,7 @@ def _index(parts: Parts) -> Found:
     return WARN, f"being built: {done} of {total} sessions"
 
 
-def _search(parts: Parts) -> Found:
+def _search(parts: DashboardContext) -> Found:
     progress = parts.db.search_progress()
     if progress is None:
         return OK, "complete"
@@ -91,23 +93,23 @@ def _search(parts: Parts) -> Found:
     return OK, f"{100 * done // max(total, 1)} % indexed; the rest is read when it is asked for"
 
 
-def _analytics(parts: Parts) -> Found:
+def _analytics(parts: DashboardContext) -> Found:
     error = parts.analysis.error
     return (OK, "nothing is known to be wrong") if error is None else (WARN, error)
 
 
-def _disk(parts: Parts) -> Found:
+def _disk(parts: DashboardContext) -> Found:
     free = shutil.disk_usage(parts.home).free
     text = f"{free / GIGA:.1f} GB free"
     return (OK, text) if free >= SCARCE_BYTES else (WARN, f"only {text}; make room")
 
 
-def _settings(_parts: Parts) -> Found:
+def _settings(_parts: DashboardContext) -> Found:
     problems = [one for one in ConfigFile.of_home().check() if one.is_error]
     return (WARN, problems[0].message) if problems else (OK, "all can be used as written")
 
 
-def _gateway(parts: Parts) -> Found:
+def _gateway(parts: DashboardContext) -> Found:
     waiting = parts.db.waiting_places()
     if parts.gateway.state().get("is_running"):
         return OK, f"running, {waiting} chats wait"
@@ -116,7 +118,7 @@ def _gateway(parts: Parts) -> Found:
     return OK, "not running, and nothing waits"
 
 
-def _replies(parts: Parts) -> Found:
+def _replies(parts: DashboardContext) -> Found:
     lost = [one for one in parts.db.unsent_replies() if one["state"] == "failed"]
     if not lost:
         return OK, "none was given up"

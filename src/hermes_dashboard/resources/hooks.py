@@ -14,11 +14,11 @@ from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses of hooks and boundaries."""
     routes = APIRouter(prefix="/api", tags=["hooks"])
     db = parts.db

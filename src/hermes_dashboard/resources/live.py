@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from hermes_core.history_rows import Mark
     from hermes_dashboard.auth.access import Access
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
-    from hermes_dashboard.server import Farewell
+    from hermes_dashboard.server import ShutdownSignal
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ EVERYTHING: Final = News("change", {"sessions": []})
 class Watcher:
     """One for an application; everything but the looking itself happens in the event loop."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: DashboardContext) -> None:
         self._sight = Sight(parts)
         self._listeners: set[asyncio.Queue[News]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -92,7 +92,7 @@ class Watcher:
 class Sight:
     """What was seen last; used by one thread at a time."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: DashboardContext) -> None:
         self._history = parts.db.history()
         self._gateway = parts.gateway
         self._version = 0
@@ -163,7 +163,9 @@ BEAT: Final = ": still here\n\n"
 END: Final = News("", {})
 
 
-def router(parts: Parts, access: Access, farewell: Farewell, meters: DashboardMetrics) -> APIRouter:
+def router(
+    parts: DashboardContext, access: Access, farewell: ShutdownSignal, meters: DashboardMetrics
+) -> APIRouter:
     """The stream."""
     routes = APIRouter(tags=["live"])
     watcher = Watcher(parts)
@@ -186,7 +188,7 @@ def router(parts: Parts, access: Access, farewell: Farewell, meters: DashboardMe
 
 async def _told(
     watcher: Watcher,
-    farewell: Farewell,
+    farewell: ShutdownSignal,
     meters: DashboardMetrics,
     logout: Callable[[], Coroutine[Any, Any, None]],
 ) -> AsyncIterator[str]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
 
 
 class Model(BaseModel):
@@ -28,7 +28,7 @@ class Models(BaseModel):
     items: list[Model]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The list."""
     routes = APIRouter(tags=["chat"])
 

@@ -17,15 +17,15 @@ from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.health import OK, examine
 
 if TYPE_CHECKING:
-    from hermes_dashboard.analytics.analysis import Known
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.analytics.analysis import AnalyticsData
+    from hermes_dashboard.context import DashboardContext
 
 RECENT: Final = 8
 WEEK_DAYS: Final = 14
 FORGIVEN: Final = 2  # days since the last active one that do not end a streak yet
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The address of the overview."""
     routes = APIRouter(prefix="/api/overview", tags=["overview"])
     db = parts.db
@@ -62,7 +62,7 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _last_days(known: Known) -> Sums:
+def _last_days(known: AnalyticsData) -> Sums:
     last = date.fromisoformat(known.today)
     first = last - timedelta(days=WEEK_DAYS - 1)
     return Sums(known, Span(first.isoformat(), last.isoformat()))
@@ -97,7 +97,7 @@ def _days_between(first: str, last: str) -> int:
     return (date.fromisoformat(last) - date.fromisoformat(first)).days
 
 
-def _gateway(parts: Parts) -> dict[str, Any]:
+def _gateway(parts: DashboardContext) -> dict[str, Any]:
     state = parts.gateway.state()
     platforms = state.get("platforms") or []
     return {
@@ -107,6 +107,6 @@ def _gateway(parts: Parts) -> dict[str, Any]:
     }
 
 
-def _health(parts: Parts) -> dict[str, Any]:
+def _health(parts: DashboardContext) -> dict[str, Any]:
     notes = [f"{one['name']}: {one['detail']}" for one in examine(parts) if one["status"] != OK]
     return {"status": "attention" if notes else "ok", "notes": notes}

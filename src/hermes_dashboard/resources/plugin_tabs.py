@@ -32,7 +32,7 @@ TYPES: Final = {
 }
 
 
-class Place(BaseModel):
+class TabPosition(BaseModel):
     """Where a tab stands."""
 
     path: str
@@ -49,7 +49,7 @@ class PluginTab(BaseModel):
     description: str
     icon: str
     version: str
-    tab: Place
+    tab: TabPosition
     slots: list[str]
     entry: str
     css: str | None
@@ -92,7 +92,7 @@ def _told(tab: Tab, error: str | None) -> PluginTab:
         description=tab.description,
         icon=tab.icon,
         version=tab.version,
-        tab=Place(
+        tab=TabPosition(
             path=tab.path or f"/{tab.name}",
             position=tab.position,
             override=tab.override,

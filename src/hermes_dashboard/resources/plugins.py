@@ -14,14 +14,14 @@ from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.manager import Plugin
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_plugin_host.discovery import Found
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 SWITCHING: Final = problems(400, 404)
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses of plugins."""
     routes = APIRouter(prefix="/api/plugins", tags=["plugins"])
 

@@ -16,7 +16,7 @@ from hermes_state.search.candidates import Patience
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 READ_SECONDS: Final = 1.5  # what the index does not cover, in one search
@@ -27,7 +27,7 @@ Text = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
 
 
-class Filling:
+class SearchIndexUpdater:
     """Brings the search index up to date behind searches, in small steps."""
 
     def __init__(self, db: SessionDB) -> None:
@@ -63,10 +63,10 @@ class Filling:
             self._thread.join()
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The search."""
     db = parts.db
-    filling = Filling(db)
+    filling = SearchIndexUpdater(db)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:

@@ -10,25 +10,25 @@ from fastapi import APIRouter, Query
 from hermes_core.errors import SessionNotFoundError
 from hermes_dashboard.models.session_query import PagedQuery, cursor_of, place_of
 from hermes_dashboard.models.sessions import (
-    Facets,
-    Family,
+    FacetsView,
     SessionDetail,
-    SessionPage,
+    SessionFamily,
+    SessionPageView,
     item_of,
 )
 from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The addresses below /api/sessions that only read."""
     routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
     db = parts.db
 
-    @routes.get("", response_model=SessionPage, responses=problems(400, 503))
+    @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
     def list_sessions(asked: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
         """A page of conversations, the most recently active first.
 
@@ -44,7 +44,7 @@ def router(parts: Parts) -> APIRouter:
             "total": None if after else db.count_sessions(choice),
         }
 
-    @routes.get("/facets", response_model=Facets, responses=problems(503))
+    @routes.get("/facets", response_model=FacetsView, responses=problems(503))
     def list_facets() -> dict[str, Any]:
         """The sources, models and tags there are, and how many conversations are where."""
         found = db.session_facets()
@@ -64,7 +64,9 @@ def router(parts: Parts) -> APIRouter:
         """One conversation, by its id, the beginning of its id, or its title."""
         return detail_of(db, db.resolve(session_id))
 
-    @routes.get("/{session_id}/tree", response_model=Family, responses=problems(400, 404, 409, 503))
+    @routes.get(
+        "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
+    )
     def show_family(session_id: Named) -> dict[str, Any]:
         """Everything that came from the same first session: branches, delegated work."""
         found = db.resolve(session_id)

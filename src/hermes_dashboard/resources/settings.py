@@ -14,8 +14,8 @@ from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
 from hermes_dashboard.models.text import Named, problems
 
 if TYPE_CHECKING:
-    from hermes_core.config.setting import Setting
-    from hermes_dashboard.context import Parts
+    from hermes_core.config.schema import Setting
+    from hermes_dashboard.context import DashboardContext
 
 ORIGINS: Final = {
     "environment": "environment",
@@ -25,7 +25,7 @@ ORIGINS: Final = {
 }
 
 
-def router(_parts: Parts) -> APIRouter:
+def router(_parts: DashboardContext) -> APIRouter:
     """The addresses of settings."""
     routes = APIRouter(prefix="/api/settings", tags=["settings"])
 

@@ -11,11 +11,11 @@ from hermes_achievements.classification.outcomes import is_failure, outcome
 from hermes_achievements.classification.tool_kinds import does
 from hermes_core import media_store
 from hermes_core.messages import plain_text
-from hermes_dashboard.models.sessions import MessagePage
+from hermes_dashboard.models.sessions import MessagePageView
 from hermes_dashboard.models.text import MessageId, Named, problems
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
 
 PICTURES: Final = ("image_url", "input_image", "image")
 MEDIA_ADDRESS: Final = "/api/media/"
@@ -106,14 +106,14 @@ def _has_failed(row: dict[str, Any], text: str) -> bool:
 Inactive = Annotated[bool, Query(description="Also what was taken back (undone).")]
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The messages of a conversation."""
     routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
     db = parts.db
 
     @routes.get(
         "/{session_id}/messages",
-        response_model=MessagePage,
+        response_model=MessagePageView,
         responses=problems(400, 404, 409, 503),
     )
     def list_messages(

@@ -21,7 +21,7 @@ from hermes_dashboard.models.files import ANY_BYTES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_dashboard.context import Parts
+    from hermes_dashboard.context import DashboardContext
 
 FOLDER: Final = "uploads"
 LARGEST_MB: Final = 25
@@ -44,7 +44,7 @@ class Upload(BaseModel):
     is_image: bool
 
 
-def router(parts: Parts) -> APIRouter:
+def router(parts: DashboardContext) -> APIRouter:
     """The one route."""
     routes = APIRouter(tags=["chat"])
 

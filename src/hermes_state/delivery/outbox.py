@@ -54,7 +54,7 @@ GIVE_BACK = """
 """
 
 
-class Reply(NamedTuple):
+class OutgoingReply(NamedTuple):
     """Something to be sent: where, and what."""
 
     platform: str
@@ -96,7 +96,7 @@ class OutboxPart(StorePart):
         self,
         inbox_id: int,
         session_id: str | None,
-        replies: Sequence[Reply],
+        replies: Sequence[OutgoingReply],
         merged: Sequence[int] = (),
     ) -> None:
         """A message was handled, with those that were *merged* into it.

@@ -38,7 +38,7 @@ LARGEST_GROUP = 128
 LONGEST_STOP_SECONDS = 30.0
 
 
-class Job(Generic[T]):
+class WriteJob(Generic[T]):
     """One piece of work, and the place where its outcome appears."""
 
     __slots__ = ("_done", "error", "result", "work")
@@ -68,7 +68,7 @@ class Writer:
 
     def __init__(self, transaction: Tx) -> None:
         self._tx = transaction
-        self._queue: deque[Job[object]] = deque()
+        self._queue: deque[WriteJob[object]] = deque()
         self._turn = threading.Lock()
         self._leader = 0
         self._pid = os.getpid()
@@ -94,15 +94,15 @@ class Writer:
         self._is_closed = True
         run_apart(self._lead_while_free)
 
-    def _enqueue(self, work: Callable[[Tx], T]) -> Job[T]:
+    def _enqueue(self, work: Callable[[Tx], T]) -> WriteJob[T]:
         if self._is_closed:
             raise StoreError("the session store is closed")
         if os.getpid() != self._pid:
             raise StoreError("a forked process must open the session store anew (SessionDB())")
         if self._leader == threading.get_ident():
             raise StoreError("a write was started from inside a write; return from it first")
-        job = Job(work)
-        self._queue.append(cast("Job[object]", job))
+        job = WriteJob(work)
+        self._queue.append(cast("WriteJob[object]", job))
         return job
 
     def _lead_while_free(self, *, patient: bool = False) -> None:
@@ -118,7 +118,7 @@ class Writer:
                 self._turn.release()
 
     def _run_group(self) -> None:
-        group: list[Job[object]] = []
+        group: list[WriteJob[object]] = []
         while self._queue and len(group) < LARGEST_GROUP:
             group.append(self._queue.popleft())
         if not group:
@@ -128,14 +128,14 @@ class Writer:
         else:
             self._run_together(group)
 
-    def _run_alone(self, job: Job[object]) -> None:
+    def _run_alone(self, job: WriteJob[object]) -> None:
         self._try(job)
         if isinstance(job.error, sqlite3.Error) and self._mended(job.error):
             job.error = None
             self._try(job)
         job.finish()
 
-    def _try(self, job: Job[object]) -> None:
+    def _try(self, job: WriteJob[object]) -> None:
         tx = self._tx
         try:
             tx.begin()
@@ -153,7 +153,7 @@ class Writer:
             self._take_back()
             return False
 
-    def _run_together(self, group: list[Job[object]]) -> None:
+    def _run_together(self, group: list[WriteJob[object]]) -> None:
         tx = self._tx
         try:
             tx.begin()
@@ -167,7 +167,7 @@ class Writer:
         for job in group:
             job.finish()
 
-    def _run_one_by_one(self, group: list[Job[object]], error: sqlite3.Error) -> None:
+    def _run_one_by_one(self, group: list[WriteJob[object]], error: sqlite3.Error) -> None:
         """Nothing of the group is on disk: each tries on its own, unless none can succeed."""
         for job in group:
             if is_passing(error):
@@ -184,7 +184,7 @@ class Writer:
             log.warning("the transaction could not be rolled back: %s", error)
             self._tx.give_up_connection()
 
-    def _run_in_savepoint(self, job: Job[object]) -> None:
+    def _run_in_savepoint(self, job: WriteJob[object]) -> None:
         tx = self._tx
         tx.execute("SAVEPOINT job")
         try:

@@ -50,7 +50,7 @@ ABANDONED_SECONDS: Final = 86_400
 
 
 @dataclass
-class Manifest:
+class BackupManifest:
     """What a backup contains."""
 
     created_at: float
@@ -77,7 +77,7 @@ def remove_abandoned(folder: Path, prefix: str) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def write_archive(path: Path, files: dict[str, Path], manifest: Manifest) -> None:
+def write_archive(path: Path, files: dict[str, Path], manifest: BackupManifest) -> None:
     """Write the files and the manifest to *path*, which appears when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -165,7 +165,7 @@ def _why_not(path: Path, error: Exception) -> str:
     return f"{path} is no backup of Hermes, or the end of it is missing. Nothing was changed."
 
 
-def read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
+def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     """What the archive says it contains."""
     try:
         if archive.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
@@ -175,7 +175,7 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
             raise ValueError("another format")
         version = facts.pop("version")
         if version == VERSION:
-            manifest = Manifest(**facts)
+            manifest = BackupManifest(**facts)
             _check_names(manifest)
             return manifest
     except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
@@ -188,7 +188,7 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
     )
 
 
-def _check_names(manifest: Manifest) -> None:
+def _check_names(manifest: BackupManifest) -> None:
     """Only files that belong into a home, none with a way out of it."""
     for name, facts in manifest.files.items():
         if not isinstance(facts, dict):
@@ -203,7 +203,7 @@ def _check_names(manifest: Manifest) -> None:
 
 
 def copy_out(
-    archive: zipfile.ZipFile, manifest: Manifest, name: str, target: Path | None, path: Path
+    archive: zipfile.ZipFile, manifest: BackupManifest, name: str, target: Path | None, path: Path
 ) -> None:
     """Unpack one file to *target* (None: nowhere), and compare its checksum."""
     digest = hashlib.sha256()
@@ -235,7 +235,7 @@ LAYOUT = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'layout'
 
 def make(
     engine: Engine, path: Path, *, with_secrets: bool, progress: Progress | None = None
-) -> Manifest:
+) -> BackupManifest:
     """Write a backup to *path*; what it contains."""
     tell = progress or (lambda _text: None)
     if path.exists():
@@ -278,12 +278,12 @@ def _copy(engine: Engine, copy: Path, tell: Progress) -> None:
         raise explain(error, engine.path) from error
 
 
-def inspect(copy: Path) -> Manifest:
+def inspect(copy: Path) -> BackupManifest:
     """Check a copy of a store that nobody has open; what is in it."""
     try:
         with contextlib.closing(driver.connect(str(copy), 10)) as connection:
             warnings = _problems(connection)
-            return Manifest(
+            return BackupManifest(
                 created_at=0.0,
                 schema_version=_value(connection, "SELECT max(version) FROM schema_version"),
                 layout=_value(connection, LAYOUT) if _has_own_tables(connection) else None,

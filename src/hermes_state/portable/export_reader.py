@@ -137,7 +137,7 @@ def _undo(part: Any, messages: int) -> None:
             _count(row, messages, "undo: a row")
 
 
-class Line(NamedTuple):
+class ExportLine(NamedTuple):
     """One session of the file."""
 
     number: int
@@ -165,7 +165,7 @@ class ExportFile:
         self._file = file
         self._name = name
 
-    def verify(self, each: Callable[[Line], object] | None = None) -> Summary:
+    def verify(self, each: Callable[[ExportLine], object] | None = None) -> Summary:
         """Read everything; PortableFileError names the first line that is wrong.
 
         *each* is called with every session, before it is known whether the rest is whole.
@@ -196,7 +196,7 @@ class ExportFile:
             "missing. Nothing was changed; export it again."
         )
 
-    def sessions(self) -> Iterator[Line]:
+    def sessions(self) -> Iterator[ExportLine]:
         """Every session of a file that was verified."""
         for number, raw in self._raw_lines():
             value = self._parse(number, raw)
@@ -232,12 +232,12 @@ class ExportFile:
             )
         return value
 
-    def _line(self, number: int, raw: bytes, value: dict[str, Any]) -> Line:
+    def _line(self, number: int, raw: bytes, value: dict[str, Any]) -> ExportLine:
         try:
             check_record(value)
         except (ValueError, TypeError) as error:
             raise self._error(number, str(error)) from error
-        return Line(number, raw, value)
+        return ExportLine(number, raw, value)
 
     def _end(
         self,

@@ -28,7 +28,7 @@ _NUMBERS: Final[Mapping[str, type]] = {"INTEGER": int, "REAL": float}
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-class Column(NamedTuple):
+class ExportColumn(NamedTuple):
     """A column of a new file."""
 
     kind: str
@@ -51,11 +51,11 @@ class Column(NamedTuple):
         return text
 
 
-UNKNOWN: Final = Column("", is_required=False, default=None)
+UNKNOWN: Final = ExportColumn("", is_required=False, default=None)
 
 
 @functools.cache
-def columns_of(table: str) -> dict[str, Column]:
+def columns_of(table: str) -> dict[str, ExportColumn]:
     """The columns that a table has in a new file."""
     with contextlib.closing(driver.connect(":memory:", 1)) as connection:
         for statement in BASE_TABLES:
@@ -63,7 +63,7 @@ def columns_of(table: str) -> dict[str, Column]:
         rows = connection.execute(
             'SELECT name, type, "notnull", dflt_value FROM pragma_table_info(?)', (table,)
         ).fetchall()
-    return {name: Column(kind, bool(rule), _literal(text)) for name, kind, rule, text in rows}
+    return {name: ExportColumn(kind, bool(rule), _literal(text)) for name, kind, rule, text in rows}
 
 
 def _literal(text: str | None) -> Any:

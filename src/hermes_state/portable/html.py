@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hermes_state.portable.readable import Conversation, Said
+    from hermes_state.portable.readable import ReadableConversation, ReadableMessage
 
 SUFFIX: Final = ".html"
 SUMMARY_CHARACTERS: Final = 90
@@ -65,7 +65,9 @@ _VISIBLE: Final = {code: chr(0x2400 + code) for code in range(0x20) if code not 
 }
 
 
-def pages(conversations: Iterable[Conversation], contents: Sequence[str] = ()) -> Iterator[str]:
+def pages(
+    conversations: Iterable[ReadableConversation], contents: Sequence[str] = ()
+) -> Iterator[str]:
     """One page with these conversations, piece by piece; *contents* are their titles."""
     title = contents[0] if len(contents) == 1 else f"{len(contents)} conversations"
     yield (
@@ -85,7 +87,7 @@ def pages(conversations: Iterable[Conversation], contents: Sequence[str] = ()) -
     yield "</body>\n</html>\n"
 
 
-def _one(conversation: Conversation, number: int) -> Iterator[str]:
+def _one(conversation: ReadableConversation, number: int) -> Iterator[str]:
     facts = "".join(
         f"<dt>{shown(name)}</dt><dd>{shown(value)}</dd>\n" for name, value in conversation.facts
     )
@@ -98,7 +100,7 @@ def _one(conversation: Conversation, number: int) -> Iterator[str]:
     yield "</article>\n"
 
 
-def _said(said: Said) -> str:
+def _said(said: ReadableMessage) -> str:
     kind = said.role if said.role in {"user", "assistant", "tool", "system"} else "other"
     classes = f"{kind} undone" if "undone" in said.marks else kind
     who = shown(said.role) + (f" <code>{shown(said.name)}</code>" if said.name else "")

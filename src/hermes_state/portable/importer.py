@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
-    from hermes_state.portable.export_reader import Line
+    from hermes_state.portable.export_reader import ExportLine
 
     Progress = Callable[[int, int], object]
 
@@ -286,11 +286,11 @@ class Import:
             self._engine.write_upkeep(link_waiting)
         return self._report
 
-    def _note_taken(self, line: Line, taken: list[str]) -> None:
+    def _note_taken(self, line: ExportLine, taken: list[str]) -> None:
         if self._engine.read(lambda reader: reader.value(EXISTS, (line.session_id,))):
             taken.append(line.session_id)
 
-    def _one(self, line: Line, identities: Identities) -> None:
+    def _one(self, line: ExportLine, identities: Identities) -> None:
         if self._report.is_dry_run:
             session_id = self._engine.read(lambda reader: self._place(reader, line, identities))
             self._count(line, session_id, None)
@@ -306,7 +306,7 @@ class Import:
 
         self._count(line, *self._engine.write_upkeep(store))
 
-    def _place(self, reader: Reader, line: Line, identities: Identities) -> str | None:
+    def _place(self, reader: Reader, line: ExportLine, identities: Identities) -> str | None:
         """The id under which a session is stored; None if it is not."""
         session_id = line.session_id
         if not reader.value(EXISTS, (session_id,)):
@@ -321,13 +321,13 @@ class Import:
         return f"{session_id}-{number}"
 
     @staticmethod
-    def _is_here(reader: Reader, line: Line, identities: Identities) -> bool:
+    def _is_here(reader: Reader, line: ExportLine, identities: Identities) -> bool:
         """Whether the session that has the id is the very same."""
         own = io.BytesIO()
         write_record(reader, line.session_id, identities, None, own)
         return own.getvalue() == line.raw
 
-    def _count(self, line: Line, session_id: str | None, title: str | None) -> None:
+    def _count(self, line: ExportLine, session_id: str | None, title: str | None) -> None:
         report, wanted = self._report, line.session_id
         if session_id is None:
             if self._on_conflict == "rename":

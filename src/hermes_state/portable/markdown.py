@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hermes_state.portable.readable import Conversation, Said
+    from hermes_state.portable.readable import ReadableConversation, ReadableMessage
 
 SUFFIX: Final = ".md"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
@@ -17,7 +17,7 @@ _LINK: Final = re.compile(r"(?i)\]\(\s*<?(?=(?:javascript|vbscript|data):)")
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|])")
 
 
-def pages(conversations: Iterable[Conversation]) -> Iterator[str]:
+def pages(conversations: Iterable[ReadableConversation]) -> Iterator[str]:
     """One file with these conversations, piece by piece."""
     is_first = True
     for conversation in conversations:
@@ -27,7 +27,7 @@ def pages(conversations: Iterable[Conversation]) -> Iterator[str]:
         yield from _one(conversation)
 
 
-def _one(conversation: Conversation) -> Iterator[str]:
+def _one(conversation: ReadableConversation) -> Iterator[str]:
     yield f"# {escape(conversation.title)}\n\n"
     yield "".join(f"- {name}: {code(value)}\n" for name, value in conversation.facts)
     if conversation.prompt:
@@ -36,7 +36,7 @@ def _one(conversation: Conversation) -> Iterator[str]:
         yield _said(said)
 
 
-def _said(said: Said) -> str:
+def _said(said: ReadableMessage) -> str:
     who = f"{said.role} {code(said.name)}" if said.name else said.role
     marks = "".join(f" *({mark})*" for mark in said.marks)
     parts = [f"\n## {who} · {said.at}{marks}\n"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from hermes_state.portable.backup import Manifest
+    from hermes_state.portable.backup import BackupManifest
     from hermes_state.portable.importer import ImportReport, OnConflict
 
 
@@ -86,7 +86,7 @@ class PortablePart(ListPart):
         *,
         with_secrets: bool = False,
         progress: Callable[[str], object] | None = None,
-    ) -> Manifest:
+    ) -> BackupManifest:
         """Write a backup of the store and the settings to *path*, and check it.
 
         Others may go on writing; what was stored before the call is in it.

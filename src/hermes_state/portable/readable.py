@@ -54,7 +54,7 @@ class Reveals:
 
 
 @dataclass
-class Said:
+class ReadableMessage:
     """One message: who, when, what, and which tools were asked."""
 
     role: str
@@ -72,24 +72,24 @@ class Said:
 
 
 @dataclass
-class Conversation:
+class ReadableConversation:
     """One session, ready to be written; its messages are read as they are asked for."""
 
     title: str
     facts: list[tuple[str, str]]
     prompt: str
-    said: Callable[[], Iterator[Said]]
+    said: Callable[[], Iterator[ReadableMessage]]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How conversations are read for a page."""
 
     db: GivesHistory
     redactor: Redacts = field(default_factory=Reveals)
     with_undone: bool = False
 
-    def conversation(self, session_id: str) -> Conversation | None:
+    def conversation(self, session_id: str) -> ReadableConversation | None:
         """A session, or None if there is none."""
         session = self.db.get_session(session_id)
         if session is None:
@@ -105,27 +105,27 @@ class Reading:
             )
         title = text(session.get("title") or self._first_words(session_id)) or NAMELESS
         prompt = text(str(session.get("system_prompt") or ""))
-        return Conversation(title, facts, prompt, lambda: self._said(session_id))
+        return ReadableConversation(title, facts, prompt, lambda: self._said(session_id))
 
     def _first_words(self, session_id: str) -> str:
         messages = self.db.iter_messages(session_id)
         said = (one["content"] for one in messages if one.get("role") == "user")
         return preview(self.redactor.value(next(said, "")))
 
-    def _said(self, session_id: str) -> Iterator[Said]:
+    def _said(self, session_id: str) -> Iterator[ReadableMessage]:
         for message in self.db.iter_messages(session_id, True):
             is_undone = not message.get("active", 1) and not message.get("compacted")
             if is_undone and not self.with_undone:
                 continue
             yield self._one(message, is_undone=is_undone)
 
-    def _one(self, message: dict[str, Any], *, is_undone: bool) -> Said:
+    def _one(self, message: dict[str, Any], *, is_undone: bool) -> ReadableMessage:
         redact = self.redactor
         marks = ["undone"] if is_undone else []
         marks += ["interrupted"] if message.get("finish_reason") == "interrupted" else []
         reasoning = message.get("reasoning") or message.get("reasoning_content") or ""
         calls = message.get("tool_calls")
-        return Said(
+        return ReadableMessage(
             role=str(message.get("role") or "?"),
             name=str(message.get("tool_name") or ""),
             at=moment(message.get("timestamp")),

@@ -26,7 +26,7 @@ SECRET_NAME: Final = re.compile(
 )
 
 
-class Secret(NamedTuple):
+class SecretPattern(NamedTuple):
     """One kind of secret."""
 
     kind: str
@@ -44,11 +44,17 @@ def _value(bare: str) -> str:
     )
 
 
-def _secret(kind: str, hints: str, pattern: str, example: str, counter_example: str) -> Secret:
-    return Secret(kind, tuple(hints.split("|")), re.compile(pattern), example, counter_example)
+def _secret(
+    kind: str, hints: str, pattern: str, example: str, counter_example: str
+) -> SecretPattern:
+    return SecretPattern(
+        kind, tuple(hints.split("|")), re.compile(pattern), example, counter_example
+    )
 
 
-def _prefixed(kind: str, hints: str, pattern: str, example: str, counter_example: str) -> Secret:
+def _prefixed(
+    kind: str, hints: str, pattern: str, example: str, counter_example: str
+) -> SecretPattern:
     """A token that its beginning gives away."""
     return _secret(kind, hints, rf"(?<![A-Za-z0-9_]){pattern}", example, counter_example)
 

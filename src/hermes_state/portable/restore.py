@@ -34,7 +34,7 @@ from hermes_state.schema import own
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state.portable.backup import Manifest
+    from hermes_state.portable.backup import BackupManifest
 
     Progress = Callable[[str], object]
 
@@ -94,7 +94,7 @@ class Restored:
     """What was put where."""
 
     folder: Path
-    manifest: Manifest
+    manifest: BackupManifest
     files: list[str]
     moved_to: Path | None = None
     moved: list[str] = field(default_factory=list)
@@ -115,7 +115,7 @@ class Restore:
     def __exit__(self, *_exception: object) -> None:
         self._stack.close()
 
-    def check(self) -> Manifest:
+    def check(self) -> BackupManifest:
         """Unpack beside the target and see that everything is whole."""
         with open_archive(self._path) as archive:
             self._manifest = read_manifest(archive, self._path)

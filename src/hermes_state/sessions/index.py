@@ -186,7 +186,7 @@ def replace_one(tx: Tx, session_id: str) -> None:
     tx.execute(PLACE, (place.kind, place.root_id, shown, session_id))
 
 
-def _shown(tx: Tx, session_id: str, place: lineage.Place) -> int:
+def _shown(tx: Tx, session_id: str, place: lineage.LineagePosition) -> int:
     if tx.value(IN_TRASH, (session_id,)):
         return TRASHED
     return LISTED if place.is_listed else INNER

@@ -31,7 +31,7 @@ END_REASON = "SELECT end_reason FROM sessions WHERE id = ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started_at, id"
 
 
-class Place(NamedTuple):
+class LineagePosition(NamedTuple):
     """Where a session stands among its relatives."""
 
     kind: str
@@ -59,7 +59,7 @@ def kind_of(reader: Reader, session_id: str) -> tuple[str, str | None]:
     return KIND_BY_PARENTS_END.get(reader.value(END_REASON, (parent,)), CHILD), parent
 
 
-def place_of(reader: Reader, session_id: str) -> Place:
+def place_of(reader: Reader, session_id: str) -> LineagePosition:
     """Where a session stands: walked up to its root, and one step down."""
     kind, parent = kind_of(reader, session_id)
     root, root_kind = session_id, kind
@@ -70,7 +70,7 @@ def place_of(reader: Reader, session_id: str) -> Place:
         steps += 1
     is_tip = continuation_of(reader, session_id) is None
     shown_kind = kind if root_kind in LISTABLE or kind != CONTINUATION else root_kind
-    return Place(shown_kind, root, is_tip)
+    return LineagePosition(shown_kind, root, is_tip)
 
 
 def continuation_of(reader: Reader, session_id: str) -> str | None:

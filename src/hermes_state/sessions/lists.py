@@ -142,7 +142,7 @@ def list_computed(
                 yield row
 
 
-def fits(row: dict[str, Any], wish: SessionFilter, place: lineage.Place) -> bool:
+def fits(row: dict[str, Any], wish: SessionFilter, place: lineage.LineagePosition) -> bool:
     """As `Wish.conditions`, for a row that is at hand."""
     is_listed = place.is_listed if wish.project_tips else place.kind in lineage.LISTABLE
     return (

@@ -62,14 +62,14 @@ IS_PINNED_BESIDE = """
 ANY: Final = SessionFilter(include_children=True, include_archived=True)
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     """The row behind which a page begins."""
 
     last_active: float
     session_id: str
 
 
-class Choice(NamedTuple):
+class SessionPageFilter(NamedTuple):
     """Which conversations are wanted; what is not said does not matter.
 
     `state` is active, archived, kept (both of these), trash or all. `ids` name
@@ -174,10 +174,12 @@ class SessionPage(NamedTuple):
     """A page of a list, and the place behind which the next one begins, if there is one."""
 
     rows: list[Row]
-    next: Place | None
+    next: PagePosition | None
 
 
-def read_page(reader: Reader, choice: Choice, limit: int, after: Place | None) -> list[Row]:
+def read_page(
+    reader: Reader, choice: SessionPageFilter, limit: int, after: PagePosition | None
+) -> list[Row]:
     """Rows of a list, most recent first, as far as the index knows them."""
     found = [_read_shown(reader, choice, one, limit, after) for one in choice.shown]
     merged = heapq.merge(*found, key=_order, reverse=True)
@@ -189,7 +191,7 @@ def _order(row: Row) -> tuple[float, str]:
 
 
 def _read_shown(
-    reader: Reader, choice: Choice, shown: int, limit: int, after: Place | None
+    reader: Reader, choice: SessionPageFilter, shown: int, limit: int, after: PagePosition | None
 ) -> list[Row]:
     where, values = choice.conditions(reader, shown)
     if after is not None:
@@ -223,7 +225,7 @@ def read_items(reader: Reader, session_ids: Sequence[str]) -> list[Row]:
     return found
 
 
-def count(reader: Reader, choice: Choice) -> int:
+def count(reader: Reader, choice: SessionPageFilter) -> int:
     """How many conversations fit."""
     total = 0
     for shown in choice.shown:
@@ -234,7 +236,9 @@ def count(reader: Reader, choice: Choice) -> int:
     return total
 
 
-def read_strangers(reader: Reader, choice: Choice, after: Place | None) -> list[Row]:
+def read_strangers(
+    reader: Reader, choice: SessionPageFilter, after: PagePosition | None
+) -> list[Row]:
     """Rows that fit and that the index has not reached yet."""
     ids = lists.unindexed(reader, choice.wish._replace(limit=MOST_STRANGERS))
     rows = list(lists.list_computed(reader, choice.wish, ids[:MOST_STRANGERS]))
@@ -274,14 +278,17 @@ class PagePart(ListPart):
     """Lists for those who page through them."""
 
     def session_page(
-        self, choice: Choice | None = None, limit: int = 100, after: Place | None = None
+        self,
+        choice: SessionPageFilter | None = None,
+        limit: int = 100,
+        after: PagePosition | None = None,
     ) -> SessionPage:
         """Conversations by last activity, most recent first, behind the place *after*.
 
         Rows are as in `list_sessions_rich`, with `root_id`, `kind`, `tags`, `is_running`
         and `trashed_at`.
         """
-        wanted = choice or Choice()
+        wanted = choice or SessionPageFilter()
 
         def read(reader: Reader) -> SessionPage:
             has_index = reader.columns.has_own_tables
@@ -291,14 +298,14 @@ class PagePart(ListPart):
             running = leases.running(reader, self.identity, self.clock)
             found = completed(reader, rows[:limit], running)
             is_more = len(rows) > limit and bool(found)
-            return SessionPage(found, Place(*_order(found[-1])) if is_more else None)
+            return SessionPage(found, PagePosition(*_order(found[-1])) if is_more else None)
 
         self.refresh_index()
         return self.engine.read(read)
 
-    def count_sessions(self, choice: Choice | None = None) -> int:
+    def count_sessions(self, choice: SessionPageFilter | None = None) -> int:
         """How many conversations fit, as far as the index knows them."""
-        wanted = choice or Choice()
+        wanted = choice or SessionPageFilter()
         return self.engine.read(lambda reader: count(reader, wanted))
 
     def session_items(self, session_ids: Sequence[str]) -> list[Row]:

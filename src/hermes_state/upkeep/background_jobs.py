@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 SLICE_SESSIONS: Final = 500
 
 
-class Background:
+class BackgroundJobs:
     """Works through the sessions that have no index row, then keeps house."""
 
     def __init__(self, engine: Engine, keep_house: Callable[[], object]) -> None:

@@ -41,7 +41,7 @@ UNDELIVERED: Final = """
 """
 
 
-class Finding(NamedTuple):
+class HealthFinding(NamedTuple):
     """One question and its answer."""
 
     name: str
@@ -71,19 +71,19 @@ def sqlite_copies() -> list[str]:
     return sorted(found)
 
 
-def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
+def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     """Ask every question about the store at *path*; it changes nothing."""
     findings = [_version(), _copies(), _file_system(path)]
     if not path.exists():
-        return [*findings, Finding("store", "skipped", f"there is no history at {path} yet")]
+        return [*findings, HealthFinding("store", "skipped", f"there is no history at {path} yet")]
     try:
         engine = ENGINES.acquire(
             path, read_only=True, clock=SystemClock(), settings=StoreSettings()
         )
     except HermesError as error:
-        return [*findings, Finding("store", "failed", str(error))]
+        return [*findings, HealthFinding("store", "failed", str(error))]
     try:
-        questions: list[tuple[str, Callable[[Engine], Finding]]] = [
+        questions: list[tuple[str, Callable[[Engine], HealthFinding]]] = [
             ("store", _opens),
             ("journal mode", _journal_mode),
             ("integrity", _integrity if is_thorough else _skipped),
@@ -101,27 +101,29 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[Finding]:
     return findings
 
 
-def _asked(name: str, ask: Callable[[Engine], Finding], engine: Engine) -> Finding:
+def _asked(name: str, ask: Callable[[Engine], HealthFinding], engine: Engine) -> HealthFinding:
     try:
         return ask(engine)
     except HermesError as error:
-        return Finding(name, "failed", str(error), "restore a backup, or ask for help with this")
+        return HealthFinding(
+            name, "failed", str(error), "restore a backup, or ask for help with this"
+        )
 
 
-def _version() -> Finding:
+def _version() -> HealthFinding:
     found = sqlite3.sqlite_version
     if driver.is_trustworthy(sqlite3.sqlite_version_info):
-        return Finding("SQLite", "ok", f"version {found}")
-    return Finding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
+        return HealthFinding("SQLite", "ok", f"version {found}")
+    return HealthFinding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
 
 
-def _copies() -> Finding:
+def _copies() -> HealthFinding:
     copies = sqlite_copies()
     if not copies:
-        return Finding("SQLite copies", "skipped", "this system does not tell")
+        return HealthFinding("SQLite copies", "skipped", "this system does not tell")
     if len(copies) == 1:
-        return Finding("SQLite copies", "ok", "one in this process")
-    return Finding(
+        return HealthFinding("SQLite copies", "ok", "one in this process")
+    return HealthFinding(
         "SQLite copies",
         "warning",
         f"{len(copies)} in this process: {', '.join(copies)}",
@@ -129,31 +131,33 @@ def _copies() -> Finding:
     )
 
 
-def _file_system(path: Path) -> Finding:
+def _file_system(path: Path) -> HealthFinding:
     folder = path.parent
     while not folder.exists():
         folder = folder.parent
     kind = filesystem.file_system_of(folder)
     if kind in filesystem.BREAKS_LOCKS:
-        return Finding("file system", "failed", f"{kind} breaks locks", "move to a local disk")
-    return Finding("file system", "ok", kind)
+        return HealthFinding(
+            "file system", "failed", f"{kind} breaks locks", "move to a local disk"
+        )
+    return HealthFinding("file system", "ok", kind)
 
 
-def _skipped(_engine: Engine) -> Finding:
-    return Finding("integrity", "skipped", "not asked for")
+def _skipped(_engine: Engine) -> HealthFinding:
+    return HealthFinding("integrity", "skipped", "not asked for")
 
 
-def _opens(engine: Engine) -> Finding:
+def _opens(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
-    return Finding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
+    return HealthFinding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
 
 
-def _journal_mode(engine: Engine) -> Finding:
+def _journal_mode(engine: Engine) -> HealthFinding:
     mode = engine.read(lambda reader: reader.value("PRAGMA journal_mode"))
     if mode == "wal":
-        return Finding("journal mode", "ok", "write-ahead log")
-    return Finding(
+        return HealthFinding("journal mode", "ok", "write-ahead log")
+    return HealthFinding(
         "journal mode",
         "warning",
         f"{mode} instead of a write-ahead log",
@@ -161,43 +165,46 @@ def _journal_mode(engine: Engine) -> Finding:
     )
 
 
-def _integrity(engine: Engine) -> Finding:
+def _integrity(engine: Engine) -> HealthFinding:
     rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
     if rows == [("ok",)]:
-        return Finding("integrity", "ok", "every page is whole")
+        return HealthFinding("integrity", "ok", "every page is whole")
     text = "; ".join(str(row[0]) for row in rows)
     if all("FTS5 table" in str(row[0]) for row in rows):
-        return Finding(
+        return HealthFinding(
             "integrity",
             "warning",
             f"another program's search index is damaged ({text}); every message is whole",
             "nothing needs to be done: Hermes does not use that index",
         )
-    return Finding("integrity", "failed", text, "restore a backup")
+    return HealthFinding("integrity", "failed", text, "restore a backup")
 
 
-def _parity(engine: Engine) -> Finding:
+def _parity(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
-        return Finding("session index", "skipped", "this file has not been opened for writing yet")
+        return HealthFinding(
+            "session index", "skipped", "this file has not been opened for writing yet"
+        )
     total, indexed = engine.read(index.counts)
     if total != indexed:
-        return Finding("session index", "warning", f"{indexed} of {total} sessions are indexed",
+        text = f"{indexed} of {total} sessions are indexed"
+        return HealthFinding("session index", "warning", text,
                        "it is built while Hermes runs; nothing needs to be done")  # fmt: skip
     stale = engine.read(reindex_stale)
     if not stale:
-        return Finding("session index", "ok", f"agrees with the rows of {total} sessions")
+        return HealthFinding("session index", "ok", f"agrees with the rows of {total} sessions")
     names = ", ".join(stale[:5])
-    return Finding("session index", "warning", f"is behind for {names}",
+    return HealthFinding("session index", "warning", f"is behind for {names}",
                    "run `hermes doctor --fix`")  # fmt: skip
 
 
-def _open_sessions(engine: Engine) -> Finding:
+def _open_sessions(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
-        return Finding("open sessions", "skipped", "owners are not known for this file")
+        return HealthFinding("open sessions", "skipped", "owners are not known for this file")
     count = len(engine.read(process_identity.open_without_owner))
     if not count:
-        return Finding("open sessions", "ok", "each has a running process, or none is open")
-    return Finding(
+        return HealthFinding("open sessions", "ok", "each has a running process, or none is open")
+    return HealthFinding(
         "open sessions",
         "warning",
         f"{count} are open without a process that carries them",
@@ -205,24 +212,24 @@ def _open_sessions(engine: Engine) -> Finding:
     )
 
 
-def _events(engine: Engine) -> Finding:
+def _events(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
-        return Finding("boundary events", "skipped", "none are kept in this file")
+        return HealthFinding("boundary events", "skipped", "none are kept in this file")
     waiting, dead = engine.read(lambda reader: reader.row(UNDELIVERED)) or (0, 0)
     if dead:
-        return Finding("boundary events", "warning", f"{dead} could not be delivered")
-    return Finding("boundary events", "ok", f"{waiting or 0} waiting")
+        return HealthFinding("boundary events", "warning", f"{dead} could not be delivered")
+    return HealthFinding("boundary events", "ok", f"{waiting or 0} waiting")
 
 
-def _spool(engine: Engine) -> Finding:
+def _spool(engine: Engine) -> HealthFinding:
     waiting = sorted((engine.path.parent / "spool").glob(f"{engine.path.name}-*.jsonl"))
     if not waiting:
-        return Finding("journal", "ok", "empty")
-    return Finding("journal", "warning", f"{len(waiting)} files wait to be stored",
+        return HealthFinding("journal", "ok", "empty")
+    return HealthFinding("journal", "warning", f"{len(waiting)} files wait to be stored",
                    "start Hermes once; they are stored at opening")  # fmt: skip
 
 
-def _routes(engine: Engine) -> Finding:
+def _routes(engine: Engine) -> HealthFinding:
     wanted: list[str] = []
     if "gateway_routing" in engine.columns.tables:
         rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
@@ -231,12 +238,13 @@ def _routes(engine: Engine) -> Finding:
         rows = engine.read(lambda reader: reader.rows("SELECT session_id FROM hermes_route"))
         wanted += [str(session_id) for (session_id,) in rows]
     if not wanted:
-        return Finding("routes", "skipped", "this file has none")
+        return HealthFinding("routes", "skipped", "this file has none")
     sql = "SELECT 1 FROM sessions WHERE id = ?"
     lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
     if not lost:
-        return Finding("routes", "ok", f"{len(wanted)} lead to a session")
-    return Finding("routes", "warning", f"{len(lost)} lead to no session: {', '.join(lost[:5])}",
+        return HealthFinding("routes", "ok", f"{len(wanted)} lead to a session")
+    text = f"{len(lost)} lead to no session: {', '.join(lost[:5])}"
+    return HealthFinding("routes", "warning", text,
                    "the next message there begins a new conversation")  # fmt: skip
 
 
@@ -245,16 +253,18 @@ def _entry(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _search(engine: Engine) -> Finding:
+def _search(engine: Engine) -> HealthFinding:
     if not engine.search.path.exists():
-        return Finding("search index", "skipped", "nothing was searched for yet")
+        return HealthFinding("search index", "skipped", "nothing was searched for yet")
     from hermes_state.search import index_builder  # noqa: PLC0415 - loaded where it is looked at
 
     mark = engine.search.use(index_builder.mark_of)
     if mark is None:
-        return Finding("search index", "warning", "cannot be used now; searches read everything")
+        return HealthFinding(
+            "search index", "warning", "cannot be used now; searches read everything"
+        )
     newest = engine.read(index_builder.newest)
-    return Finding("search index", "ok", f"covers messages up to {mark} of {newest}")
+    return HealthFinding("search index", "ok", f"covers messages up to {mark} of {newest}")
 
 
 def reindex_stale(reader: Reader) -> list[str]:

@@ -17,7 +17,7 @@ from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.live_session import Live
+    from tui_gateway.live_session import LiveSession
 
     Opened = dict[str, Any]
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Params = dict[str, Any]
 
 
-def move(peer: Dispatcher, live: Live, command: str, words: str) -> Opened | None:
+def move(peer: Dispatcher, live: LiveSession, command: str, words: str) -> Opened | None:
     """Carry out a command that goes elsewhere; None when it is none of those."""
     if command == "new":
         opened = _go(peer, live, None, "new_session")
@@ -43,7 +43,7 @@ def move(peer: Dispatcher, live: Live, command: str, words: str) -> Opened | Non
     return None
 
 
-def open_branch(peer: Dispatcher, live: Live, title: str, before_message: int = 0) -> Opened:
+def open_branch(peer: Dispatcher, live: LiveSession, title: str, before_message: int = 0) -> Opened:
     """Go on in a second conversation that begins as this one, or ends before a message."""
     if live.is_running:
         raise RpcError(BUSY, OCCUPIED)
@@ -51,7 +51,7 @@ def open_branch(peer: Dispatcher, live: Live, title: str, before_message: int = 
     return _go(peer, live, found, "branched")
 
 
-def _go(peer: Dispatcher, live: Live, session_id: str | None, reason: str) -> Opened:
+def _go(peer: Dispatcher, live: LiveSession, session_id: str | None, reason: str) -> Opened:
     """Look at another conversation; one that is left alone and idle is ended."""
     if session_id == live.conversation.session_id:
         return peer.hub.look(live, peer)
@@ -231,7 +231,7 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
     return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
 
 
-def _changed(peer: Dispatcher, live: Live, line: str) -> tuple[slash_commands.Outcome, bool]:
+def _changed(peer: Dispatcher, live: LiveSession, line: str) -> tuple[slash_commands.Outcome, bool]:
     """Run a command that may change the history; whether it did. Others who look are told."""
     with live.changing() as conversation:
         before = [one["id"] for one in live.messages()]
@@ -252,7 +252,7 @@ def _kind(outcome: slash_commands.Outcome) -> dict[str, Any]:
     return {"type": "exec", "output": outcome.text}
 
 
-def _live(peer: Dispatcher, params: Params) -> Live:
+def _live(peer: Dispatcher, params: Params) -> LiveSession:
     return peer.hub.live(params["session_id"])
 
 

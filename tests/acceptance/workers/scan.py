@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reporting import Report
 
-from hermes_achievements.scan.scanner import Progress, Scanner
+from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_core.errors import HermesError
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
@@ -29,7 +29,7 @@ def main() -> None:
         save_seconds=0,
     )
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: ScanProgress) -> None:
         report.say("progress", sessions=progress.sessions)
 
     report.say("began")

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.permissions.approvals import Approvals, Caller
-from hermes_agent.permissions.verdicts import Allow, Ask, Refuse
+from hermes_agent.permissions.verdicts import Allow, NeedsApproval, Refuse
 
 OWN_PID = 4242
-NAMES = {Allow: "allow", Ask: "ask", Refuse: "refuse"}
+NAMES = {Allow: "allow", NeedsApproval: "ask", Refuse: "refuse"}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.permissions.approvals import Approvals, Grants, Guarding
-from hermes_agent.permissions.verdicts import Allow, Ask, Refuse
+from hermes_agent.permissions.verdicts import Allow, NeedsApproval, Refuse
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.turn_control import Cancel
 from hermes_agent.turn_hooks import nobody
@@ -26,7 +26,7 @@ def answered(approvals, caller):
 
     def answer(command, word):
         verdict = approvals.command(command, caller)
-        assert isinstance(verdict, Ask)
+        assert isinstance(verdict, NeedsApproval)
         approvals.settle(verdict.request, word)
 
     return answer
@@ -80,7 +80,9 @@ def test_the_same_words_in_another_folder_are_another_command(
 ):
     answered("sudo make install", "session")
     assert is_allowed(approvals, "sudo make install", caller)
-    assert isinstance(approvals.command("sudo make install", caller, workspace / "src"), Ask)
+    assert isinstance(
+        approvals.command("sudo make install", caller, workspace / "src"), NeedsApproval
+    )
 
 
 def test_always_is_kept_in_a_private_file_by_key(approvals, caller, answered, hermes_home):
@@ -104,7 +106,9 @@ def test_always_and_session_together_cover_a_command_of_both_kinds(approvals, ca
 def test_no_is_remembered_for_the_turn(approvals, caller, answered):
     answered("rm -r build", "deny")
     assert isinstance(approvals.command("rm -r build", caller), Refuse)
-    assert isinstance(approvals.command("rm -r build", caller._replace(turn_id="t2")), Ask)
+    assert isinstance(
+        approvals.command("rm -r build", caller._replace(turn_id="t2")), NeedsApproval
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "yes", "ONCE", "deny", None])

@@ -37,7 +37,7 @@ from gateway.platforms.api_server.exchanges import (
 )
 from gateway.platforms.api_server.requests import MODEL_NAME, RequestError, token_of
 from gateway.platforms.api_server.responses import Shape
-from gateway.platforms.base import Abilities, MessageEvent, Outgoing, SendResult
+from gateway.platforms.base import Abilities, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformRefusedError
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from gateway.platforms.api_server.requests import Ask
+    from gateway.platforms.api_server.requests import ApiRequest
 
     Handler = Callable[[Request], Awaitable[Response]]
-    Read = Callable[[dict[str, Any], Mapping[str, str]], Ask]
+    Read = Callable[[dict[str, Any], Mapping[str, str]], ApiRequest]
     # Hands a request over to the gateway, in the session of a name.
-    Say = Callable[[Ask, str], Awaitable[None]]
-    from gateway.platforms.api_server.requests import Ask, Attached
+    Say = Callable[[ApiRequest, str], Awaitable[None]]
+    from gateway.platforms.api_server.requests import ApiAttachment, ApiRequest
     from gateway.platforms.base import AdapterContext, Receive
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class Api:
 
     # From a request to its answer
 
-    async def _asked(self, ask: Ask) -> Exchange:
+    async def _asked(self, ask: ApiRequest) -> Exchange:
         """Hand a request over; one that was made before is not made again."""
         chat = await self._chat(ask)
         said = f"{chat}\n{ask.text}\n{[one.name for one in ask.files]}"
@@ -164,7 +164,7 @@ class Api:
             await self._hand_over(ask, exchange)
         return _same(opened, digest)
 
-    async def _hand_over(self, ask: Ask, exchange: Exchange) -> None:
+    async def _hand_over(self, ask: ApiRequest, exchange: Exchange) -> None:
         try:
             await self._say(ask, exchange.chat_id)
         except (OSError, HermesError) as error:
@@ -172,7 +172,7 @@ class Api:
             log.error("a request to the API could not be kept: %s", error)
             raise
 
-    async def _chat(self, ask: Ask) -> str:
+    async def _chat(self, ask: ApiRequest) -> str:
         """The session a request belongs to; a new one if none is named."""
         if ask.session:
             return ask.session
@@ -185,7 +185,7 @@ class Api:
         return given.chat_id
 
     async def _whole(
-        self, shaped: Callable[[Shape, str], dict[str, Any]], ask: Ask, exchange: Exchange
+        self, shaped: Callable[[Shape, str], dict[str, Any]], ask: ApiRequest, exchange: Exchange
     ) -> Response:
         text = await exchange.answered(self._bounds.answer_seconds)
         return JSONResponse(shaped(_shape(ask, exchange), text), headers=_headers(exchange))
@@ -193,7 +193,7 @@ class Api:
     def _stream(
         self,
         events: Callable[[Shape, AsyncIterator[str]], AsyncIterator[str]],
-        ask: Ask,
+        ask: ApiRequest,
         exchange: Exchange,
     ) -> Response:
         pieces = exchange.pieces(self._bounds.answer_seconds)
@@ -201,7 +201,7 @@ class Api:
         headers = {**_headers(exchange), "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(shown, media_type="text/event-stream", headers=headers)
 
-    async def _read(self, request: Request, read: Read) -> Ask:
+    async def _read(self, request: Request, read: Read) -> ApiRequest:
         """What was sent; not more than is allowed with files, nor than is without."""
         bounds = self._bounds
         most = bounds.body_bytes + bounds.file_bytes * 4 // 3
@@ -230,7 +230,7 @@ def _same(exchange: Exchange, digest: str) -> Exchange:
     return exchange
 
 
-def _shape(ask: Ask, exchange: Exchange) -> Shape:
+def _shape(ask: ApiRequest, exchange: Exchange) -> Shape:
     return Shape(ask.token, ask.model, exchange.created, ask.previous, ask.metadata)
 
 
@@ -304,7 +304,7 @@ class ApiAdapter:
 
     # In
 
-    async def _say(self, ask: Ask, chat_id: str) -> None:
+    async def _say(self, ask: ApiRequest, chat_id: str) -> None:
         """Hand a request to the gateway; when this returns, it is on the disk."""
         if self._receive is None:
             raise LeavingError
@@ -315,7 +315,7 @@ class ApiAdapter:
             await self._attach(file, event)
         await self._receive(event)
 
-    async def _attach(self, file: Attached, event: MessageEvent) -> None:
+    async def _attach(self, file: ApiAttachment, event: MessageEvent) -> None:
         try:
             if file.data is None:
                 raise HermesError("only data: addresses are taken")
@@ -328,12 +328,12 @@ class ApiAdapter:
 
     # Out
 
-    async def piece(self, outgoing: Outgoing, earlier: str) -> None:
+    async def piece(self, outgoing: OutgoingMessage, earlier: str) -> None:
         """More of an answer is written."""
         if outgoing.reply_to:
             self._exchanges.grow(token_of(outgoing.reply_to), earlier, outgoing.text)
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Answer whoever waits; the answer is kept for those who ask again."""
         if outgoing.reply_to is None:
             return await self._note(outgoing)
@@ -346,7 +346,7 @@ class ApiAdapter:
             self._exchanges.settle(one, outgoing.text)
         return SendResult(True, message_id=token)
 
-    async def _note(self, outgoing: Outgoing) -> SendResult:
+    async def _note(self, outgoing: OutgoingMessage) -> SendResult:
         """What names no request: a question of the agent's, or the outcome of a command."""
         reached = self._exchanges.reached_by_note(outgoing.chat_id)
         if reached is None:

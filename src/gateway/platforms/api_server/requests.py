@@ -28,7 +28,7 @@ class RequestError(Exception):
         self.status = status
 
 
-class Attached(NamedTuple):
+class ApiAttachment(NamedTuple):
     """A file in a message: its data, or why there are none."""
 
     name: str
@@ -36,19 +36,19 @@ class Attached(NamedTuple):
     data: bytes | None = None
 
 
-class Said(NamedTuple):
+class ApiMessage(NamedTuple):
     """A message of the transcript that a program gives."""
 
     role: str
     text: str
-    files: list[Attached]
+    files: list[ApiAttachment]
 
 
-class Ask(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request."""
 
     text: str
-    files: list[Attached]
+    files: list[ApiAttachment]
     session: str  # empty: none was named
     message_id: str
     user: str
@@ -82,7 +82,7 @@ def parsed(body: bytes) -> dict[str, Any]:
     return found
 
 
-def completion(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
+def completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/chat/completions."""
     if body.get("n") not in {None, 1}:
         raise RequestError("`n` can only be 1", "unsupported_value")
@@ -90,7 +90,7 @@ def completion(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
     return _ask(body, headers, given, "")
 
 
-def response(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
+def response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/responses."""
     given = body.get("input")
     if isinstance(given, str):
@@ -99,8 +99,8 @@ def response(body: dict[str, Any], headers: Mapping[str, str]) -> Ask:
 
 
 def _ask(
-    body: dict[str, Any], headers: Mapping[str, str], given: list[Said], instructions: str
-) -> Ask:
+    body: dict[str, Any], headers: Mapping[str, str], given: list[ApiMessage], instructions: str
+) -> ApiRequest:
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     named = _name(headers.get("idempotency-key") or metadata.get("message_id"), "Idempotency-Key")
@@ -111,8 +111,8 @@ def _ask(
     if session or previous:
         earlier = []
     if instructions:
-        earlier = [Said("system", instructions, []), *earlier]
-    return Ask(
+        earlier = [ApiMessage("system", instructions, []), *earlier]
+    return ApiRequest(
         "\n\n".join([*_quoted(earlier), *(one.text for one in said if one.text)]),
         [file for one in (*earlier, *said) for file in one.files],
         session,
@@ -145,17 +145,17 @@ def _optional(body: dict[str, Any], name: str) -> str:
 # The transcript
 
 
-def _transcript(given: Any, name: str) -> list[Said]:
+def _transcript(given: Any, name: str) -> list[ApiMessage]:
     if not isinstance(given, list) or not given:
         raise RequestError(f"`{name}` is needed: a list of messages", "missing_required_parameter")
     found = [one for one in given if isinstance(one, dict) and isinstance(one.get("role"), str)]
-    said = [Said(one["role"], *_content(one.get("content"))) for one in found]
+    said = [ApiMessage(one["role"], *_content(one.get("content"))) for one in found]
     if not any(one.role == "user" for one in said):
         raise RequestError(f"`{name}` has no message of the user's", "invalid_value")
     return said
 
 
-def _parted(given: list[Said]) -> tuple[list[Said], list[Said]]:
+def _parted(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]:
     """What was said before, and what the user says now: all since the last answer."""
     end = max(number for number, one in enumerate(given, 1) if one.role == "user")
     start = end
@@ -164,7 +164,7 @@ def _parted(given: list[Said]) -> tuple[list[Said], list[Said]]:
     return given[:start], given[start:end]
 
 
-def _quoted(earlier: list[Said]) -> Iterator[str]:
+def _quoted(earlier: list[ApiMessage]) -> Iterator[str]:
     """What was said before, with each line quoted, so that no line passes for another's."""
     if not earlier:
         return
@@ -175,7 +175,7 @@ def _quoted(earlier: list[Said]) -> Iterator[str]:
         yield "\n".join(f"> {line}" for line in (f"{who}: {lines[0]}", *lines[1:]))
 
 
-def _content(content: Any) -> tuple[str, list[Attached]]:
+def _content(content: Any) -> tuple[str, list[ApiAttachment]]:
     if content is None or isinstance(content, str):
         return content or "", []
     parts = content if isinstance(content, list) else []
@@ -184,7 +184,7 @@ def _content(content: Any) -> tuple[str, list[Attached]]:
     return "\n".join(texts), [file for one in parts for file in _files(one)]
 
 
-def _files(part: dict[str, Any]) -> Iterator[Attached]:
+def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
     """The file in a part of a message; addresses elsewhere are not fetched."""
     kind = part.get("type")
     if kind in {"image_url", "input_image"}:
@@ -202,17 +202,17 @@ def _files(part: dict[str, Any]) -> Iterator[Attached]:
         yield _embedded(f"data:{mime};base64,{sound.get('data') or ''}", f"sound.{form}")
 
 
-def _length(file: Attached) -> int:
+def _length(file: ApiAttachment) -> int:
     """How long a file is as it was sent."""
     return 0 if file.data is None else (len(file.data) + 2) // 3 * 4
 
 
-def _embedded(url: str, name: str) -> Attached:
+def _embedded(url: str, name: str) -> ApiAttachment:
     head, comma, data = url.partition(",")
     if not (head.startswith("data:") and head.endswith(";base64") and comma):
-        return Attached(url[:100] if url.startswith("http") else name)
+        return ApiAttachment(url[:100] if url.startswith("http") else name)
     try:
         found = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise RequestError(f"the data of {name} are not valid base64", "invalid_value") from error
-    return Attached(name, head.removeprefix("data:").removesuffix(";base64"), found)
+    return ApiAttachment(name, head.removeprefix("data:").removesuffix(";base64"), found)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import discord
 
 from gateway import config_values
-from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.deduplication import key_of
 from gateway.platforms.discord import results
@@ -35,12 +35,12 @@ from gateway.platforms.discord.listener import (
     HOUR,
     IDENTIFY_SECONDS,
     TROUBLE,
-    Client,
-    Listener,
-    Session,
+    DiscordClient,
+    DiscordListener,
+    DiscordSession,
     id_of_now,
 )
-from gateway.platforms.discord.messages import Files, Reader
+from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
 from gateway.platforms.ordered_queues import MOST_WAITING
 from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
 from gateway.platforms.refusals import Refusable, Refusals
@@ -90,9 +90,9 @@ class DiscordAdapter(Refusable):
         self._identify_seconds = identify_seconds
         self._most_waiting = most_waiting
         self._base_url = config_values.text(surroundings.config.extra.get("base_url")).rstrip("/")
-        self._session: Session | None = None
-        self._listener: Listener | None = None
-        self._reader: Reader | None = None
+        self._session: DiscordSession | None = None
+        self._listener: DiscordListener | None = None
+        self._reader: DiscordMessageReader | None = None
         self._watching: asyncio.Task[None] | None = None
 
     # Being there
@@ -105,8 +105,8 @@ class DiscordAdapter(Refusable):
         self._watching = asyncio.create_task(self._watch(session, receive))
         self._watching.add_done_callback(self._refusals.ended)
 
-    async def _open(self, receive: Receive) -> Session:
-        self._session = session = Session(Client(self._identify_seconds))
+    async def _open(self, receive: Receive) -> DiscordSession:
+        self._session = session = DiscordSession(DiscordClient(self._identify_seconds))
         self.account = await session.log_in(self._surroundings.secret(TOKEN), self._base_url)
         if self._listener is None:
             self._listener = await self._made_listener(receive)
@@ -114,14 +114,14 @@ class DiscordAdapter(Refusable):
         await session.open(self._listener)
         return session
 
-    async def _made_listener(self, receive: Receive) -> Listener:
+    async def _made_listener(self, receive: Receive) -> DiscordListener:
         cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(id_of_now())
-        files = Files(self._base_url, self._surroundings.media)
-        self._reader = Reader(int(self.account), files)
-        return Listener(self._reader, cursors, receive, self._backoff, self._most_waiting)
+        files = DiscordFiles(self._base_url, self._surroundings.media)
+        self._reader = DiscordMessageReader(int(self.account), files)
+        return DiscordListener(self._reader, cursors, receive, self._backoff, self._most_waiting)
 
-    async def _watch(self, session: Session, receive: Receive) -> None:
+    async def _watch(self, session: DiscordSession, receive: Receive) -> None:
         """Begin another session whenever one ends; seldom where Discord does not want us."""
         delay = ReconnectDelay(self._backoff)
         delay.connected()
@@ -162,7 +162,7 @@ class DiscordAdapter(Refusable):
 
     # Sending
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; the key of a message is what Discord takes once."""
         facts: dict[str, Any] = {"nonce": key_of(outgoing.key)[:LONGEST_NONCE]}
         try:
@@ -179,7 +179,7 @@ class DiscordAdapter(Refusable):
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
         return await _tried(channel.send(outgoing.text or None, **facts))
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)

@@ -29,7 +29,7 @@ from hermes_core.errors import HermesError, PlatformDownError
 if TYPE_CHECKING:
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
-    from gateway.platforms.discord.messages import Reader
+    from gateway.platforms.discord.messages import DiscordMessageReader
     from gateway.platforms.ordered_queues import Job
     from hermes_core.backoff import Backoff
     from hermes_core.errors import PlatformError
@@ -43,7 +43,7 @@ LONGEST_RATE_LIMIT: Final = 3.0  # seconds the library may wait by itself
 TROUBLE: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
 
 
-class Hears(Protocol):
+class DiscordEventHandler(Protocol):
     """What is told of what happens on Discord; nothing of it waits."""
 
     def begun(self) -> None:
@@ -59,10 +59,10 @@ class Hears(Protocol):
         """A server whose channels are known now."""
 
 
-class Client(discord.Client):
+class DiscordClient(discord.Client):
     """The library's client, with as little as possible asked for and remembered."""
 
-    hears: Hears  # known before anything is to be heard
+    hears: DiscordEventHandler  # known before anything is to be heard
 
     def __init__(self, identify_seconds: float = IDENTIFY_SECONDS) -> None:
         intents = discord.Intents.none()
@@ -107,10 +107,10 @@ class Client(discord.Client):
         self.hears.appeared(guild)
 
 
-class Session:
+class DiscordSession:
     """A client at work. The library resumes what can be resumed; any other end is an end."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: DiscordClient) -> None:
         self.client = client
         self._running: asyncio.Task[None] | None = None
 
@@ -128,7 +128,7 @@ class Session:
             raise results.trouble(error) from error
         return str(self.client.user.id) if self.client.user else ""
 
-    async def open(self, hears: Hears) -> None:
+    async def open(self, hears: DiscordEventHandler) -> None:
         """Begin to listen; returns when Discord says that we do."""
         self.client.hears = hears
         self._running = asyncio.create_task(self.client.connect(reconnect=False))
@@ -183,12 +183,12 @@ def id_of_now() -> int:
     return discord.utils.time_snowflake(datetime.now(UTC))
 
 
-class Listener:
+class DiscordListener:
     """Hands messages over, in the order of their channel."""
 
     def __init__(
         self,
-        reader: Reader,
+        reader: DiscordMessageReader,
         cursors: Cursors,
         receive: Receive,
         backoff: Backoff = RECONNECT,
@@ -198,12 +198,12 @@ class Listener:
         self._cursors = cursors
         self._receive = receive
         self._lines = Lines("Discord", backoff, most_waiting)
-        self._client: Client | None = None
+        self._client: DiscordClient | None = None
         self._filled: set[int] = set()  # channels that were read in this session
         self._handed = Recent()
         self._few = asyncio.Semaphore(AT_ONCE)
 
-    def use(self, client: Client) -> None:
+    def use(self, client: DiscordClient) -> None:
         """Listen through another client."""
         self._client = client
         self._reader.use(client)

@@ -19,8 +19,8 @@ from gateway.routing.sources import SessionSource
 from hermes_core.errors import PlatformDownError, UsageError
 
 if TYPE_CHECKING:
-    from gateway.platforms.discord.listener import Client
-    from hermes_core.media_store import Kept, MediaStore
+    from gateway.platforms.discord.listener import DiscordClient
+    from hermes_core.media_store import MediaStore, StoredFile
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ FETCH_SECONDS: Final = 120.0
 OWN_HOSTS: Final = ("discordapp.com", "discordapp.net", "discord.com")
 
 
-class Files:
+class DiscordFiles:
     """Fetches files."""
 
     def __init__(self, base_url: str, media: MediaStore) -> None:
@@ -45,7 +45,7 @@ class Files:
             else:
                 incoming_files.attach(event, kept, _kind(file, kept.mime))
 
-    async def _kept(self, file: discord.Attachment) -> Kept | None:
+    async def _kept(self, file: discord.Attachment) -> StoredFile | None:
         """Fetch a file and keep it; None where that cannot be."""
         try:
             data = await self._fetched(file)
@@ -75,23 +75,23 @@ def _kind(file: discord.Attachment, mime: str) -> MessageType:
 SAID: Final = (discord.MessageType.default, discord.MessageType.reply)
 
 
-class Place(NamedTuple):
+class DiscordChannel(NamedTuple):
     """A channel; what cannot be looked up is left out."""
 
     channel: discord.abc.Messageable | None
     guild: discord.Guild | None
 
 
-class Reader:
+class DiscordMessageReader:
     """Reads messages for one account."""
 
-    def __init__(self, me: int, files: Files) -> None:
+    def __init__(self, me: int, files: DiscordFiles) -> None:
         self._me = me
         self._files = files
-        self._client: Client | None = None
+        self._client: DiscordClient | None = None
         self._threads = Recent()  # messages in threads, and the threads they are in
 
-    def use(self, client: Client) -> None:
+    def use(self, client: DiscordClient) -> None:
         """Ask through another client."""
         self._client = client
 
@@ -99,13 +99,13 @@ class Reader:
         """The channel a message is in: a thread is one of its own."""
         return self._threads.note_of(message_id) or chat_id
 
-    async def place(self, channel: int) -> Place:
+    async def place(self, channel: int) -> DiscordChannel:
         """A channel, from what is known or from Discord."""
         if self._client is None:
             raise PlatformDownError("Discord is not connected")
         found: Any = self._client.get_channel(channel) or await self._client.fetch_channel(channel)
         is_written_in = isinstance(found, discord.abc.Messageable)
-        return Place(found if is_written_in else None, getattr(found, "guild", None))
+        return DiscordChannel(found if is_written_in else None, getattr(found, "guild", None))
 
     async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
         """A message; None where it is none, a bot's, or empty: a poll, say, has no words."""

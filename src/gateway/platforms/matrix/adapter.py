@@ -29,11 +29,11 @@ from aiohttp import ClientError, InvalidURL
 from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] # it has no types
 
 from gateway.platforms import markdown
-from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.deduplication import key_of
 from gateway.platforms.matrix import messages, results
-from gateway.platforms.matrix.listener import Listener, Rooms
-from gateway.platforms.matrix.messages import Reader
+from gateway.platforms.matrix.listener import MatrixListener, Rooms
+from gateway.platforms.matrix.messages import MatrixMessageReader
 from gateway.platforms.refusals import Refusable, Refusals
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
@@ -50,14 +50,14 @@ def html_of(text: str) -> str:
     return str(markdown.reader(has_breaks=True).render(text)).strip()
 
 
-def message_of(outgoing: Outgoing, *, is_plain: bool = False) -> dict[str, Any]:
+def message_of(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, Any]:
     """A text as the content of an event."""
     content = {**_text(outgoing.text, is_plain=is_plain), "m.mentions": {}}
     relation = relation_of(outgoing)
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def edit_of(outgoing: Outgoing, message_id: str) -> dict[str, Any]:
+def edit_of(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
     """A text in the place of another."""
     return {
         "msgtype": "m.text",
@@ -68,7 +68,7 @@ def edit_of(outgoing: Outgoing, message_id: str) -> dict[str, Any]:
     }
 
 
-def file_of(outgoing: Outgoing, name: str, mime: str, size: int, url: str) -> dict[str, Any]:
+def file_of(outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str) -> dict[str, Any]:
     """A file that was uploaded; the text is its caption."""
     kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
     content: dict[str, Any] = {
@@ -83,7 +83,7 @@ def file_of(outgoing: Outgoing, name: str, mime: str, size: int, url: str) -> di
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def relation_of(outgoing: Outgoing) -> dict[str, Any]:
+def relation_of(outgoing: OutgoingMessage) -> dict[str, Any]:
     """What it belongs to: a thread, a message it answers, or nothing."""
     answered = outgoing.reply_to or outgoing.thread_id
     reply = {"m.in_reply_to": {"event_id": answered}} if answered else {}
@@ -146,7 +146,7 @@ class MatrixAdapter(Refusable):
         self._listening = asyncio.create_task(listener.run(receive))
         self._listening.add_done_callback(self._refusals.ended)
 
-    async def _introduced(self, client: AsyncClient) -> Listener:
+    async def _introduced(self, client: AsyncClient) -> MatrixListener:
         try:
             answer = await client.whoami()
         except (InvalidURL, ValueError) as error:
@@ -160,10 +160,10 @@ class MatrixAdapter(Refusable):
         chats = [] if results.is_error(listed) else listed.rooms.values()
         direct = [one for chat in chats if isinstance(chat, list) for one in chat]
         rooms = Rooms(client, self.account, direct)
-        reader = Reader(client, self.account, name, rooms, self._surroundings)
+        reader = MatrixMessageReader(client, self.account, name, rooms, self._surroundings)
         extra = self._surroundings.config.extra
         memory = self._surroundings.memory
-        return Listener(client, rooms, reader, memory, self._refusals, extra)
+        return MatrixListener(client, rooms, reader, memory, self._refusals, extra)
 
     async def disconnect(self) -> None:
         """Stop listening."""
@@ -175,7 +175,7 @@ class MatrixAdapter(Refusable):
         if client is not None:
             await client.close()
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; what the server does not take as rich text is sent plain."""
         try:
             if outgoing.file is not None:
@@ -190,7 +190,7 @@ class MatrixAdapter(Refusable):
             return results.lost(error)
         return result
 
-    async def _send_file(self, outgoing: Outgoing) -> SendResult:
+    async def _send_file(self, outgoing: OutgoingMessage) -> SendResult:
         path = outgoing.file
         if self._client is None or path is None:
             return NOT_CONNECTED
@@ -206,7 +206,7 @@ class MatrixAdapter(Refusable):
         content = file_of(outgoing, path.name, mime, size, answer.content_uri)
         return await self._put(outgoing.chat_id, content, key_of(outgoing.key))
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
         key = key_of("edit", outgoing.key, message_id, outgoing.text)
         content = edit_of(outgoing, message_id)

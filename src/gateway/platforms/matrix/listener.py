@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
 
     from gateway.platforms.base import Memory, Receive
-    from gateway.platforms.matrix.messages import Reader
+    from gateway.platforms.matrix.messages import MatrixMessageReader
     from gateway.platforms.refusals import Refusals
 
 PRESENT: Final = ("join", "invite")
@@ -144,14 +144,14 @@ def filter_of(limit: int) -> dict[str, Any]:
     }
 
 
-class Listener:
+class MatrixListener:
     """Follows what happens in the rooms of an account."""
 
     def __init__(
         self,
         client: AsyncClient,
         rooms: Rooms,
-        reader: Reader,
+        reader: MatrixMessageReader,
         memory: Memory,
         refusals: Refusals,
         extra: dict[str, Any],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import AdapterContext
     from gateway.platforms.matrix.listener import Room, Rooms
-    from hermes_core.media_store import Kept, MediaStore
+    from hermes_core.media_store import MediaStore, StoredFile
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ FETCH_SECONDS: Final = 120.0
 UNKNOWN: Final = "application/octet-stream"
 
 
-async def kept(client: AsyncClient, store: MediaStore, file: File) -> Kept | None:
+async def kept(client: AsyncClient, store: MediaStore, file: File) -> StoredFile | None:
     """Fetch a file and keep it; None where that cannot be."""
     try:
         data = await _fetched(client, file, store.largest)
@@ -97,7 +97,7 @@ class File(NamedTuple):
     size: int
 
 
-class Said(NamedTuple):
+class MatrixMessage(NamedTuple):
     """What an event says."""
 
     text: str
@@ -110,7 +110,7 @@ class Said(NamedTuple):
     mentioned: frozenset[str]
 
 
-def read(event: dict[str, Any]) -> Said | None:
+def read(event: dict[str, Any]) -> MatrixMessage | None:
     """What a message says; None where it is no message for a bot."""
     content = config_values.mapping(event.get("content"))
     relation = config_values.mapping(content.get("m.relates_to"))
@@ -124,7 +124,7 @@ def read(event: dict[str, Any]) -> Said | None:
     found = file_in(content) if kind in FILES else None
     reply = _answered(relation)
     text = _caption(content) if found else _body(content)
-    return Said(
+    return MatrixMessage(
         QUOTED.sub("", text) if reply else text,
         kind,
         config_values.text(relation.get("event_id") if is_edit else event.get("event_id")),
@@ -209,7 +209,7 @@ NO_KEYS: Final = (
 )
 
 
-class Reader:
+class MatrixMessageReader:
     """Reads events for one account."""
 
     def __init__(
@@ -244,7 +244,7 @@ class Reader:
         await self._fetch(made, said)
         return made
 
-    def _made(self, room_id: str, room: Room, sender: str, said: Said) -> MessageEvent:
+    def _made(self, room_id: str, room: Room, sender: str, said: MatrixMessage) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
         name = room.members.get(self._me, self._name)  # it may have another one in a room
         text, is_named = without_mention(said.text, self._me, name)
@@ -280,7 +280,7 @@ class Reader:
         made.reply_to_text = config_values.text(content.get("body")) or None
         made.is_addressed = made.is_addressed or source.get("sender") == self._me
 
-    async def _fetch(self, made: MessageEvent, said: Said) -> None:
+    async def _fetch(self, made: MessageEvent, said: MatrixMessage) -> None:
         if said.file is None:
             return
         found = await kept(self._client, self._media, said.file)

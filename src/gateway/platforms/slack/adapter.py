@@ -30,7 +30,7 @@ from aiohttp import ClientSession, ClientTimeout
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway import config_values
-from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.ordered_queues import MOST_WAITING
 from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
@@ -41,11 +41,11 @@ from gateway.platforms.slack.listener import (
     BOT_TOKEN,
     HOUR,
     TROUBLE,
-    Listener,
+    SlackListener,
     Socket,
     number_of_now,
 )
-from gateway.platforms.slack.messages import Files, Reader
+from gateway.platforms.slack.messages import SlackFiles, SlackMessageReader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -96,7 +96,7 @@ class SlackAdapter(Refusable):
         self._web: AsyncWebClient | None = None
         self._session: ClientSession | None = None
         self._socket: Socket | None = None
-        self._listener: Listener | None = None
+        self._listener: SlackListener | None = None
         self._listening: asyncio.Task[None] | None = None
 
     # Being there
@@ -113,20 +113,20 @@ class SlackAdapter(Refusable):
         self._socket = socket = Socket(web, session, secret(APP_TOKEN), delay, self._refusals)
         await socket.open()
         self._web = web
-        files = Files(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
+        files = SlackFiles(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
-        reader = Reader(web, team, me, files, is_threading=is_threading)
+        reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._made_listener(web, reader, socket, receive)
         self._listening = asyncio.create_task(socket.run(self._listener))
         self._listening.add_done_callback(self._refusals.ended)
 
     async def _made_listener(
-        self, web: AsyncWebClient, reader: Reader, socket: Socket, receive: Receive
-    ) -> Listener:
+        self, web: AsyncWebClient, reader: SlackMessageReader, socket: Socket, receive: Receive
+    ) -> SlackListener:
         cursors = Cursors(self._surroundings.memory, self.account, HOUR)
         await cursors.load(number_of_now())
         bounds = (self._backoff, self._most_waiting)
-        return Listener(web, reader, socket, cursors, receive, self._refusals, *bounds)
+        return SlackListener(web, reader, socket, cursors, receive, self._refusals, *bounds)
 
     def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
         """A client that gives up instead of trying again: when to is decided by the gateway."""
@@ -165,7 +165,7 @@ class SlackAdapter(Refusable):
 
     # Sending
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; what Slack does not take with its marks is sent plain."""
         if self._web is None:
             return NOT_CONNECTED
@@ -179,7 +179,7 @@ class SlackAdapter(Refusable):
             return await self._tried(request)
         return result
 
-    async def _send_file(self, web: AsyncWebClient, outgoing: Outgoing) -> SendResult:
+    async def _send_file(self, web: AsyncWebClient, outgoing: OutgoingMessage) -> SendResult:
         path = outgoing.file
         try:
             data = await asyncio.to_thread(path.read_bytes) if path else b""
@@ -195,7 +195,7 @@ class SlackAdapter(Refusable):
         )
         return await self._tried(request)
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
         if self._web is None:
             return NOT_CONNECTED
@@ -231,7 +231,7 @@ def make(surroundings: AdapterContext) -> SlackAdapter:
     return SlackAdapter(surroundings)
 
 
-def _message(outgoing: Outgoing, text: str, **facts: Any) -> dict[str, Any]:
+def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, Any]:
     """A message; what it links to is not looked at by Slack, for its address may say too much."""
     where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}

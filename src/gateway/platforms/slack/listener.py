@@ -23,7 +23,7 @@ from gateway.platforms.deduplication import Recent
 from gateway.platforms.ordered_queues import MOST_WAITING, Lines
 from gateway.platforms.reconnect import RECONNECT
 from gateway.platforms.slack import messages, results
-from gateway.platforms.slack.messages import Said
+from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gateway.platforms.ordered_queues import Job
     from gateway.platforms.reconnect import ReconnectDelay
     from gateway.platforms.refusals import Refusals
-    from gateway.platforms.slack.messages import Reader
+    from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ HEARTBEAT_SECONDS: Final = 20.0
 LARGEST: Final = 16 * 1024 * 1024
 
 
-class Hears(Protocol):
+class SlackEventHandler(Protocol):
     """What is told of what comes from Slack; nothing of it waits."""
 
     def begun(self) -> None:
@@ -93,7 +93,7 @@ class Socket:
         if old is not None:
             await old.close()
 
-    async def run(self, hears: Hears) -> None:
+    async def run(self, hears: SlackEventHandler) -> None:
         """Hand over envelopes until cancelled; try seldom where Slack does not want us."""
         has_gap = True
         while True:
@@ -115,7 +115,7 @@ class Socket:
         log.warning("%s; again in %g s", results.described(error), pause)
         await asyncio.sleep(pause)
 
-    async def _is_replaced(self, hears: Hears) -> bool:
+    async def _is_replaced(self, hears: SlackEventHandler) -> bool:
         """Hand over what comes; whether the connection ended after another was opened."""
         line = self._line
         if line is None:
@@ -195,13 +195,13 @@ def number_of_now() -> int:
     return time.time_ns() // 1000
 
 
-class Listener:
+class SlackListener:
     """Hands messages over, in the order of their channel."""
 
     def __init__(
         self,
         web: AsyncWebClient,
-        reader: Reader,
+        reader: SlackMessageReader,
         socket: Socket,
         cursors: Cursors,
         receive: Receive,
@@ -249,14 +249,14 @@ class Listener:
 
     # One line
 
-    async def _hand_over(self, envelope_id: str, said: Said) -> None:
+    async def _hand_over(self, envelope_id: str, said: SlackMessage) -> None:
         await self._fill(said.channel)
         await self._received(said)
         await self._socket.acknowledge(envelope_id)
         if not self._lines.is_waiting(said.channel):
             await self._cursors.save(said.channel)
 
-    async def _received(self, said: Said) -> None:
+    async def _received(self, said: SlackMessage) -> None:
         if said.key in self._handed:
             return
         event = await self._reader.read(said)
@@ -287,7 +287,7 @@ class Listener:
         except SlackClientError as error:
             raise PlatformDownError(results.described(error)) from error
         for message in missed:
-            said = Said(message, channel, "", self._reader.team, is_edit=False)
+            said = SlackMessage(message, channel, "", self._reader.team, is_edit=False)
             if messages.is_a_persons(said):
                 await self._received(said)
         await self._cursors.save(channel)

@@ -21,7 +21,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from hermes_core.media_store import Kept, MediaStore
+    from hermes_core.media_store import MediaStore, StoredFile
 
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ FETCH_SECONDS: Final = 120.0
 OWN_HOSTS: Final = ("slack.com", "slack-files.com")
 
 
-class Files:
+class SlackFiles:
     """Fetches files."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Files:
             else:
                 incoming_files.attach(event, kept, _kind(facts, kept.mime))
 
-    async def _kept(self, facts: dict[str, Any]) -> Kept | None:
+    async def _kept(self, facts: dict[str, Any]) -> StoredFile | None:
         name, mime = (
             config_values.text(facts.get("name")),
             config_values.text(facts.get("mimetype")),
@@ -102,7 +102,7 @@ MOST_NAMES: Final = 20  # that are looked up for one message
 PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
 
 
-class Said(NamedTuple):
+class SlackMessage(NamedTuple):
     """What an event says: the message itself, and what is around it."""
 
     message: dict[str, Any]
@@ -130,7 +130,7 @@ class Said(NamedTuple):
         return self.channel, self.ts, config_values.text(edited)
 
 
-def said_in(payload: dict[str, Any]) -> Said | None:
+def said_in(payload: dict[str, Any]) -> SlackMessage | None:
     """The message in an event; None where there is none for us."""
     event = config_values.mapping(payload.get("event"))
     if event.get("type") not in {"message", "app_mention"}:
@@ -141,7 +141,7 @@ def said_in(payload: dict[str, Any]) -> Said | None:
         "text"
     ):
         return None  # a preview of a link was added, say
-    said = Said(
+    said = SlackMessage(
         message,
         config_values.text(event.get("channel")),
         config_values.text(event.get("channel_type")),
@@ -151,7 +151,7 @@ def said_in(payload: dict[str, Any]) -> Said | None:
     return said if is_a_persons(said) else None
 
 
-def is_a_persons(said: Said) -> bool:
+def is_a_persons(said: SlackMessage) -> bool:
     """Whether a message is one that a person wrote."""
     message = said.message
     is_bots = bool(message.get("bot_id")) or said.user in {"", SLACKBOT}
@@ -159,7 +159,7 @@ def is_a_persons(said: Said) -> bool:
     return is_kind and not is_bots and bool(said.channel and said.ts)
 
 
-class Reader:
+class SlackMessageReader:
     """Reads events for one account."""
 
     def __init__(
@@ -167,7 +167,7 @@ class Reader:
         web: AsyncWebClient,
         team: str,
         me: str,
-        files: Files,
+        files: SlackFiles,
         *,
         is_threading: bool = False,
     ) -> None:
@@ -179,7 +179,7 @@ class Reader:
         self._names = Recent()
         self._kinds = Recent()
 
-    async def read(self, said: Said) -> MessageEvent | None:
+    async def read(self, said: SlackMessage) -> MessageEvent | None:
         """A message, with its files; None where it is our own, or nothing is in it."""
         if said.user == self._me:
             return None
@@ -204,7 +204,7 @@ class Reader:
         await self._files.add(event, said.message.get("files"))
         return event if event.text or event.media_urls or is_named else None
 
-    async def _source(self, said: Said) -> SessionSource:
+    async def _source(self, said: SlackMessage) -> SessionSource:
         kind, name = await self._channel(said)
         thread = config_values.text(said.message.get("thread_ts"))
         thread = "" if thread == said.ts else thread
@@ -234,7 +234,7 @@ class Reader:
             self._names.add(user, next((config_values.text(one) for one in told if one), user))
         return self._names.note_of(user) or user
 
-    async def _channel(self, said: Said) -> tuple[str, str | None]:
+    async def _channel(self, said: SlackMessage) -> tuple[str, str | None]:
         """The kind of a channel, and its name."""
         channel, kind = said.channel, KINDS.get(said.channel_type, "")
         if kind == "dm" or channel.startswith("D"):

@@ -38,7 +38,7 @@ from aiogram.utils.token import TokenValidationError
 from pydantic import ValidationError
 
 from gateway import config_values
-from gateway.platforms.base import Abilities, ErrorKind, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.refusals import Refusable, Refusals
 from gateway.platforms.telegram.messages import WANTED, Fetching, event_of
 from gateway.platforms.telegram.results import Cleaner
@@ -165,11 +165,11 @@ class TelegramAdapter(Refusable):
 
     # Speaking
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
         return NOT_CONNECTED if self._sending is None else await self._sending.send(outgoing)
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
         if self._sending is None:
             return NOT_CONNECTED

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aiogram.types import Message, MessageEntity, Update, User
 
     from gateway.platforms.telegram.results import Cleaner
-    from hermes_core.media_store import Kept, MediaStore
+    from hermes_core.media_store import MediaStore, StoredFile
 
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ HOLDERS: Final = (
 )
 
 
-class Attached(NamedTuple):
+class TelegramAttachment(NamedTuple):
     """A file that a message comes with."""
 
     file_id: str
@@ -53,22 +53,24 @@ class Attached(NamedTuple):
 class Fetched(NamedTuple):
     """The file in our store, or the note that stands for it."""
 
-    kept: Kept | None
+    kept: StoredFile | None
     note: str = ""  # with a place for its name
 
 
-def attached(message: Message) -> Attached | None:
+def attached(message: Message) -> TelegramAttachment | None:
     """The file of a message; a photo in the largest size there is."""
     if message.photo:
         best = max(message.photo, key=lambda one: one.width * one.height)
         size = best.file_size or 0
-        return Attached(best.file_id, MessageType.PHOTO, "photo.jpg", "image/jpeg", size)
+        return TelegramAttachment(best.file_id, MessageType.PHOTO, "photo.jpg", "image/jpeg", size)
     for holder, kind, name, mime in HOLDERS:
         found = getattr(message, holder)
         if found is not None:
             known_as = getattr(found, "file_name", None) or name
             known_kind = getattr(found, "mime_type", None) or mime
-            return Attached(found.file_id, kind, known_as, known_kind, found.file_size or 0)
+            return TelegramAttachment(
+                found.file_id, kind, known_as, known_kind, found.file_size or 0
+            )
     return None
 
 
@@ -80,7 +82,7 @@ class Fetching:
         self._media = media
         self._clean = clean
 
-    async def __call__(self, file: Attached) -> Fetched:
+    async def __call__(self, file: TelegramAttachment) -> Fetched:
         """Fetch and keep a file. OSError when our own disk does not take it."""
         try:
             data = await self._tried(file)
@@ -94,7 +96,7 @@ class Fetching:
             )
         return Fetched(kept)
 
-    async def _tried(self, file: Attached) -> bytes:
+    async def _tried(self, file: TelegramAttachment) -> bytes:
         for is_last in [False] * (TRIES - 1) + [True]:
             try:
                 return await self._fetch(file)
@@ -103,7 +105,7 @@ class Fetching:
                     raise _UnfetchedError(self._clean(error)) from None
         raise AssertionError("a file is tried once at least")
 
-    async def _fetch(self, file: Attached) -> bytes:
+    async def _fetch(self, file: TelegramAttachment) -> bytes:
         incoming_files.check(file.bytes, self._media.largest)
         found = await self._bot.get_file(file.file_id, request_timeout=FETCH_SECONDS)
         incoming_files.check(found.file_size or 0, self._media.largest)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aiogram.types import ReactionTypeUnion
     from markdown_it.tree import SyntaxTreeNode
 
-    from gateway.platforms.base import Outgoing
+    from gateway.platforms.base import OutgoingMessage
     from gateway.platforms.telegram.results import Cleaner
 
 MARKS: Final = {"strong": "b", "em": "i", "s": "s"}
@@ -180,14 +180,14 @@ class Sending:
         self._clean = clean
         self._begun = Recent(MOST_BEGUN)  # by key and text: how many parts are out
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
         outgoing = outgoing._replace(text=_sendable(outgoing.text))
         if outgoing.file is not None:
             return await self._send_file(outgoing, outgoing.file)
         return await self._send_parts(outgoing)
 
-    async def _send_parts(self, outgoing: Outgoing) -> SendResult:
+    async def _send_parts(self, outgoing: OutgoingMessage) -> SendResult:
         """Mostly one; of several, another try sends only those that are not out yet."""
         parts = _parts(outgoing.text)
         first = int(self._begun.forget((outgoing.key, outgoing.text)) or 0)
@@ -201,7 +201,7 @@ class Sending:
                 break
         return result
 
-    async def _send_text(self, outgoing: Outgoing) -> SendResult:
+    async def _send_text(self, outgoing: OutgoingMessage) -> SendResult:
         def method(form: Form) -> TelegramMethod[Any]:
             return SendMessage(text=form.text, parse_mode=form.mode, **_where(outgoing))
 
@@ -234,7 +234,7 @@ class Sending:
 
     # Files
 
-    async def _send_file(self, outgoing: Outgoing, file: Path) -> SendResult:
+    async def _send_file(self, outgoing: OutgoingMessage, file: Path) -> SendResult:
         """A file with its caption; a text too long for one goes ahead, at each try."""
         is_photo = await asyncio.to_thread(_is_photo, file)
         if is_photo is None:
@@ -250,7 +250,7 @@ class Sending:
                 return result
         return await self._send_as("document", outgoing, file)
 
-    async def _send_as(self, kind: str, outgoing: Outgoing, file: Path) -> SendResult:
+    async def _send_as(self, kind: str, outgoing: OutgoingMessage, file: Path) -> SendResult:
         def method(form: Form) -> TelegramMethod[Any]:
             caption, sent = form.text or None, FSInputFile(file)
             facts = {"caption": caption, "parse_mode": form.mode, **_where(outgoing)}
@@ -262,7 +262,7 @@ class Sending:
 
     # Around a message
 
-    async def edit(self, outgoing: Outgoing, message_id: str) -> SendResult:
+    async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
 
         def method(form: Form) -> TelegramMethod[Any]:
@@ -326,7 +326,7 @@ def _forms(text: str) -> list[Form]:
     return [Form(page.html, "HTML"), Form(text, None)] if is_fit else [Form(text, None)]
 
 
-def _where(outgoing: Outgoing) -> dict[str, Any]:
+def _where(outgoing: OutgoingMessage) -> dict[str, Any]:
     """The parameters that say where a message goes, and what it answers."""
     reply_to = _number(outgoing.reply_to)
     return {

@@ -32,7 +32,7 @@ import httpx2
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, Outgoing, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.routes import routes_of
@@ -125,7 +125,9 @@ def client(timeout: float = TIMEOUT_SECONDS) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(timeout=timeout, follow_redirects=False)
 
 
-async def deliver(http: httpx2.AsyncClient, route: WebhookRoute, outgoing: Outgoing) -> SendResult:
+async def deliver(
+    http: httpx2.AsyncClient, route: WebhookRoute, outgoing: OutgoingMessage
+) -> SendResult:
     """Post an answer; what became of it."""
     body = _payload(route, outgoing)
     headers = {
@@ -146,7 +148,7 @@ async def deliver(http: httpx2.AsyncClient, route: WebhookRoute, outgoing: Outgo
         return SendResult(False, error=text, error_kind=kind, may_have_arrived=True)
 
 
-def _payload(route: WebhookRoute, outgoing: Outgoing) -> bytes:
+def _payload(route: WebhookRoute, outgoing: OutgoingMessage) -> bytes:
     facts = {
         "route": route.name,
         "chat_id": outgoing.chat_id,
@@ -157,7 +159,7 @@ def _payload(route: WebhookRoute, outgoing: Outgoing) -> bytes:
     return json.dumps(facts, ensure_ascii=False).encode(errors="replace")
 
 
-def _result(answer: httpx2.Response, outgoing: Outgoing) -> SendResult:
+def _result(answer: httpx2.Response, outgoing: OutgoingMessage) -> SendResult:
     status = answer.status_code
     if answer.is_success:
         return SendResult(True, message_id=outgoing.key)
@@ -274,7 +276,7 @@ class WebhookAdapter:
 
     # Out
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Post an answer to where its route wants it."""
         name = outgoing.chat_id.partition(":")[0]
         route = self._routes.get(name)

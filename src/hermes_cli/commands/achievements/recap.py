@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.periods import Period
-    from hermes_achievements.recap.recap import Counted, Recap
+    from hermes_achievements.recap.recap import Recap, RecapCount
     from hermes_cli.output import Output
 
 SHADES: Final = ("·", "░", "▒", "▓", "█")
@@ -147,7 +147,7 @@ def _weekdays(recap: Recap) -> list[tuple[str, int]]:
 
 
 def _ranked(
-    title: str, counted: Sequence[Counted | tuple[str, int]], columns: int, out: Output
+    title: str, counted: Sequence[RecapCount | tuple[str, int]], columns: int, out: Output
 ) -> None:
     """Names with level bars."""
     if not counted:

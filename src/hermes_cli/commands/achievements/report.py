@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.service import Service, Source
+    from hermes_achievements.service import AchievementService, Source
     from hermes_cli.output import Output
 
     Snapshot = dict[str, Any]
@@ -35,7 +35,7 @@ GONE: Final = "(a conversation that is gone)"
 class Look(NamedTuple):
     """What is known, and what was not known before; `news` is an announcement."""
 
-    service: Service
+    service: AchievementService
     snapshot: Snapshot
     news: dict[str, Any]
     source: Source | None = None  # None where there is no history

@@ -18,8 +18,8 @@ from hermes_core.errors import ScanBusyError, ScanError
 if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.scan.history import Ledger
-    from hermes_achievements.scan.scanner import Progress, Scanner
-    from hermes_achievements.service import Service, Source
+    from hermes_achievements.scan.scanner import Scanner, ScanProgress
+    from hermes_achievements.service import AchievementService, Source
     from hermes_cli.output import Output
 
     Snapshot = dict[str, Any]
@@ -39,7 +39,7 @@ class Scanned(NamedTuple):
     kept here.
     """
 
-    service: Service
+    service: AchievementService
     snapshot: Snapshot
     source: Source
     is_earlier: bool = False
@@ -69,7 +69,7 @@ def _named(snapshot: Snapshot, source: Source) -> Snapshot:
 
 
 def _watched_run(
-    service: Service, source: Source, out: Output, *, full: bool
+    service: AchievementService, source: Source, out: Output, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan in a thread of its own, so that this one can show how far it is."""
     executor = ThreadPoolExecutor(1, initializer=_leave_interrupts_to_others)
@@ -95,7 +95,7 @@ def _leave_interrupts_to_others() -> None:
 
 
 def _run(
-    service: Service, source: Source, stopping: threading.Event, *, full: bool
+    service: AchievementService, source: Source, stopping: threading.Event, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan; what was known earlier, and True, when another process is at it.
 
@@ -165,5 +165,5 @@ def _scanner(source: Source, ledger: Ledger) -> Scanner:
     return Scanner(source.open_history, ledger, source.zone, processes=processes)
 
 
-def _show_scan(progress: Progress, out: Output) -> None:
+def _show_scan(progress: ScanProgress, out: Output) -> None:
     out.progress(scanning(progress.sessions, progress.total, progress.seconds_left))

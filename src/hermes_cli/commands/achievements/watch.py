@@ -16,7 +16,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_achievements.service import Service
+    from hermes_achievements.service import AchievementService
     from hermes_cli.commands.achievements.report import Look
     from hermes_cli.output import Output
 
@@ -54,14 +54,14 @@ def _wait_for_a_history(interval: float, out: Output) -> None:
         time.sleep(interval)
 
 
-def _refreshed(service: Service) -> dict[str, Any] | None:
+def _refreshed(service: AchievementService) -> dict[str, Any] | None:
     """What is known after a look; when another process is scanning, what that one found."""
     source = achievements.source()
     found = service.run(source, service.compute, publish=False) or service.current()
     return None if found is None else named(found, Names(source.open_history))
 
 
-def _say_problem(service: Service, before: str, out: Output) -> str:
+def _say_problem(service: AchievementService, before: str, out: Output) -> str:
     """A scan that fails is reported once, and tried again."""
     problem = service.status.facts()["last_error"] or ""
     if problem and problem != before:

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return app.return_code or 0
 
 
-def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
+def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., client.RpcClient]:
     """How the conversation is reached: in the daemon, or in this process."""
     if not arguments.no_daemon:
         if daemon.summoned().version == __version__:

@@ -28,7 +28,7 @@ from hermes_dashboard.app import Dashboard, create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import ANY, doors, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
-from hermes_dashboard.context import Parts
+from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state import SessionDB
@@ -49,7 +49,7 @@ def app(
     db: SessionDB, access: Access, page: Page, tabs: Find, *, is_demo: bool = False
 ) -> Dashboard:
     """The dashboard over *db*, with everything it needs."""
-    parts = Parts(db, paths.hermes_home(), GatewayView(db), models, is_demo)
+    parts = DashboardContext(db, paths.hermes_home(), GatewayView(db), models, is_demo)
     return create_app(parts, access, page, tabs=tabs)
 
 

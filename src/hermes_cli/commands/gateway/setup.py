@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms.registry import Registry, fetch, library
+from gateway.platforms.registry import PlatformRegistry, fetch, library
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
@@ -80,7 +80,7 @@ STEPS: Final = {
 
 def add(arguments: argparse.Namespace, out: Output) -> int:
     """Fetch a platform's library, and say what to do next."""
-    registry = Registry.of_home()
+    registry = PlatformRegistry.of_home()
     entry = registry.get(arguments.platform.lower())
     if entry is None:
         known = ", ".join(one.name for one in registry)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_agent.providers.selection import Choice
+    from hermes_agent.providers.selection import ModelChoice
     from hermes_cli.output import Output
 
 WRITTEN: Final = ("llm.api", "llm.base_url", "llm.model")
 
 
-def keep(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
+def keep(config: ConfigFile, choice: ModelChoice, key: str = "") -> list[str]:
     """Let *choice* answer from now on; remarks for the user.
 
     A key and a window that were set for the model of another address go: the key must not
@@ -138,14 +138,14 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def as_dict(choice: Choice) -> dict[str, Any]:
+def as_dict(choice: ModelChoice) -> dict[str, Any]:
     """A choice for programs; of the key only whether there is one."""
     facts = choice._asdict()
     has_key = bool(facts.pop("key"))
     return {**facts, "has_key": has_key}
 
 
-def where(choice: Choice) -> str:
+def where(choice: ModelChoice) -> str:
     """Where a model is, in a word."""
     if choice.api == "local":
         return "built in"
@@ -153,7 +153,7 @@ def where(choice: Choice) -> str:
     return choice.base_url or default
 
 
-def _state(choice: Choice) -> str:
+def _state(choice: ModelChoice) -> str:
     if selection.key_name(choice.api, choice.base_url).startswith("keys.") and not choice.key:
         return "chosen; its key is missing, run `hermes setup`"
     return "chosen"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.events import FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
-from hermes_agent.providers.selection import Choice
+from hermes_agent.providers.selection import ModelChoice
 from hermes_cli.commands.models import command
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -46,7 +46,7 @@ class Way(NamedTuple):
     """One line of the menu: what it says, and how it becomes a choice."""
 
     title: str
-    ask: Callable[[Output, Settings], Choice]
+    ask: Callable[[Output, Settings], ModelChoice]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _ask_for_choice(out: Output, settings: Settings) -> Choice:
+def _ask_for_choice(out: Output, settings: Settings) -> ModelChoice:
     ways = _ways()
     out.text("Which model shall answer?")
     for number, way in enumerate(ways, 1):
@@ -108,35 +108,37 @@ def _ways() -> list[Way]:
 # One way each
 
 
-def _service(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
-    def ask(out: Output, settings: Settings) -> Choice:
+def _service(api: str, base_url: str) -> Callable[[Output, Settings], ModelChoice]:
+    def ask(out: Output, settings: Settings) -> ModelChoice:
         kept = settings.get_secret(selection.key_name(api, base_url)) or ""
-        return _with_key(Choice(api, "", base_url), kept, out)
+        return _with_key(ModelChoice(api, "", base_url), kept, out)
 
     return ask
 
 
-def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Choice]:
-    def ask(out: Output, _settings: Settings) -> Choice:
-        return Choice("openai", _ask_for_model(out, names), base_url)
+def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], ModelChoice]:
+    def ask(out: Output, _settings: Settings) -> ModelChoice:
+        return ModelChoice("openai", _ask_for_model(out, names), base_url)
 
     return ask
 
 
-def _address(out: Output, _settings: Settings) -> Choice:
+def _address(out: Output, _settings: Settings) -> ModelChoice:
     while True:
         base_url = _ask(out, "Address, such as http://127.0.0.1:8000/v1: ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
-            return _with_key(Choice("openai", "", base_url), "", out, is_optional=True)
+            return _with_key(ModelChoice("openai", "", base_url), "", out, is_optional=True)
         out.text("An address begins with http:// or https://")
 
 
-def _built_in(out: Output, _settings: Settings) -> Choice:
+def _built_in(out: Output, _settings: Settings) -> ModelChoice:
     command.fetch(out)
-    return Choice("local", built_in.NAME)
+    return ModelChoice("local", built_in.NAME)
 
 
-def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = False) -> Choice:
+def _with_key(
+    choice: ModelChoice, kept: str, out: Output, *, is_optional: bool = False
+) -> ModelChoice:
     """*choice* with a key that the address takes, and a model it offers."""
     from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every way
 
@@ -185,7 +187,7 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
             return answer
 
 
-def _is_wanted(choice: Choice, out: Output) -> bool:
+def _is_wanted(choice: ModelChoice, out: Output) -> bool:
     """Whether it answers; where it does not, whether it is wanted all the same."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 

@@ -130,7 +130,7 @@ def _pieces(
     from hermes_state.portable import html, markdown, readable, redaction  # noqa: PLC0415 - rarely
 
     redactor: Any = redaction.Redactor() if arguments.redact else readable.Reveals()
-    reading = readable.Reading(db, redactor, with_undone=arguments.undone)
+    reading = readable.ReadOptions(db, redactor, with_undone=arguments.undone)
     found = (one for one in map(reading.conversation, ids) if one is not None)
     if form == "md":
         texts = markdown.pages(found)

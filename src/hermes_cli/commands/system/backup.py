@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import Output
-    from hermes_state.portable.backup import Manifest
+    from hermes_state.portable.backup import BackupManifest
 
 EXAMPLES = """\
 examples:
@@ -68,7 +68,7 @@ def _named(files: list[str]) -> list[str]:
     return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
 
 
-def _print(done: Manifest, out: Output) -> None:
+def _print(done: BackupManifest, out: Output) -> None:
     out.text(done.path, "bold")
     out.pairs(
         [

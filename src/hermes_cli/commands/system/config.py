@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
-from hermes_core.config.file import ConfigFile, Entry
+from hermes_core.config.file import ConfigFile, SettingEntry
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
 from hermes_core.errors import ConfigError
@@ -77,7 +77,7 @@ def set_value(arguments: argparse.Namespace, out: Output) -> int:
     entry = config.entry(setting.name)
     if entry.source == "environment":
         out.note(f"the environment variable {setting.variable} overrides what was written")
-    out.text(f"{setting.name} = {Entry(setting.name, written, entry.source).text}")
+    out.text(f"{setting.name} = {SettingEntry(setting.name, written, entry.source).text}")
     return 0
 
 
@@ -94,7 +94,7 @@ def unset(arguments: argparse.Namespace, out: Output) -> int:
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
     """All settings; one that cannot be used does not hide the others."""
     config = ConfigFile.of_home()
-    entries: list[Entry] = []
+    entries: list[SettingEntry] = []
     mistakes: list[str] = []
     for setting in SETTINGS:
         try:

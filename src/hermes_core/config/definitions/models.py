@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes_core.config.setting import Setting
+from hermes_core.config.schema import Setting
 
 MODELS_SETTINGS: Final = (
     Setting("llm.model", "str", "", "Default model; empty looks for a local one."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes_core.config.setting import Setting
+from hermes_core.config.schema import Setting
 
 STORAGE_SETTINGS: Final = (
     Setting(
