@@ -69,7 +69,7 @@ def test_a_first_scan_climbs_and_badges_appear_meanwhile(
     visitor.context.add_init_script(HURRY)
     visitor.context.add_init_script(FOLLOW)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
-    expect(page.get_by_text(re.compile(r"\d+ of \d+ unlocked in"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ unlocked in"))).to_be_visible()
     expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
     expect(cards(page).first).to_be_visible()
     said = [(COUNTED.search(words), shown) for words, shown in page.evaluate("window.said")]

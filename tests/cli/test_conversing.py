@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import stat
 import subprocess
+import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pexpect
 import pytest
 
+from hermes_agent.providers import script_server
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
@@ -20,6 +23,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.plain_terminal import EDITOR, left, said, talk
 from support.scripted import model
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,8 +139,17 @@ def test_a_signal_at_the_prompt_ends_the_conversation_properly(
 
 
 def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
-    slow: ScriptServer,
+    slow: ScriptServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_over = threading.Event()
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len([one for one in pauses if one]) > 1:  # after the first word
+            is_over.wait(120)
+
+    monkeypatch.setattr(script_server, "time", SimpleNamespace(sleep=pause))
     words = command("chat", "-q", "count", "--model", model(slow))
     other = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     assert other.stdout is not None
@@ -155,7 +168,8 @@ def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
         row = db.get_session(session_id)
         assert row is not None
         assert row["ended_at"] is None, "its turn goes on"
-    other.communicate(timeout=60)
+    is_over.set()
+    other.communicate(timeout=PATIENCE_SECONDS)
     assert child.exitstatus == 0
     assert [text for _, text in said()] == ["count", SLOW]
 

@@ -84,9 +84,9 @@ def test_what_a_killed_writer_left_is_removed_but_not_what_is_being_written(fold
     old, fresh, other = folder / ".a.1-x.tmp", folder / ".a.2-y.tmp", folder / ".b.1-x.tmp"
     for path in (old, fresh, other):
         path.write_text("part")
-    long_ago = time.time() - 7200
-    os.utime(old, (long_ago, long_ago))
-    os.utime(other, (long_ago, long_ago))
+    now = fresh.stat().st_mtime  # the clock of the file system
+    for path, at in ((old, now - 7200), (fresh, now), (other, now - 7200)):
+        os.utime(path, (at, at))
     write_atomically(folder / "a", "x")
     assert not old.exists()
     assert fresh.exists()

@@ -13,6 +13,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from support.dashboards import Served
 
@@ -42,7 +44,10 @@ def known(served: Served) -> dict[str, str]:
 )
 def test_any_input_it_declares_gets_an_answer_it_declares(case: Any, served: Served) -> None:
     case.call_and_validate(
-        base_url=served.url, headers=known(served), excluded_checks=[positive_data_acceptance]
+        base_url=served.url,
+        headers=known(served),
+        excluded_checks=[positive_data_acceptance],
+        timeout=PATIENCE_SECONDS,
     )
 
 
