@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 
 from figures import Figure, median
-from hermes_agent.agent import AIAgent, NobodyToAsk
+from hermes_agent.agent import AIAgent, NonInteractivePrompter
 from hermes_agent.events import TextDelta
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.retry import FallbackProvider
@@ -55,7 +55,7 @@ def _carried(around: Surroundings) -> list[Figure]:
         SessionDB() as db,
     ):
         wish = ConversationOptions(model=f"{server.base_url}#m", cwd=folder)
-        talk = agent_factory.build_agent(db, NobodyToAsk(), wish)
+        talk = agent_factory.build_agent(db, NonInteractivePrompter(), wish)
         list(talk.agent.turn("hello"))
         talk.close()
     sent = server.requests[0]

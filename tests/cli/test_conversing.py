@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers import script_server
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
