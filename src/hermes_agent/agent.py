@@ -217,7 +217,7 @@ class AIAgent:
             return
         result = self._compress()
         if isinstance(result, Failed):
-            yield Notice(f"The conversation is long, and could not be summed up: {result}")
+            yield Notice(f"The conversation is too long and could not be summarized: {result}")
         elif result.summary:
             yield Notice(SUMMED_UP)
 

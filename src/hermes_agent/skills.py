@@ -47,7 +47,7 @@ def found(home: Path, cwd: Path) -> list[Skill]:
         for folder in _folders(place):
             skill = _read(folder)
             if skill.problem:
-                log.warning("the skill in %s is left out: %s", folder, skill.problem)
+                log.warning("skill in %s ignored: %s", folder, skill.problem)
             if not skill.problem or skill.name not in skills:
                 skills[skill.name] = skill
     return sorted(skills.values())
@@ -107,10 +107,10 @@ def _read(folder: Path) -> Skill:
         return Skill(folder.name, "", folder, str(error))
     name, description = facts.get("name") or folder.name, facts.get("description")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        problem = "its name may have at most 64 letters, digits, points, _ and -"
+        problem = "its name may have at most 64 letters, digits, dots, _ and -"
         return Skill(folder.name, "", folder, problem)
     if not isinstance(description, str) or not description.strip():
-        return Skill(name, "", folder, f"{FILE} must begin with `---` and have a description")
+        return Skill(name, "", folder, f"{FILE} must start with `---` and have a description")
     return Skill(name, " ".join(description.split()), folder)
 
 
@@ -139,7 +139,7 @@ def _view(arguments: dict[str, Any], home: Path, cwd: Path) -> str:
         return answer(skills={one.name: one.description for one in known.values()})
     skill = known.get(name)
     if skill is None:
-        raise ToolError(f"There is no skill {name!r}; there are: {', '.join(known) or 'none'}.")
+        raise ToolError(f"Unknown skill {name!r}; available: {', '.join(known) or 'none'}.")
     wanted = text(arguments, "file", "").strip() or FILE
     content = _content(skill, wanted)
     if wanted != FILE:

@@ -130,10 +130,12 @@ class Toolbox:
     ) -> str:
         tool = self._tools.get(call.name)
         if tool is None:
-            return failure(f"there is no tool {call.name!r}; there are {', '.join(self._tools)}")
+            return failure(f"unknown tool {call.name!r}; available: {', '.join(self._tools)}")
         arguments = _arguments(call.arguments)
         if arguments is None:
-            return failure("the arguments are no JSON object; call it again with valid JSON")
+            return failure(
+                "arguments are not a valid JSON object; call the tool again with valid JSON"
+            )
         if around.cancel.is_requested:
             return failure(INTERRUPTED)
         instead = watch.before(call, arguments)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS: Final = 90
 OUT_OF_REQUESTS: Final = (
-    "You have used all the steps of this turn. Say what you found and what is left to do; "
+    "You have used all steps of this turn. Summarize what you found and what is left to do; "
     "do not call tools."
 )
 
@@ -235,7 +235,7 @@ class Turn:
                 yield event
             else:
                 return event
-        return Failed(FailureKind.BROKEN, "The provider ended without a word.")
+        return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")
 
     def _keep_partial(self, draft: Draft, failed: Failed) -> int:
         """What was shown stays, marked for what it is."""

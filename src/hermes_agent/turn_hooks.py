@@ -147,7 +147,7 @@ class TurnHooks:
     def _before(self, call: ToolCall, arguments: dict[str, Any], request_id: str) -> str | None:
         for answer in self._announce("pre_tool_call", **self._call(call, arguments, request_id)):
             if isinstance(answer, dict) and answer.get("action") == "block":
-                return failure(str(answer.get("message") or "A plugin did not allow this."))
+                return failure(str(answer.get("message") or "A plugin blocked this."))
         return None
 
     def _after(

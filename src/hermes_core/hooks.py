@@ -93,7 +93,7 @@ HOOKS: tuple[HookSpec, ...] = (
         "pre_tool_call",
         _TOOL,
         "a tool is about to run",
-        '{"action": "block", "message": string}: the tool does not run, the model gets the message',
+        '{"action": "block", "message": string}: the call is blocked, the model gets the message',
     ),
     _hook(
         "post_tool_call",

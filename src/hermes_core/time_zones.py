@@ -20,7 +20,7 @@ def find_zone(name: str) -> ZoneInfo:
     zone = _zone_or_none(name)
     if zone is None:
         raise ConfigError(
-            f"There is no time zone {name!r}. Use a name such as Europe/Berlin or UTC, "
+            f"Unknown time zone {name!r}. Use a name such as Europe/Berlin or UTC, "
             "or leave display.timezone empty for the system's."
         )
     return zone

@@ -56,7 +56,7 @@ class Page(NamedTuple):
         if found is not None and found.name != INDEX:
             return self._file(found, scope, is_forever=path.startswith("assets/"))
         if path == "assets" or path.startswith("assets/"):
-            return PlainTextResponse("There is no such file.", 404)
+            return PlainTextResponse("File not found.", 404)
         return self._index(scope)
 
     def _index(self, scope: Scope) -> Response:

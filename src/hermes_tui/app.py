@@ -102,7 +102,7 @@ class HermesApp(App[None]):
         await self.show_all()
         if not self.conversation.exists and not self.conversation.is_running:
             model = self.conversation.info["model"]
-            await self.note(f"Hermes, {model}. /help lists commands, F1 the keys, Ctrl+D leaves.")
+            await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.NAME:
                 await self.note(built_in.TOY)
         self.conversation.listen(self._hear)
@@ -238,7 +238,7 @@ class HermesApp(App[None]):
         elif prompt.text:
             prompt.fill("")
         else:
-            self.notify("Once more leaves; so does Ctrl+D.", timeout=TWICE_SECONDS)
+            self.notify("Press Ctrl+C again or Ctrl+D to quit.", timeout=TWICE_SECONDS)
 
     def action_leave(self) -> None:
         """Leave; the conversation stays."""
@@ -271,7 +271,9 @@ class HermesApp(App[None]):
         try:
             self.prompt.fill(edited(self, self.prompt.whole_text))
         except SuspendNotSupported:
-            self.notify("This terminal cannot be left for an editor.", severity="error")
+            self.notify(
+                "This terminal cannot be suspended for an external editor.", severity="error"
+            )
         except (UsageError, OSError) as error:
             self.notify(str(error), severity="error", markup=False)
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 BUSY: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
 OWN: Final = (
-    {"name": "/rewind", "hint": "", "help": "go back to something you said (F3)"},
-    {"name": "/tree", "hint": "", "help": "this conversation and its branches (F4)"},
-    {"name": "/image", "hint": "FILE", "help": "let a picture go along with what you say next"},
+    {"name": "/rewind", "hint": "", "help": "rewind to an earlier message (F3)"},
+    {"name": "/tree", "hint": "", "help": "show this conversation and its branches (F4)"},
+    {"name": "/image", "hint": "FILE", "help": "attach an image to the next message"},
 )
 LEAVING: Final = frozenset({"/quit", "/exit", "/q"})
 
@@ -135,7 +135,7 @@ class Commands:
             return
         said = {one["message_id"]: one["text"] for one in prompts["prompts"]}
         self._app.prompt.fill(said.get(step.message_id, ""))
-        text = "Taken back; /redo brings it back." if step.action == "back" else "In a branch now."
+        text = "Rewound. /redo restores it." if step.action == "back" else "Switched to the branch."
         await self._app.note(text)
 
     async def family(self) -> None:

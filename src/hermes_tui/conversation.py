@@ -104,10 +104,7 @@ class Conversation:
     def _latest(self) -> str:
         found = self.call("session.most_recent", cwd=self._opening.cwd)["session_id"]
         if not found:
-            raise UsageError(
-                f"There is no conversation of {self._opening.cwd} yet. "
-                "Begin one without --continue."
-            )
+            raise UsageError(f"No conversation in {self._opening.cwd} to continue.")
         return str(found)
 
     def _opened(self, found: dict[str, Any]) -> None:
@@ -126,7 +123,7 @@ class Conversation:
         """The connection was lost: open it anew, unless that has been tried too often."""
         if self._was_left:
             self._was_left = False
-            raise UsageError("the daemon was stopped; write something to start it again")
+            raise UsageError("the daemon was stopped; send a message to start it again")
         now = time.monotonic()
         self._returns = [one for one in self._returns if now - one < RETURN_SECONDS]
         if len(self._returns) >= MOST_RETURNS:

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 KEYS: Final = """\
-Enter        send; while a turn runs, say it to that
-Ctrl+J       a new line; so does a backslash at the end, and
-             Shift+Enter, where the terminal tells it
-Ctrl+G       write in $EDITOR
-Up           in an empty input: what was sent before
-Tab          finish a command or a path; in an empty input: go to
-             the tools, where Enter shows what one answered
-Ctrl+R       another conversation        F3  go back to a prompt
-Ctrl+T       dark or light               F4  tree of branches
+Enter        send (steers the current turn if one is running)
+Ctrl+J       new line; also a backslash at the end of a line, and
+             Shift+Enter, if the terminal supports it
+Ctrl+G       edit in $EDITOR
+Up           previous input, when the input is empty
+Tab          complete a command or path; with an empty input,
+             move to tool calls; Enter expands one
+Ctrl+R       open another conversation   F3  rewind
+Ctrl+T       dark or light colors        F4  tree of branches
 Esc          back to the input
-PgUp, PgDn   look back in the conversation
-Ctrl+C       stop the turn, or clear the input; twice: leave
-Ctrl+D       leave; a turn that runs goes on in the background
-F1           these keys; /help lists the commands"""
+PgUp, PgDn   scroll the conversation
+Ctrl+C       interrupt the turn, or clear the input; twice: quit
+Ctrl+D       quit; a running turn continues in the background
+F1           show these keys; /help lists commands"""
 SCROLLING: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 LOOK_SECONDS: Final = 1.0  # a question is seen before it is answered
 PAUSE_SECONDS: Final = 0.5  # whoever types without one writes something else
 MOVING: Final = frozenset({"left", "right", "tab", "shift+tab"})
 ANSWERING: Final = frozenset({"o", "s", "d", "enter"})
-TOO_EARLY: Final = "… a moment: what is typed now is no answer"
-READY: Final = "o, s or d; arrows and Enter; Esc: deny"
+TOO_EARLY: Final = "… wait a moment before answering"
+READY: Final = "o, s or d · arrows and Enter · Esc denies"
 
 
 class Question(ModalScreen[str]):
@@ -77,7 +77,7 @@ class Approval(Question):
     def compose(self) -> ComposeResult:
         """The command, why it is asked for, and the answers."""
         with Vertical(classes="dialog"):
-            yield Static("May this be done?", classes="heading")
+            yield Static("Allow this command?", classes="heading")
             yield Static(Content(clean(str(self._payload["description"]))))
             yield Static(Content(clean(str(self._payload["command"]))), classes="command")
             with Horizontal(classes="buttons"):
@@ -138,7 +138,7 @@ class Clarify(Question):
             yield Static(Content(clean(self._question)), classes="heading")
             if self._choices:
                 yield OptionList(*map(Content, self._choices), compact=True)
-            yield Input(placeholder="in your own words; Esc: no answer", compact=True)
+            yield Input(placeholder="Type an answer; Esc to skip", compact=True)
 
     def on_mount(self) -> None:
         """Begin at the choices, if there are any."""
@@ -167,7 +167,7 @@ class Secret(Question):
         """What it is for, and where it is typed."""
         with Vertical(classes="dialog"):
             yield Static(Content(clean(str(self._payload["prompt"]))), classes="heading")
-            yield Input(placeholder="typed unseen; Esc: none", password=True, compact=True)
+            yield Input(placeholder="hidden input; Esc to cancel", password=True, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """There it is."""

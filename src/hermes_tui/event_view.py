@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
 
 ENDING: Final = (
-    "The daemon ends again and again; `hermes doctor` and its log may say why. "
-    "The next Enter tries again."
+    "The daemon keeps crashing; run `hermes doctor` or check its log. The next Enter tries again."
 )
 ANSWERS: Final = {
     "approval.request": ("approval.respond", "choice"),
@@ -131,7 +130,7 @@ class Showing:
     async def _end(self, payload: dict[str, Any]) -> None:
         await self._app.transcript.finish_answer()
         if payload["status"] == "interrupted":
-            await self._app.note("Stopped. What was shown is kept.")
+            await self._app.note("Interrupted. Partial output was saved.")
         elif payload["status"] == "error":
             await self._app.note(str(payload["error"]), is_error=True)
         if payload["unread"]:
@@ -158,13 +157,13 @@ class Showing:
         try:
             self._is_lost = not await asyncio.to_thread(self._app.conversation.come_back)
         except UNREACHABLE as error:
-            await self._app.note(f"The conversation cannot be reached: {error}", is_error=True)
+            await self._app.note(f"Cannot reach the conversation: {error}", is_error=True)
             return False
         if self._is_lost:
             await self._app.note(ENDING, is_error=True)
             return False
         await self.show_all()
-        await self._app.note("The connection was lost and is back. What was shown is kept.")
+        await self._app.note("Reconnected after a lost connection. Nothing shown was lost.")
         return True
 
     async def _changed(self, _payload: dict[str, Any]) -> None:

@@ -42,10 +42,10 @@ def _editor() -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"${name} cannot be read: {error}. It is: {line}") from error
+        raise UsageError(f"${name} cannot be parsed: {error}. Its value: {line}") from error
     if not words or shutil.which(words[0]) is None:
         raise UsageError(
-            f"There is no editor `{words[0] if words else line}`. "
+            f"Editor not found: `{words[0] if words else line}`. "
             f"Set ${name or 'EDITOR'} to one that is installed."
         )
     return words
@@ -58,8 +58,8 @@ def _run(words: list[str]) -> str:
         with _unstoppable():
             code = subprocess.run(words, check=False).returncode
     except (OSError, ValueError) as error:
-        return f"{name} cannot be started: {error}"
-    return f"{name} ended with code {code}; the text is as it was." if code else ""
+        return f"{name} failed to start: {error}"
+    return f"{name} exited with code {code}; the text is unchanged." if code else ""
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ class Recall:
             with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"\n# {time.strftime('%Y-%m-%d %H:%M:%S')}\n{lines}")
         except OSError as error:
-            log.warning("what was sent cannot be kept for recalling: %s", error)
+            log.warning("input history cannot be written: %s", error)
 
     def move(self, steps: int) -> str:
         """Further back, or nearer; empty at the near end."""
@@ -64,7 +64,7 @@ def _read(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        log.warning("what was sent before cannot be read: %s", error)
+        log.warning("input history cannot be read: %s", error)
         return []
     texts: list[list[str]] = []
     for line in content.splitlines():

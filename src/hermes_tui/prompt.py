@@ -138,7 +138,7 @@ class Prompt(TextArea):
             id="prompt",
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask something; / for commands, F1 for keys",
+            placeholder="Ask anything; / for commands, F1 for keys",
         )
         self._recall = recall or Recall()
         self._pasted = Pasted()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.widgets.tree import TreeNode
 
 COLUMNS: Final = 74
-KEYS: Final = "Enter: take it back · b: branch off there · r: bring back · Esc: stay"
+KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
 
 
 class Step(NamedTuple):
@@ -45,7 +45,7 @@ class Rewind(ModalScreen[Step | None]):
     def compose(self) -> ComposeResult:
         """The prompts, the latest at the bottom."""
         with Vertical(classes="dialog wide"):
-            yield Static("Back to before which of these?", classes="heading")
+            yield Static("Rewind to before which message?", classes="heading")
             yield OptionList(
                 *(
                     Option(Content(fit(one_line(clean(str(one["text"]))), COLUMNS)))
@@ -99,7 +99,7 @@ class Family(ModalScreen[str]):
         with Vertical(classes="dialog wide"):
             yield Static("This conversation and its branches", classes="heading")
             yield self._tree()
-            yield Static(Content("Enter: go on with it · Esc: stay"), classes="keys")
+            yield Static(Content("Enter open · Esc cancel"), classes="keys")
 
     def _tree(self) -> Tree[str]:
         tree: Tree[str] = Tree("conversations")

@@ -26,7 +26,7 @@ LISTED: Final = 100
 TYPING_PAUSE_SECONDS: Final = 0.15
 TWICE_SECONDS: Final = 3.0
 NAME_COLUMNS: Final = 52
-KEYS: Final = "Enter: go on with it · F2: this folder or all · Delete twice: trash · Esc: back"
+KEYS: Final = "Enter open · F2 this folder/all · Del Del trash · Esc close"
 
 
 class Picker(ModalScreen[str]):
@@ -109,13 +109,13 @@ class Picker(ModalScreen[str]):
             if is_second:
                 self.run_worker(lambda: self._trash(unwanted), thread=True)
             else:
-                text = f"Delete once more moves it into the trash: {_name(marked)}"
+                text = f"Press Delete again to move to the trash: {_name(marked)}"
                 self.notify(text, timeout=TWICE_SECONDS, markup=False)
 
     def _trash(self, session_id: str) -> None:
         try:
             self._conversation.call("session.delete", session_id=session_id)
-            text = f"In the trash; `hermes sessions restore {session_id}` brings it back."
+            text = f"Moved to the trash. Restore with `hermes sessions restore {session_id}`."
             self.app.call_from_thread(self.notify, text)
         except UNREACHABLE as error:
             self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)

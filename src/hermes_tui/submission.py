@@ -61,7 +61,7 @@ class Saying:
             if said.is_attached:
                 await said.remove()
             self._app.prompt.put_before(said.text)
-            self._app.notify("This was not said; it is in the input again.", severity="error")
+            self._app.notify("The message was not sent; it is back in the input.", severity="error")
             await self._ended(error)
 
         return back

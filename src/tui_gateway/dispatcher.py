@@ -61,7 +61,7 @@ class Dispatcher:
         method = METHODS.get(request.method)
         try:
             if method is None:
-                raise RpcError(UNKNOWN_METHOD, f"there is no method {request.method!r}")
+                raise RpcError(UNKNOWN_METHOD, f"unknown method {request.method!r}")
             return frames.result(request.id, method.run(self, method.checked(request.params)))
         except RpcError as error:
             return frames.error(request.id, error.code, str(error))

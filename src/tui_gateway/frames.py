@@ -44,9 +44,9 @@ def parse(line: bytes) -> RpcRequest:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RpcError(PARSE_ERROR, "this is no JSON") from error
+        raise RpcError(PARSE_ERROR, "invalid JSON") from error
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, "this is no JSON-RPC 2.0 request")
+        raise RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 request")
     method, params, request_id = found.get("method"), found.get("params", {}), found.get("id")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "`method` must be a text")

@@ -74,7 +74,7 @@ def test_a_sub_agent_that_fails_is_a_result_like_any_other(scene: Scene) -> None
     one = "{calls: [{name: delegate_task, arguments: {goal: one}}]}"
     found = results(parent(scene, one, "[{fail: {status: 401}}]"))["results"][0]
     assert found["status"] == "failed"
-    assert "key was refused" in found["error"]
+    assert "Authentication failed" in found["error"]
 
 
 @pytest.mark.parametrize(

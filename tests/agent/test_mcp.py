@@ -147,7 +147,7 @@ def test_a_server_that_died_between_calls_is_started_again(
 
 def test_an_http_server_that_is_gone_is_an_answer(begin: Callable[..., McpServers]) -> None:
     servers = begin(McpServerConfig("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
-    assert "web cannot be used" in servers.survey().problems["web"]
+    assert "web is unavailable" in servers.survey().problems["web"]
 
 
 def test_a_slow_call_ends_in_time_and_the_server_stays(begin: Callable[..., McpServers]) -> None:
@@ -188,14 +188,14 @@ def test_servers_are_connected_at_the_same_time(
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        (McpServerConfig("bad", ("no-such-program",)), "there is no program no-such-program"),
+        (McpServerConfig("bad", ("no-such-program",)), "program not found: no-such-program"),
         (
             McpServerConfig("bad", ("sh", "-c", "echo no licence >&2; exit 3")),
             "It said: no licence",
         ),
         (
             McpServerConfig("bad", ("sh", "-c", "echo hello"), connect_seconds=5),
-            "bad cannot be used",
+            "bad is unavailable",
         ),
         (McpServerConfig("bad", ("true",), cwd=Path("/nowhere")), "nowhere"),
         (McpServerConfig("bad", problem="mcp_servers.bad in config.yaml: no"), "config.yaml: no"),

@@ -85,7 +85,7 @@ def test_a_call_that_may_change_things_is_asked_for(shop: Path, tmp_path: Path) 
     with conversation(tmp_path, calls("call_tool", ORDER)) as talk:
         (result,) = talk.results()
         (asked,) = talk.person.asked
-    assert "said no" in result["error"]
+    assert "denied this" in result["error"]
     assert asked.command == 'call_tool shop/order {"item": "tea"}'
     assert asked.pattern_keys == ("mcp:shop/order",)
     assert "shop/order" in asked.description
@@ -121,10 +121,10 @@ def test_the_mode_decides_what_is_asked_for(
     ("call", "error"),
     [
         ({"name": "shop/nothing", "arguments": {}}, "has no tool 'nothing'"),
-        ({"name": "nothing", "arguments": {}}, "is no tool's name"),
+        ({"name": "nothing", "arguments": {}}, "is not a tool name"),
         ({"arguments": {}}, "`name` is missing"),
         ({"name": "shop/order", "arguments": [1]}, "must be an object"),
-        ({"name": "shop/order", "arguments": "{"}, "no valid JSON"),
+        ({"name": "shop/order", "arguments": "{"}, "not valid JSON"),
         ({"name": "gone/order", "arguments": {}}, "no-such-program"),
     ],
 )
@@ -163,7 +163,7 @@ def test_the_list_for_people_says_where_tools_come_from(hermes_home: Path, tmp_p
     assert origins["terminal"] == "standard"
     assert origins["shop/price"] == "mcp shop"
     assert [item.problem for item in items if item.origin == "mcp bad"] == [
-        "The MCP server bad cannot be used: there is no program no-such-program."
+        "The MCP server bad is unavailable: program not found: no-such-program."
     ]
     assert all("\n" not in item.description for item in items)
 
@@ -191,4 +191,4 @@ def test_a_sub_agent_may_use_what_only_reads(shop: Path, tmp_path: Path) -> None
         assert talk.person.asked == []
     answers = " ".join(message["content"] for message in child if message["role"] == "tool")
     assert "tea costs 3" in answers
-    assert "said no" in answers
+    assert "denied this" in answers

@@ -60,4 +60,4 @@ def test_a_script_that_is_missing_is_named(
     monkeypatch.chdir(tmp_path)
     done = hermes("chat", "-q", "hi", "--model", "script:gone.yaml")
     assert done.code == 2
-    assert f"there is no script {tmp_path / 'gone.yaml'}" in done.err
+    assert f"script not found: {tmp_path / 'gone.yaml'}" in done.err

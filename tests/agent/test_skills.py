@@ -88,9 +88,9 @@ def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Just words.", "must begin with `---`"),
+        ("Just words.", "must start with `---`"),
         ("---\nname: x\n---\nWords.", "have a description"),
-        ("---\nname: x\ndescription: y\nno end", "must begin with `---`"),
+        ("---\nname: x\ndescription: y\nno end", "must start with `---`"),
         ("---\nname: [\n---\n", "not valid YAML"),
         ("---\nname: a b\ndescription: y\n---\n", "its name may have"),
         ("---\nname: 5\ndescription: y\n---\n", "its name may have"),
@@ -133,7 +133,7 @@ def test_nothing_outside_of_the_folder_and_nothing_that_is_no_file_is_read(
 
 def test_an_unknown_skill_is_answered_with_those_there_are(bread: Path, cwd: Path) -> None:
     with conversation(cwd, calls("skill_view", {"name": "cake"})) as talk:
-        assert talk.results()[0]["error"] == "There is no skill 'cake'; there are: bread."
+        assert talk.results()[0]["error"] == "Unknown skill 'cake'; available: bread."
 
 
 def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, cwd: Path) -> None:

@@ -148,7 +148,7 @@ def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
         if len([one for one in pauses if one]) > 1:  # after the first word
             is_over.wait(120)
 
-    monkeypatch.setattr(script_server, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(scripted_server, "time", SimpleNamespace(sleep=pause))
     words = command("chat", "-q", "count", "--model", model(slow))
     other = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     assert other.stdout is not None

@@ -120,7 +120,7 @@ def test_a_bad_file_is_refused_with_its_line(
     assert "bad.jsonl, line 4: the checksum" in refused.err
     assert not (tmp_path / "new").exists()
     assert hermes("sessions", "import", "missing.jsonl").code == 2
-    assert "line 1: this is no export" in hermes("sessions", "import", __file__).err
+    assert "line 1: not a Hermes export" in hermes("sessions", "import", __file__).err
 
 
 def test_what_cannot_be_asked_for(hermes: Hermes, history: Path) -> None:

@@ -24,7 +24,7 @@ def test_a_zone_is_found_by_name():
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", "/etc/passwd", "a\0b", "Europe"])
 def test_a_name_that_is_no_zone_is_refused(name):
-    with pytest.raises(ConfigError, match="no time zone"):
+    with pytest.raises(ConfigError, match="Unknown time zone"):
         find_zone(name)
 
 

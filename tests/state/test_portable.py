@@ -178,8 +178,8 @@ def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
     record["messages"][0].pop("role", None)
     return {
         "empty": (b"", "is empty"),
-        "foreign": (b"PK\x03\x04 something else\n", "line 1: this is no export"),
-        "another JSON": (b'{"a": 1}\n', "line 1: this is no export"),
+        "foreign": (b"PK\x03\x04 something else\n", "line 1: not a Hermes export"),
+        "another JSON": (b'{"a": 1}\n', "line 1: not a Hermes export"),
         "newer": (data.replace(b'"version":1', b'"version":2'), "version 2"),
         "cut": (b"".join(rows[:-1]), "ends after line 4"),
         "cut in a line": (data[: len(rows[0]) + len(rows[1]) + 20], "line 3: it is no JSON"),

@@ -116,7 +116,7 @@ async def test_interrupting_keeps_what_was_shown(opened: Open) -> None:
         await pilot.press("ctrl+c")
         await until(pilot, lambda: is_idle(app))
         await until(pilot, lambda: notices(app))
-        assert "Stopped" in notices(app)[-1]
+        assert "Interrupted" in notices(app)[-1]
         assert "three" in stored(app)[-1]
         assert "twelve" not in stored(app)[-1]
         assert app.is_running

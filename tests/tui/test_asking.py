@@ -43,8 +43,8 @@ async def test_what_is_typed_for_the_input_allows_nothing(
             await pilot.pause(0.2)
             assert isinstance(app.screen, Approval)
         hint = app.screen.query_one(".keys", Static)
-        assert "no answer" in str(hint.render())
-        monkeypatch.setattr("hermes_tui.asking.PAUSE_SECONDS", PAUSE_SECONDS)
+        assert "wait" in str(hint.render())
+        monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", PAUSE_SECONDS)
         await until(pilot, lambda: "Esc" in str(hint.render()))
         await pilot.press("o")
         await until(pilot, lambda: is_idle(app))
@@ -89,7 +89,7 @@ async def test_a_question_seen_again_is_looked_at_again(
         await pilot.press("f1")
         await pilot.pause(LOOK_SECONDS + 0.1)
         assert isinstance(app.screen, Keys)
-        monkeypatch.setattr("hermes_tui.asking.LOOK_SECONDS", 600.0)  # the second key is too early
+        monkeypatch.setattr("hermes_tui.dialogs.LOOK_SECONDS", 600.0)  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
         assert isinstance(app.screen, Approval)

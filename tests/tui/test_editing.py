@@ -22,7 +22,7 @@ def program(path: Path, lines: str) -> Path:
 
 @pytest.mark.parametrize(
     ("editor", "told"),
-    [("no-such-editor", "There is no editor"), ("it's", "cannot be read"), ("false", "code 1")],
+    [("no-such-editor", "Editor not found"), ("it's", "cannot be parsed"), ("false", "code 1")],
 )
 def test_an_editor_that_cannot_be_used_is_a_notice(
     tmp_path: Path, serve: Any, editor: str, told: str
@@ -51,7 +51,7 @@ def test_an_editor_that_is_no_program_is_a_notice(tmp_path: Path, serve: Any) ->
         terminal.run(["env", f"EDITOR={editor}", *command("--no-daemon", "--model", name)])
         terminal.wait_for("F1 keys")
         terminal.press("C-g")
-        terminal.wait_for("cannot be started")
+        terminal.wait_for("failed to start")
         terminal.press("C-d")
         terminal.wait_for_end()
 

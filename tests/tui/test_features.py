@@ -42,7 +42,7 @@ async def test_going_back_to_a_prompt_takes_back_what_followed(opened: Open) -> 
         await pilot.press("up", "enter")
         await until(pilot, lambda: said(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
-        await until(pilot, lambda: "Taken back" in notices(app)[-1])
+        await until(pilot, lambda: "Rewound" in notices(app)[-1])
         await pilot.press("ctrl+c", "f3")
         await until(pilot, lambda: isinstance(app.screen, Rewind))
         await pilot.press("r")

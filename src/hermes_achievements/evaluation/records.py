@@ -78,7 +78,7 @@ def readable_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
         and all(isinstance(snapshot.get(name), int) for name in COUNTS)
     )
     if not is_whole:
-        log.warning("the snapshot of achievements cannot be used and is made anew")
+        log.warning("achievements snapshot unusable: rebuilding it")
         return None
     return {name: without_titles(value) for name, value in snapshot.items()}
 

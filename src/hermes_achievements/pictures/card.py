@@ -26,7 +26,7 @@ def card(shown: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The card of an achievement as a snapshot shows it; it has to be unlocked."""
     tier = next((one for one in catalogue.tiers if one.id == shown["tier"]), None)
     if tier is None:
-        raise UsageError(f"{shown['name']} is not unlocked yet; there is no card to share.")
+        raise UsageError(f"{shown['name']} is not unlocked yet; its card cannot be shared.")
     size, name = _name(shown["name"])
     words = svg.folded(shown["description"], 28, ROOM, 3)
     top = 318 - (len(name) * size * 1.12 + len(words) * 38 + 100) / 2

@@ -107,7 +107,7 @@ class Scanner:
                 try:
                     return self._scan(history, report, full=full)
                 except LedgerDamagedError as error:
-                    log.warning("the statistics ledger is damaged (%s); it is made anew", error)
+                    log.warning("statistics ledger damaged (%s): rebuilding it", error)
                     self._ledger.forget()
                     return self._scan(history, report, full=True)
 

@@ -26,10 +26,10 @@ KEPT: Final = 0.2  # of the window: how much stays word for word
 CHARACTERS: Final = 4  # to a token, roughly
 LEAST_MESSAGES: Final = 4
 LONGEST_RESULT: Final = 2000  # characters of a tool's result that the summary is made from
-OPENING: Final = "[Summary of the conversation so far, made when it grew too long]\n\n"
+OPENING: Final = "[Summary of the conversation so far]\n\n"
 TASK: Final = (
-    "The conversation above will no longer be in your context. Write what you need to go on "
-    "with it: what the person wants and has decided, what was done and found (names, paths, "
+    "The conversation above will no longer be in your context. Write what you need to "
+    "continue it: what the user wants and has decided, what was done and found (names, paths, "
     "numbers, errors), what is left to do. Be exact and complete, without greetings."
 )
 
@@ -109,5 +109,5 @@ def _summary(
 ) -> Reply | Failed:
     last = asked(patient, work.request(patient.current.window), cancel, keeping)
     if isinstance(last, Reply) and not last.text.strip():
-        return Failed(FailureKind.BROKEN, "The model wrote no summary; nothing was changed.")
+        return Failed(FailureKind.BROKEN, "The model returned no summary; nothing was changed.")
     return last

@@ -15,8 +15,8 @@ ALL_TOOLS: Final[frozenset[str]] = frozenset()
 FEW_TOOLS: Final = frozenset({"terminal", "read_file", "write_file", "patch"})
 MORE_TOOLS: Final = FEW_TOOLS | {"process", "search_files", "memory", "session_search", "clarify"}
 ADVICE: Final = (
-    "If it can read more, say so with `hermes config set llm.window TOKENS` (Ollama itself: "
-    "OLLAMA_CONTEXT_LENGTH)."
+    "If its context window is larger, set it with `hermes config set llm.window TOKENS` "
+    "(for Ollama, set OLLAMA_CONTEXT_LENGTH)."
 )
 
 
@@ -43,11 +43,11 @@ class Profile(NamedTuple):
 PROFILES: Final = (
     Profile(
         "small", 8_192, FEW_TOOLS, 800, 500, 0, 0.6,
-        "so it has only the tools for commands and files, a short prompt, and no memory.",
+        "so it gets only the command and file tools, a short prompt, and no memory.",
     ),
     Profile(
         "medium", 32_768, MORE_TOOLS, 3_000, 2_200, 0, 0.65,
-        "so it has no sub-agents, skills, MCP servers or tools of plugins.",
+        "so it gets no sub-agents, skills, MCP servers or plugin tools.",
     ),
     Profile("large", 0, ALL_TOOLS, 6_000, 4_000, 8_000, 0.7),
 )  # fmt: skip
@@ -72,7 +72,7 @@ def warning_for(model: str, window: int) -> str:
     profile = profile_for(window)
     if not profile.warning:
         return ""
-    return f"{model} reads only {window:,} tokens at once, {profile.warning} {ADVICE}"
+    return f"{model} has a context window of only {window:,} tokens, {profile.warning} {ADVICE}"
 
 
 def cut(text: str, characters: int, where: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hermes_agent.messages import Message
 
-LOST = "This call was cut off: whether it was carried out is not known."
+LOST = "This call was interrupted; it is unknown whether it took effect."
 
 
 def lost_result(call_id: str, name: str) -> Message:

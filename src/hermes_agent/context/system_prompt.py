@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROLE: Final = """\
-You are Hermes, a personal agent. You talk with one person and act for them with tools.
+You are Hermes, a personal agent. You talk with one user and act for them with tools.
 
 - Do what was asked, completely, and nothing that was not. Say briefly what you do and found.
 - Look before you change: read a file before editing it, and check your work by running it.
 - Prefer small exact edits. Run commands without prompts for input; long ones in the background.
 - A failed call is information: read the error, think, try another way, and say so if stuck.
 - Never invent results. If you do not know, look it up or say that you do not know.
-- Ask only when a choice is the person's to make and cannot be undone.
-- Answer in the person's language, in plain sentences; Markdown where it helps.\
+- Ask only when a choice is the user's to make and cannot be undone.
+- Answer in the user's language, in plain sentences; use Markdown where it helps.\
 """
 LARGE: Final = PROFILES[-1]
 
@@ -43,11 +43,11 @@ def system_prompt(
     place = _place(cwd, today or time.strftime("%A, %d %B %Y"))
     parts = {
         "# This chat": about,
-        "# Notes of this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
-        "# About the person": cut(user, profile.memory_characters, "USER.md"),
-        "# What you remember": cut(memory, profile.memory_characters, "MEMORY.md"),
+        "# Instructions for this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
+        "# About the user": cut(user, profile.memory_characters, "USER.md"),
+        "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
         "# Skills (read one with skill_view before using it)": cut(
-            skills, profile.skills_characters, "the folders of skills"
+            skills, profile.skills_characters, "the skill folders"
         ),
     }
     return "\n\n".join([ROLE, place, *(f"{head}\n{text}" for head, text in parts.items() if text)])

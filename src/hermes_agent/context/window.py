@@ -71,7 +71,7 @@ def _short(message: Message, characters: int) -> Message:
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message
     half = characters // 2
-    left_out = f"\n… ({len(text) - 2 * half:,} characters left out here: too long to read) …\n"
+    left_out = f"\n… ({len(text) - 2 * half:,} characters omitted: too long) …\n"
     return {**message, "content": text[:half] + left_out + text[-half:]}
 
 
@@ -89,8 +89,8 @@ def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
     return [messages[0], *reversed(kept)]
 
 
-SUMMED_UP: Final = "Older messages were summed up to make room; the history keeps them all."
-SHORTENED: Final = "Long results were shortened to make room; the history keeps them whole."
+SUMMED_UP: Final = "Older messages were summarized to free up context; the history keeps them all."
+SHORTENED: Final = "Long results were shortened to free up context; the history keeps them in full."
 REFUSED_SHARE: Final = 0.9  # of what was refused: the most that is tried next
 LEAST_WINDOW: Final = 2_048  # tokens: no model in use reads less, whatever a server refuses
 SHORTER: Final = 4

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 NAME: Final = "smollm2"
 TITLE: Final = "SmolLM2-135M-Instruct"
 TOY: Final = (
-    "The built-in model is a toy brain for trying things out: it chats, makes things up, and "
-    "uses no tools. `hermes setup` chooses a real one."
+    "The built-in model is only a demo: it can chat, but it makes mistakes and "
+    "cannot use tools. Run `hermes setup` to choose another one."
 )
 LOCK: Final = Path(__file__).with_name("requirements.lock")
 STAMP: Final = "installed.lock"  # a copy of the pins, written last
@@ -65,13 +65,13 @@ class BuiltIn:
         """What is wrong with it; empty when it is whole."""
         weights = self.weights()
         if weights is None:
-            return "there are no weights in it"
+            return "the weights are missing"
         with weights.open("rb") as file:
             magic = file.read(len(_MAGIC))
         if magic != _MAGIC or weights.stat().st_size < _LEAST_BYTES:
             return f"{weights.name} is damaged"
         if not (self.folder / "xllamacpp" / "__init__.py").is_file():
-            return "there is no engine in it"
+            return "the engine is missing"
         return ""
 
 
@@ -81,7 +81,7 @@ PINS: Final = Pins(LOCK, TITLE, DOWNLOAD_MB, DISK_MB)
 def fetch(target: BuiltIn, progress: Progress, *, is_anew: bool = False) -> bool:
     """Have the pinned model in place; whether anything had to be fetched."""
     models = private_folder(target.folder.parent)
-    progress("waiting for another fetch")
+    progress("waiting for another download")
     with folder_locked(models):
         if target.is_current and not target.flaw() and not is_anew:
             progress("")
@@ -129,9 +129,7 @@ def _require_room(folder: Path) -> None:
 def _put_in_place(fresh: BuiltIn, target: BuiltIn) -> None:
     flaw = fresh.flaw()
     if flaw:
-        raise FetchError(
-            f"what was fetched cannot be used: {flaw}; run `hermes models get smollm2` again"
-        )
+        raise FetchError(f"the download is unusable: {flaw}; run `hermes models get smollm2` again")
     shutil.copyfile(LOCK, fresh.folder / STAMP)
     if target.folder.exists():
         target.folder.rename(fresh.folder.with_name("old"))

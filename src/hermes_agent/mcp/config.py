@@ -41,7 +41,7 @@ def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mc
     for name, facts in sorted(block.items()):
         try:
             if not isinstance(facts, dict):
-                raise ConfigError("it must be a block with command or url")
+                raise ConfigError("it must be a mapping with command or url")
             if facts.get("enabled", True) is not False:
                 found.append(_server(name, facts, variables))
         except ConfigError as error:
@@ -51,12 +51,12 @@ def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mc
 
 def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
     if not NAME.fullmatch(name):
-        raise ConfigError("a name has at most 64 letters, digits, points, _ and -")
+        raise ConfigError("a name has at most 64 letters, digits, dots, _ and -")
     command, url = _text(facts, "command", variables), _text(facts, "url", variables)
     if bool(command) == bool(url):
         raise ConfigError("it needs either command or url")
     if url and not url.startswith(("http://", "https://")):
-        raise ConfigError("url must begin with http:// or https://")
+        raise ConfigError("url must start with http:// or https://")
     args = facts.get("args") or []
     if not isinstance(args, list):
         raise ConfigError("args must be a list")
@@ -78,7 +78,7 @@ def _text(facts: dict[str, Any], key: str, variables: Mapping[str, str]) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ConfigError(f"{key} must be a text")
+        raise ConfigError(f"{key} must be a string")
     return _filled(value, variables)
 
 
@@ -87,7 +87,7 @@ def _pairs(
 ) -> tuple[tuple[str, str], ...]:
     value = facts.get(key) or {}
     if not isinstance(value, dict):
-        raise ConfigError(f"{key} must be a block of names and texts")
+        raise ConfigError(f"{key} must be a mapping of names to strings")
     return tuple((str(name), _filled(str(one), variables)) for name, one in value.items())
 
 
@@ -104,5 +104,5 @@ def _filled(text: str, variables: Mapping[str, str]) -> str:
     """A text with its `${NAME}` filled in, so that no secret has to stand in config.yaml."""
     missing = [name for name in VARIABLE.findall(text) if name not in variables]
     if missing:
-        raise ConfigError(f"{missing[0]} is neither in the environment nor in .env")
+        raise ConfigError(f"{missing[0]} is set neither in the environment nor in .env")
     return VARIABLE.sub(lambda match: variables[match[1]], text)

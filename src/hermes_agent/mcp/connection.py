@@ -79,7 +79,7 @@ class McpConnection:
         reason = _why_it_ended(task) if task.done() else f"no answer within {seconds:g} s"
         await self.close(task)
         said = f" It said: {self._said}" if self._said else ""
-        raise ToolError(f"The MCP server {self.server.name} cannot be used: {reason}.{said}")
+        raise ToolError(f"The MCP server {self.server.name} is unavailable: {reason}.{said}")
 
     def _is_lost(self) -> bool:
         is_over = self._task is not None and self._task.done()
@@ -103,11 +103,11 @@ class McpConnection:
         if error is None:
             return work.result()
         if _is_an_answer(error):
-            raise ToolError(f"{name} refused: {_described(error)}")
+            raise ToolError(f"{name} returned an error: {_described(error)}")
         await self.close(held)
         raise ToolError(
-            f"The connection to {name} was lost during the call: {_described(error)}. Whether it "
-            "had an effect is not known. The next call connects again."
+            f"The connection to {name} was lost during the call: {_described(error)}. It is "
+            "unknown whether it took effect. The next call reconnects."
         )
 
     async def close(self, task: asyncio.Task[None] | None = None) -> None:
@@ -156,7 +156,7 @@ class McpConnection:
         environment = dict(self.server.env)
         found = shutil.which(program, path=environment.get("PATH"))
         if found is None:
-            raise ToolError(f"there is no program {program}")
+            raise ToolError(f"program not found: {program}")
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-mcp-")))
         log = (folder / "stderr").open("w+", encoding="utf-8", errors="replace")
         said = stack.enter_context(log)
@@ -199,11 +199,11 @@ class McpConnection:
 def load_sdk() -> str:
     """Import the SDK; empty when that worked, else what to do."""
     if not SDK.is_usable():
-        return "MCP servers need a library that is not here yet. Run: hermes mcp add"
+        return "MCP servers need a library that is not installed. Run: hermes mcp add"
     try:
         importlib.import_module("mcp")
     except ImportError as error:
-        return f"the library for MCP cannot be used here: {error}"
+        return f"the MCP library cannot be imported: {error}"
     return ""
 
 

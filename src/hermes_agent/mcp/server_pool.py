@@ -100,7 +100,9 @@ class McpServers:
         server, _slash, tool = name.partition("/")
         if server not in self._servers or not tool:
             known = ", ".join(self._servers)
-            raise ToolError(f"{name!r} is no tool's name: server/tool, of the servers {known}.")
+            raise ToolError(
+                f"{name!r} is not a tool name; expected server/tool with a server of {known}."
+            )
         return server, tool
 
     # In the thread of the caller
@@ -130,7 +132,7 @@ class McpServers:
             raise ToolError(missing)
         with self._lock:
             if self._is_closed:
-                raise ToolError("Hermes is shutting down; nothing is started any more.")
+                raise ToolError("Hermes is shutting down; no new work is started.")
             if self._loop is None:
                 started = threading.Event()
                 self._thread = threading.Thread(
@@ -139,7 +141,7 @@ class McpServers:
                 self._thread.start()
                 started.wait(START_SECONDS)
             if self._loop is None:
-                raise ToolError("The thread of the MCP servers does not start.")
+                raise ToolError("The MCP server thread did not start.")
             return self._loop
 
     # In the thread of the servers

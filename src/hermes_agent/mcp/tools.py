@@ -65,7 +65,7 @@ def mcp_tools(servers: McpServers) -> list[Tool]:
     return [
         Tool(
             FIND,
-            f"Find tools of MCP servers ({names}) by words; an empty query lists all names.",
+            f"Find tools of MCP servers ({names}) by keyword; an empty query lists all names.",
             schema("query", query=takes("string")),
             answering(lambda arguments, context: _find(servers, arguments, context)),
         ),
@@ -152,7 +152,9 @@ def _call(servers: McpServers, arguments: dict[str, Any], context: ToolContext) 
     result = servers.call(name, given, context.cancel)
     words = in_words(result)
     return (
-        failure(words or "It failed without a word.") if result.is_error else answer(result=words)
+        failure(words or "It failed without a message.")
+        if result.is_error
+        else answer(result=words)
     )
 
 
@@ -163,7 +165,7 @@ def _wanted(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         try:
             given = json.loads(given or "{}")
         except ValueError:
-            raise ToolError("`arguments` is no valid JSON.") from None
+            raise ToolError("`arguments` is not valid JSON.") from None
     if given is None:
         given = {}
     if not isinstance(given, dict):

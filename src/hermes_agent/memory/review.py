@@ -38,13 +38,13 @@ LEAST_TURNS_AT_END: Final = 4  # a conversation of which less was said ends with
 MOST_NAMED: Final = 3
 NAMED_CHARACTERS: Final = 60
 TASK: Final = (
-    "[Not from the person.] Look back over this conversation. Save with the memory tool what "
-    "will matter in later ones: what the person likes, wants or corrected (target user), lasting "
+    "[System note] Review this conversation. Save with the memory tool what "
+    "will matter in later ones: what the user likes, wants or corrected (target user), lasting "
     "facts about their work and machine (target memory). Leave out what is known already, what "
     "was only for today, and secrets; replace what is no longer true. If there is nothing, call "
     "nothing. Then answer with one word: done."
 )
-ONLY_MEMORY: Final = "Only the memory tool can be used while looking back."
+ONLY_MEMORY: Final = "Only the memory tool is available during a review."
 
 
 class Looking(NamedTuple):
@@ -111,13 +111,13 @@ class Reviews:
         self._cancel = cancel = Cancel()
 
         def work() -> None:
-            limit = threading.Timer(MOST_SECONDS, cancel.request, ("it took too long",))
+            limit = threading.Timer(MOST_SECONDS, cancel.request, ("it timed out",))
             limit.daemon = True
             limit.start()
             run_all(
                 [
                     Step("review", lambda: self._look(looking, messages, cancel)),
-                    Step("stop the clock of a review", limit.cancel),
+                    Step("stop the review timer", limit.cancel),
                     Step("end a review", then),
                 ]
             )
@@ -132,7 +132,7 @@ class Reviews:
 
     def stop(self, seconds: float) -> None:
         """Cancel the one under way, and wait a moment for its end."""
-        self._cancel.request("the conversation was left")
+        self._cancel.request("the conversation was closed")
         self.wait(seconds)
 
     def wait(self, seconds: float) -> bool:

@@ -131,7 +131,7 @@ class Guarding:
                 verdict = self._approvals.decide(tool, arguments, context)
         if isinstance(verdict, Refuse):
             return verdict.reason
-        return "It was not approved." if isinstance(verdict, NeedsApproval) else None
+        return "The command was not approved." if isinstance(verdict, NeedsApproval) else None
 
     def _ask(self, request: ApprovalRequest, context: ToolContext) -> str:
         facts = {
@@ -233,22 +233,22 @@ class Approvals:
     def _verdict(self, judgement: Judgement, shown: str, caller: Caller) -> Verdict:
         for finding in judgement.findings:
             if finding.level == Level.FLOOR:
-                return Refuse(f"This is never done in any mode: it {finding.reason}.")
+                return Refuse(f"Not allowed in any mode: this {finding.reason}.")
             if self.mode == "read_only" and finding.key in WRITE_KEYS:
-                return Refuse(f"Hermes may only read here, and this {finding.reason}.")
+                return Refuse(f"Read-only mode: this {finding.reason}.")
         asked = self._asked(judgement)
         if not asked:
             return Allow()
         request = _request(asked, shown, caller)
         if self.grants.denies(request):
-            return Refuse("The user has said no to this. Do not try it again in another way.")
+            return Refuse("The user denied this. Do not try it again in another way.")
         return Allow() if self.grants.covers(request) else NeedsApproval(request)
 
     def _asked(self, judgement: Judgement) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [finding for finding in judgement.findings if finding.level >= least]
         if self.mode == "read_only" and not judgement.only_reads:
-            asked.append(RiskFinding("not-reading", "is not known to change nothing"))
+            asked.append(RiskFinding("not-reading", "may change something"))
         return asked
 
 
@@ -263,11 +263,12 @@ def _home(path: Path) -> Path:
 def _request(asked: list[RiskFinding], shown: str, caller: Caller) -> ApprovalRequest:
     keys = tuple(sorted({finding.key for finding in asked}))
     is_doubt = any(finding.level == Level.DOUBT for finding in asked)
+    description = "; ".join(dict.fromkeys(finding.reason for finding in asked))
     return ApprovalRequest(
         caller.session_id,
         caller.turn_id,
         shown,
-        "This " + "; it ".join(dict.fromkeys(finding.reason for finding in asked)) + ".",
+        description[:1].upper() + description[1:],
         keys,
         may_always=not is_doubt and not EXACT_KEYS & set(keys),
     )

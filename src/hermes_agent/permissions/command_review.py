@@ -148,9 +148,7 @@ class _Work:
         """Look at a script, at any depth."""
         script = self._parser.parse(text)
         if not script.is_parsed or way.depth > DEEPEST:
-            self._found(
-                RiskFinding("unparsable", "cannot be understood before it runs", Level.DOUBT)
-            )
+            self._found(RiskFinding("unparsable", "cannot be analyzed before it runs", Level.DOUBT))
         self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
         way = way._replace(
             downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
@@ -183,7 +181,7 @@ class _Work:
         """Look at one command, then at what it runs."""
         self.seen.append(command)
         if not command.program:
-            reason = "runs a program whose name only the run can tell"
+            reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._ground))
         self._found(*file_writes.findings(command, self._ground))
@@ -256,4 +254,6 @@ def _unknown_script(command: ShellCommand, text: str, way: _Depth) -> RiskFindin
         return RiskFinding("download-to-shell", "runs what it downloads", Level.RISK)
     if command.is_fed and is_all:
         return RiskFinding("pipe-to-shell", "runs what another program prints", Level.DOUBT)
-    return RiskFinding("computed-script", "runs a script that only the run can tell", Level.DOUBT)
+    return RiskFinding(
+        "computed-script", "runs a script that is only known at run time", Level.DOUBT
+    )

@@ -124,14 +124,14 @@ BY_PROGRAM: dict[str, Callable[[CommandParts], list[str]]] = {
 
 SAYINGS: dict[Where, tuple[str, str, Level]] = {
     Where.OUTSIDE: ("write-outside", "writes outside the working folder", Level.RISK),
-    Where.UNKNOWN: ("write-outside", "writes where only the run can tell", Level.RISK),
-    Where.DOTFILE: ("home-dotfile", "changes a hidden file of your home folder", Level.RISK),
-    Where.GIT: ("git-internals", "changes the inside of a Git repository", Level.RISK),
-    Where.HERMES: ("hermes-files", "changes what Hermes itself is set up by", Level.DOUBT),
+    Where.UNKNOWN: ("write-outside", "writes to a path that is only known at run time", Level.RISK),
+    Where.DOTFILE: ("home-dotfile", "changes a hidden file in your home folder", Level.RISK),
+    Where.GIT: ("git-internals", "changes a repository's .git folder", Level.RISK),
+    Where.HERMES: ("hermes-files", "changes the configuration of Hermes", Level.DOUBT),
     Where.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),
     Where.APPROVALS: ("own-approvals", "changes what Hermes may do without asking", Level.FLOOR),
-    Where.ACCOUNTS: ("system-accounts", "overwrites the accounts of the system", Level.FLOOR),
-    Where.DISK: ("write-disk", "writes to a disk past its files", Level.FLOOR),
+    Where.ACCOUNTS: ("system-accounts", "overwrites system account files", Level.FLOOR),
+    Where.DISK: ("write-disk", "writes directly to a disk device", Level.FLOOR),
     Where.FREE: ("write", "changes files", Level.WRITE),
 }
 

@@ -51,7 +51,7 @@ def of_script(script: ShellScript) -> Iterator[RiskFinding]:
         if re.search(rf"{call}\s*\|\s*{call}", body) or (
             re.search(rf"{call}\s*&", body) and len(re.findall(call, body)) > 1
         ):
-            yield RiskFinding("fork-bomb", "would start processes without end", Level.FLOOR)
+            yield RiskFinding("fork-bomb", "would start processes endlessly", Level.FLOOR)
 
 
 def _lost(
@@ -104,20 +104,22 @@ def _first_option(words: tuple[str, ...]) -> int:
 
 def _move(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN not in one)
-    yield from _lost(sources, ground, "move away", homes=True)
+    yield from _lost(sources, ground, "move", homes=True)
 
 
 def _permissions(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if found.has("R", "--recursive"):
-        for finding in _lost(found.positionals[1:], ground, "change the rights of", homes=False):
+        for finding in _lost(
+            found.positionals[1:], ground, "change the permissions of", homes=False
+        ):
             yield finding._replace(key="permissions-everywhere")
 
 
 def _partition(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if not found.has("lp", "--list", "--print") and set(found.positionals[:1]) - {"list", "info"}:
-        yield RiskFinding("format-disk", "would change the partitions of a disk", Level.FLOOR)
+        yield RiskFinding("format-disk", "would change disk partitions", Level.FLOOR)
 
 
 def _kill(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
@@ -126,16 +128,16 @@ def _kill(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
         if command.words[place - 1] in {"-s", "-n", "--signal"} or is_first:
             continue  # a signal, no process
         if word in {"1", "-1", "+1", "01", "001", str(ground.own_pid), f"-{ground.own_pid}"}:
-            yield RiskFinding("kill-system", "would end the system or Hermes itself", Level.FLOOR)
+            yield RiskFinding("kill-system", "would kill the system or Hermes itself", Level.FLOOR)
 
 
 def _kill_by_name(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
     if any(OWN_NAMES.search(word) for word in command.words[1:]):
-        yield RiskFinding("kill-system", "would end Hermes itself", Level.FLOOR)
+        yield RiskFinding("kill-system", "would kill Hermes itself", Level.FLOOR)
 
 
 def _kill_all(_command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
-    yield RiskFinding("kill-system", "would end every process", Level.FLOOR)
+    yield RiskFinding("kill-system", "would kill every process", Level.FLOOR)
 
 
 def _services(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:

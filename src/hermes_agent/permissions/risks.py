@@ -69,7 +69,7 @@ def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]
     if words[0] == "config" and set(options) & {"--global", "--system"} and not set(options) & {
         "--list", "-l", "--get",
     }:  # fmt: skip
-        yield RiskFinding("home-dotfile", "changes your settings of Git")
+        yield RiskFinding("home-dotfile", "changes your Git settings")
     if words[0] == "clone" and len([one for one in options if not one.startswith("-")]) > 1:
         yield from judged(options[-1], ground)
     for text in _started(command, words):
@@ -93,10 +93,10 @@ def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
 
 LOSSES = {
     "git-push-force": "overwrites or deletes history on a server",
-    "git-reset-hard": "throws uncommitted work away",
-    "git-clean": "deletes files that Git does not know",
-    "git-discard": "throws uncommitted work or branches away",
-    "git-rewrite": "rewrites or removes history for good",
+    "git-reset-hard": "discards uncommitted work",
+    "git-clean": "deletes untracked files",
+    "git-discard": "discards uncommitted work or branches",
+    "git-rewrite": "rewrites or removes history permanently",
 }
 
 
@@ -138,16 +138,20 @@ def _loss(verb: str, options: tuple[str, ...]) -> str:
 
 
 SIMPLE: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
-    "crontab": ("crontab", "changes what runs on a schedule"),
-    "at": ("crontab", "runs something later"),
-    "batch": ("crontab", "runs something later"),
-    "systemctl": ("systemctl", "changes services of the system"),
-    "service": ("systemctl", "changes services of the system"),
-    "launchctl": ("systemctl", "changes services of the system"),
-    "rc-service": ("systemctl", "changes services of the system"),
-    **dict.fromkeys(("ssh", "scp", "sftp", "mosh", "telnet"), ("ssh", "reaches another machine")),
-    **dict.fromkeys(("kill", "pkill", "killall", "xkill"), ("kill", "ends processes")),
-    **dict.fromkeys(("sudo", "doas", "su", "pkexec", "run0"), ("sudo", "runs as another user")),
+    "crontab": ("crontab", "changes scheduled jobs"),
+    "at": ("crontab", "schedules a command"),
+    "batch": ("crontab", "schedules a command"),
+    "systemctl": ("systemctl", "changes system services"),
+    "service": ("systemctl", "changes system services"),
+    "launchctl": ("systemctl", "changes system services"),
+    "rc-service": ("systemctl", "changes system services"),
+    **dict.fromkeys(
+        ("ssh", "scp", "sftp", "mosh", "telnet"), ("ssh", "connects to another machine")
+    ),
+    **dict.fromkeys(("kill", "pkill", "killall", "xkill"), ("kill", "kills processes")),
+    **dict.fromkeys(
+        ("sudo", "doas", "su", "pkexec", "run0"), ("sudo", "runs with other privileges (sudo)")
+    ),
     **dict.fromkeys(
         ("iptables", "nft", "ufw", "firewall-cmd", "ip6tables"),
         ("firewall", "changes the firewall"),
@@ -158,11 +162,11 @@ SIMPLE: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
     ),
     **dict.fromkeys(
         ("useradd", "userdel", "usermod", "passwd", "groupadd", "visudo", "chpasswd", "adduser"),
-        ("system-users", "changes the users of the system"),
+        ("system-users", "changes system users"),
     ),
-    **dict.fromkeys(("dropdb", "dropuser"), ("sql-delete", "deletes data of a database")),
-    "alias": ("computed-command", "gives commands other names", Level.DOUBT),
-    "shred": ("rm-recursive", "destroys files for good"),
+    **dict.fromkeys(("dropdb", "dropuser"), ("sql-delete", "deletes data from a database")),
+    "alias": ("computed-command", "redefines commands", Level.DOUBT),
+    "shred": ("rm-recursive", "destroys files permanently"),
 }
 PACKAGERS = re.compile(
     r"apt|apt-get|aptitude|dnf|yum|zypper|pacman|apk|brew|port|snap|flatpak|dpkg|rpm|emerge|nix-env"
@@ -233,7 +237,7 @@ def _system_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     words = command.words[1:]
     first = next((word for word in words if not word.startswith("-")), "")
     if words and first not in PACKAGE_READS and words[0] not in PACKAGE_READS:
-        yield RiskFinding("system-packages", "installs or removes programs of the system")
+        yield RiskFinding("system-packages", "installs or removes system packages")
 
 
 def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
@@ -262,30 +266,30 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
 def _database(command: ShellCommand) -> Iterator[RiskFinding]:
     text = " ".join((*command.words[1:], command.fed or ""))
     if DATA_LOSS.search(text) or (command.is_fed and command.fed is None):
-        yield RiskFinding("sql-delete", "deletes or changes data of a database")
+        yield RiskFinding("sql-delete", "deletes or changes data in a database")
 
 
 def _remove(command: ShellCommand) -> Iterator[RiskFinding]:
     if parts(command).has("rR", "--recursive") or hides_options(command):
-        yield RiskFinding("rm-recursive", "deletes folders with all they hold")
+        yield RiskFinding("rm-recursive", "deletes directories recursively")
 
 
 def _find(command: ShellCommand) -> Iterator[RiskFinding]:
     if "-delete" in command.words:
-        yield RiskFinding("find-delete", "deletes whatever it finds")
+        yield RiskFinding("find-delete", "deletes every match")
 
 
 def _rights(command: ShellCommand) -> Iterator[RiskFinding]:
     if parts(command).has("R", "--recursive"):
         name = "chmod-recursive" if command.program == "chmod" else "chown-recursive"
-        yield RiskFinding(name, "changes the rights of whole folders")
+        yield RiskFinding(name, "changes permissions recursively")
 
 
 def _rsync(command: ShellCommand) -> Iterator[RiskFinding]:
     if any(word.startswith(("--delete", "--remove-source")) for word in command.words):
-        yield RiskFinding("rm-recursive", "deletes files that the source does not have")
+        yield RiskFinding("rm-recursive", "deletes files that are missing in the source")
     if any(re.match(r"[\w.@-]+:", word) for word in parts(command).positionals):
-        yield RiskFinding("ssh", "reaches another machine")
+        yield RiskFinding("ssh", "connects to another machine")
 
 
 def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
@@ -295,13 +299,13 @@ def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
         yield RiskFinding("docker-remove", "removes containers, images or volumes")
     if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
                                             found.positionals):  # fmt: skip
-        yield RiskFinding("docker-host", "gives a container the whole machine")
+        yield RiskFinding("docker-host", "gives a container access to the whole machine")
 
 
 def _cluster(command: ShellCommand) -> Iterator[RiskFinding]:
     losses = {"delete", "drain", "uninstall", "destroy", "replace", "apply", "rollback", "scale"}
     if set(parts(command).positionals[:3]) & losses:
-        yield RiskFinding("kubectl-delete", "changes or deletes what runs in a cluster or cloud")
+        yield RiskFinding("kubectl-delete", "changes or deletes cluster or cloud resources")
 
 
 def _pip(command: ShellCommand) -> Iterator[RiskFinding]:
@@ -313,7 +317,7 @@ def _pip(command: ShellCommand) -> Iterator[RiskFinding]:
     is_global = found.has("", "--user", "--break-system-packages", "--system")
     is_local = "/" in command.words[0] or command.program == "uv"
     if is_global or not is_local:
-        yield RiskFinding("global-packages", "installs packages outside of the project")
+        yield RiskFinding("global-packages", "installs packages outside the project")
 
 
 def _node_packages(command: ShellCommand) -> Iterator[RiskFinding]:
@@ -321,7 +325,7 @@ def _node_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     if (found.has("g", "--global") or "global" in found.positionals) and (
         set(found.positionals) & (INSTALLS | {"link"})
     ):
-        yield RiskFinding("global-packages", "installs packages outside of the project")
+        yield RiskFinding("global-packages", "installs packages outside the project")
     if "publish" in found.positionals[:1] or "unpublish" in found.positionals[:1]:
         yield RiskFinding("publish", "publishes a package")
 
@@ -329,7 +333,7 @@ def _node_packages(command: ShellCommand) -> Iterator[RiskFinding]:
 def _home_packages(command: ShellCommand) -> Iterator[RiskFinding]:
     words = parts(command).positionals
     if words and words[0] in {"install", "uninstall"}:
-        yield RiskFinding("global-packages", "installs programs outside of the project")
+        yield RiskFinding("global-packages", "installs programs outside the project")
     if words and words[0] in {"publish", "push", "yank"}:
         yield RiskFinding("publish", "publishes a package")
 

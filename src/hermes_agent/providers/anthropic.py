@@ -171,7 +171,7 @@ class _Answer:
             try:
                 event = orjson.loads(line[5:])
             except orjson.JSONDecodeError:
-                yield Failed(FailureKind.BROKEN, "anthropic sent something unreadable.")
+                yield Failed(FailureKind.BROKEN, "anthropic returned an invalid response.")
                 return
             if event.get("type") == "error":
                 yield self._refused(event.get("error") or {})
@@ -194,7 +194,7 @@ class _Answer:
         if not self._is_over:
             return Failed(
                 FailureKind.CUT,
-                "The answer of anthropic broke off.",
+                "The response from anthropic ended early. Type /retry.",
                 is_passing=True,
                 usage=self._usage,
             )

@@ -60,22 +60,22 @@ def http_failure(status: int, text: str, provider: Provider, after: float | None
     if status == 402 or (status in (400, 429) and any(word in words for word in CREDIT_WORDS)):
         return Failed(
             FailureKind.CREDIT,
-            f"{provider.name} says the account has no credit left.",
-            "Top it up there, or choose another model with `hermes models use`.",
+            f"{provider.name} reports that the account has no credit left.",
+            "Add credit there, or choose another model with `hermes models use`.",
         )
     if status in (400, 413, 422, 500) and is_about_context(text):
         return too_long(provider.model)
     if status == 429:
         return Failed(
             FailureKind.LIMIT,
-            f"{provider.name} asks for a pause (too many requests).",
+            f"{provider.name} rate limit reached (429).",
             is_passing=True,
             retry_after=after,
         )
     if status >= 500 or status in (408, 409, 425):
         return Failed(
             FailureKind.SERVER,
-            f"{provider.name} had a problem of its own ({status}).",
+            f"Server error ({status}) from {provider.name}.",
             is_passing=True,
             retry_after=after,
         )
@@ -92,8 +92,9 @@ def too_long(model: str) -> Failed:
     """The model cannot read all of it."""
     return Failed(
         FailureKind.CONTEXT,
-        f"The conversation is longer than {model} can read.",
-        "Shorten it with /compress, begin another with /new, or choose a model that reads more.",
+        f"The conversation exceeds the context window of {model}.",
+        "Shorten it with /compress, start a new one with /new, or choose a model with a larger "
+        "context window.",
     )
 
 
@@ -101,24 +102,24 @@ def _refusal(status: int, text: str, provider: Provider) -> Failed:
     if status in (401, 403):
         return Failed(
             FailureKind.KEY,
-            f"The key was refused by {provider.base_url} ({status}).",
+            f"Authentication failed ({status}): {provider.base_url} rejected the API key.",
             "Run `hermes setup` to enter another one.",
         )
     if status == 404:
         return Failed(
             FailureKind.MODEL,
             f"{provider.base_url} has no model {provider.model!r}.",
-            "`hermes models list` shows what there is.",
+            "Run `hermes models list` to see available models.",
         )
-    return Failed(FailureKind.REFUSED, f"{provider.name} refused the request ({status}): {text}")
+    return Failed(FailureKind.REFUSED, f"{provider.name} rejected the request ({status}): {text}")
 
 
 def unreachable(provider: Provider, reason: str) -> Failed:
     """Nobody answers there."""
     return Failed(
         FailureKind.UNREACHABLE,
-        f"Nothing answers at {provider.base_url} ({reason}).",
-        "Is the server running, and is the address right? `hermes models test` tries it.",
+        f"Cannot connect to {provider.base_url} ({reason}).",
+        "Check the URL and that the server is running; `hermes models test` tries again.",
         is_passing=True,
     )
 
@@ -127,7 +128,7 @@ def timed_out(provider: Provider, seconds: float) -> Failed:
     """It took too long."""
     return Failed(
         FailureKind.TIMEOUT,
-        f"{provider.name} said nothing for {seconds:.0f} seconds.",
+        f"{provider.name} sent no data for {seconds:.0f} seconds.",
         is_passing=True,
     )
 

@@ -42,8 +42,8 @@ LISTENER_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 0.3
 SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
 SPOKEN: Final = ("user", "assistant")
-FETCH: Final = "Fetch it with `hermes models get smollm2`."
-FETCH_ANEW: Final = "Fetch it anew with `hermes models get smollm2 --again`."
+FETCH: Final = "Download it with `hermes models get smollm2`."
+FETCH_ANEW: Final = "Download it again with `hermes models get smollm2 --again`."
 
 
 class LocalModel:
@@ -102,7 +102,7 @@ class LocalModel:
 
     def _missing(self) -> Failed | None:
         if not self._home.is_here:
-            reason = "The built-in model is not on this machine."
+            reason = "The built-in model is not installed."
             return Failed(FailureKind.MODEL, reason, FETCH)
         flaw = self._home.flaw()
         reason = f"The built-in model cannot be used: {flaw}."
@@ -251,7 +251,8 @@ def _refusal(error: Any) -> Failed:
     if found.get("type") == "exceed_context_size_error":
         return Failed(
             FailureKind.CONTEXT,
-            f"The conversation is longer than the built-in model can read ({WINDOW:,} tokens).",
+            "The conversation exceeds the context window of the built-in model "
+            f"({WINDOW:,} tokens).",
             "Shorten it with /compress, or choose another model with `hermes setup`.",
         )
     return Failed(FailureKind.BROKEN, f"The built-in model: {found.get('message')}")

@@ -23,4 +23,4 @@ def asked(
         if isinstance(event, Reply | Failed):
             return event._replace(usage=meter.settle(event))
         meter.see(event)
-    return Failed(FailureKind.BROKEN, "The provider ended without a word.")
+    return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")

@@ -141,6 +141,6 @@ def _broken(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
         return interrupted()
     return Failed(
         FailureKind.CUT,
-        f"The connection to {provider.name} broke off ({type(error).__name__}).",
+        f"Connection to {provider.name} lost ({type(error).__name__}). Type /retry.",
         is_passing=True,
     )

@@ -45,7 +45,7 @@ def try_out(provider: Provider) -> Trial:
         provider.close()
     seconds = time.monotonic() - began
     if failure is None and not text.strip():
-        failure = Failed(FailureKind.BROKEN, f"{provider.model} answered with nothing.")
+        failure = Failed(FailureKind.BROKEN, f"{provider.model} returned an empty answer.")
     return Trial(text, first or seconds, seconds, failure)
 
 
@@ -107,7 +107,7 @@ def _read(answer: httpx2.Response, provider: Provider) -> Offers:
     try:
         found = [one for one in answer.json()["data"] if isinstance(one.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        reason = f"{provider.base_url} lists no models in a form that is known."
+        reason = f"{provider.base_url} returned no model list in a known format."
         return Offers([], Failed(FailureKind.BROKEN, reason))
     found.sort(key=_age, reverse=True)
     return Offers([one["id"] for one in found if not any(w in one["id"] for w in NO_TALKERS)])

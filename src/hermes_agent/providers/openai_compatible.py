@@ -178,7 +178,7 @@ class _Answer:
             try:
                 chunk = orjson.loads(data)
             except orjson.JSONDecodeError:
-                yield Failed(FailureKind.BROKEN, f"{self._name} sent something unreadable.")
+                yield Failed(FailureKind.BROKEN, f"{self._name} returned an invalid response.")
                 return
             if isinstance(chunk, dict) and chunk.get("error"):
                 yield self._refused(chunk["error"])
@@ -191,7 +191,7 @@ class _Answer:
         else:
             yield Failed(
                 FailureKind.CUT,
-                f"The answer of {self._name} broke off.",
+                f"The response from {self._name} ended early. Type /retry.",
                 is_passing=True,
                 usage=self._usage,
             )

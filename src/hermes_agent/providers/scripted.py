@@ -84,7 +84,7 @@ class ModelScript:
         """The script in a file."""
         text = read_text(path)
         if text is None:
-            raise ConfigError(f"there is no script {path}; `script:FILE` names the file of one")
+            raise ConfigError(f"script not found: {path} (`script:FILE` names a file)")
         return cls.parse(text, path)
 
     @classmethod
@@ -92,7 +92,7 @@ class ModelScript:
         """The script in a text; *path* is named in errors."""
         found = parse(text, path).get("steps")
         if not isinstance(found, list):
-            raise ConfigError(f"{path} is no script: it must have a list of `steps`")
+            raise ConfigError(f"{path} is not a script: it must have a list of `steps`")
         return cls([_step(one, path) for one in found])
 
     def take(self, messages: list[Message]) -> tuple[int, ScriptStep]:
@@ -152,7 +152,12 @@ class ScriptedProvider:
                 return
             yield TextDelta(word)
         if step.cut:
-            yield Failed(FailureKind.CUT, "The answer broke off.", is_passing=True, usage=usage)
+            yield Failed(
+                FailureKind.CUT,
+                "The response ended early. Type /retry.",
+                is_passing=True,
+                usage=usage,
+            )
             return
         calls = step.tool_calls(number)
         yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)

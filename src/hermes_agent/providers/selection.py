@@ -135,8 +135,8 @@ def named(settings: Settings, name: str, current: ModelChoice | None) -> ModelCh
         return ModelChoice(api, rest, base_url, key_for(settings, api, base_url))
     if current is None or current.api == "local":
         raise ConfigError(
-            f"there is no provider for {name!r} yet; name one, for example anthropic:{name}, "
-            "or run `hermes setup`"
+            f"Unknown provider {prefix or name!r}. Use PROVIDER:MODEL, e.g. anthropic:MODEL, "
+            "or run `hermes setup`."
         )
     return current._replace(model=name)
 

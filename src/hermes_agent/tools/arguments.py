@@ -33,7 +33,7 @@ def answering(run: Run) -> Run:
         except OSError as error:
             return failure(described(error))
         except UnicodeEncodeError:
-            return failure("The text has characters that are no valid Unicode.")
+            return failure("The text contains characters that are not valid Unicode.")
 
     return answered
 
@@ -51,7 +51,7 @@ def text(arguments: dict[str, Any], name: str, default: str | None = None) -> st
         value = default
     if not isinstance(value, str):
         raise ToolError(
-            f"`{name}` must be a text." if value is not None else f"`{name}` is missing."
+            f"`{name}` must be a string." if value is not None else f"`{name}` is missing."
         )
     return value
 
@@ -93,7 +93,7 @@ def place(path: str, cwd: Path) -> Path:
     try:
         wanted = Path(path).expanduser()
     except RuntimeError:
-        raise ToolError(f"Nobody here has the home folder of {path}.") from None
+        raise ToolError(f"Unknown user in {path}.") from None
     return cwd / wanted
 
 

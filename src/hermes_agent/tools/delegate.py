@@ -94,7 +94,7 @@ class Delegating:
             child_status=status,
             duration_ms=round((time.monotonic() - began) * 1000),
         )
-        error = (finished.error or None) if finished is not None else "it ended without a word"
+        error = (finished.error or None) if finished is not None else "it ended without a report"
         is_whole = finished is not None and finished.end is TurnEnd.COMPLETE
         return {
             "goal": task.goal,

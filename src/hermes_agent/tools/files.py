@@ -89,7 +89,7 @@ def must_be_file(path: Path) -> os.stat_result:
     if stat.S_ISDIR(facts.st_mode):
         raise ToolError(f"{path} is a folder.")
     if not stat.S_ISREG(facts.st_mode):
-        raise ToolError(f"{path} is no regular file.")
+        raise ToolError(f"{path} is not a regular file.")
     return facts
 
 
@@ -104,7 +104,7 @@ def load(path: Path) -> TextFile:
         try:
             return TextFile(data.decode(encoding), encoding)
         except UnicodeDecodeError:
-            raise ToolError(f"{path} is no valid UTF-16.") from None
+            raise ToolError(f"{path} is not valid UTF-16.") from None
     return TextFile(data.decode(encoding, errors="surrogateescape"), encoding)
 
 

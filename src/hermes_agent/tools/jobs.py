@@ -189,7 +189,7 @@ class Jobs:
         if "\0" in command:
             raise ToolError("A command cannot contain NUL characters.")
         if self._is_closed:
-            raise ToolError("Hermes is shutting down; nothing is started any more.")
+            raise ToolError("Hermes is shutting down; no new work is started.")
         process = subprocess.Popen(
             ["/bin/sh", "-c", GATE, "hermes-gate", self._shell, command],
             stdin=subprocess.PIPE,
@@ -204,7 +204,7 @@ class Jobs:
         try:
             self._watchdog.guard(job.pid)
             if self._is_closed:
-                raise ToolError("Hermes is shutting down; nothing is started any more.")
+                raise ToolError("Hermes is shutting down; no new work is started.")
         except (OSError, ToolError):
             self._abandon(job)
             raise
@@ -249,7 +249,7 @@ class Jobs:
         job = self._jobs.get(job_id)
         if job is None:
             known = ", ".join(self._jobs) or "none"
-            raise ToolError(f"There is no job {job_id!r}; there are: {known}.")
+            raise ToolError(f"Unknown job {job_id!r}; running: {known}.")
         return job
 
     def all(self) -> list[CommandJob]:

@@ -40,7 +40,7 @@ def memory_tool(files: MemoryFiles) -> Tool:
     return Tool(
         "memory",
         "Facts kept across sessions: target memory (work, environment) or user (the person). "
-        "Keep them short; they stand in every prompt.",
+        "Keep them short; they are included in every prompt.",
         schema(
             "action",
             action=takes("string", enum=list(ACTIONS)),
@@ -72,7 +72,7 @@ def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
 def _entry(arguments: dict[str, Any]) -> str:
     entry = _piece(arguments, "text").replace("\r\n", "\n")
     if SEPARATOR in f"\n{entry}\n":
-        raise ToolError("A line with `§` alone parts entries; it cannot be in one.")
+        raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
     entry.encode()  # lone surrogates are refused before anything is changed
     return entry
 
@@ -96,7 +96,7 @@ def session_search_tool(history: SearchesHistory) -> Tool:
     """The tool that finds what was said before."""
     return Tool(
         "session_search",
-        'Find what was said in earlier sessions: words, "phrases", beginn*, a OR b, -not.',
+        'Find what was said in earlier sessions: words, "phrases", prefix*, a OR b, -not.',
         schema("query", query=takes("string"), limit=takes("integer", "default 10")),
         answering(lambda arguments, _context: _session_search(history, arguments)),
     )

@@ -83,7 +83,7 @@ def _search(arguments: dict[str, Any], context: ToolContext) -> str:
     )
     limit = number(arguments, "limit", 50, 1, 500)
     if not wish.path.exists():
-        raise ToolError(f"There is no {wish.path}.")
+        raise ToolError(f"{wish.path} does not exist.")
     program = shutil.which("rg")
     lines = _by_ripgrep(program, wish) if program else _by_python(wish)
     found = [_short(line, context.cwd) for line in itertools.islice(lines, limit + 1)]
@@ -92,7 +92,7 @@ def _search(arguments: dict[str, Any], context: ToolContext) -> str:
     if len(found) > limit:
         facts["more"] = True
     if wish.is_over:
-        facts["incomplete"] = "The search was stopped before its end."
+        facts["incomplete"] = "The search was stopped before it finished."
     return answer(**facts)
 
 
@@ -142,7 +142,7 @@ def _by_python(wish: FileQuery) -> Iterator[str]:
     try:
         pattern = re.compile(wish.pattern)
     except re.error as error:
-        raise ToolError(f"`pattern` is no regular expression: {error}.") from None
+        raise ToolError(f"`pattern` is not a valid regular expression: {error}.") from None
     for file in _files(wish):
         if not wish.glob or _fits(file, wish):
             yield from _matches(file, pattern, wish)

@@ -50,7 +50,7 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
         ),
         Tool(
             "process",
-            "Look after background jobs.",
+            "Manage background jobs.",
             schema(
                 "action",
                 action=takes("string", enum=list(ACTIONS)),
@@ -67,7 +67,7 @@ def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> st
     seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MOST_SECONDS)
     cwd = place(text(arguments, "cwd", "."), context.cwd)
     if not cwd.is_dir():
-        raise ToolError(f"There is no folder {cwd}.")
+        raise ToolError(f"{cwd} does not exist.")
     if not command.strip():
         raise ToolError("`command` is empty.")
     if context.cancel.is_requested:

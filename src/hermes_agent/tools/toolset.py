@@ -25,7 +25,7 @@ def clarify_tool() -> Tool:
     """The tool."""
     return Tool(
         "clarify",
-        "Ask the user a question when you cannot go on without the answer.",
+        "Ask the user a question when you cannot continue without the answer.",
         schema(
             "question",
             question=takes("string"),
@@ -42,10 +42,10 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
     if not question:
         raise ToolError("`question` is empty.")
     if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
-        raise ToolError("`choices` must be a list of texts.")
+        raise ToolError("`choices` must be a list of strings.")
     reply = context.asks.clarify(question, choices[:MOST_CHOICES])
     if not reply.strip():
-        return failure("Nobody answered. Decide yourself and say what you assumed.")
+        return failure("No answer was given. Decide yourself and state your assumption.")
     return answer(answer=reply)
 
 

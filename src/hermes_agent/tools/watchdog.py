@@ -83,7 +83,7 @@ class Watchdog:
         try:
             process.wait(timeout=3)
         except subprocess.TimeoutExpired:
-            log.warning("the watchdog of running commands does not end: process %s", process.pid)
+            log.warning("command watchdog does not exit: process %s", process.pid)
 
     def _tell(self, line: str) -> None:
         """A short line goes through a pipe whole."""
@@ -105,7 +105,7 @@ class Watchdog:
         try:
             self._write(line)
         except BrokenPipeError:
-            log.warning("the watchdog of running commands is gone; starting another")
+            log.warning("command watchdog died: starting another")
             self._shut()
             self._process = self._start()
             self._write(everything)

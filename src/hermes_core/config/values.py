@@ -31,7 +31,7 @@ def find_setting(table: Sequence[Setting], name: str) -> Setting:
         if setting.name == name:
             return setting
     raise ConfigError(
-        f"There is no setting {name!r}.{did_you_mean(name, (s.name for s in table))} "
+        f"Unknown setting {name!r}.{did_you_mean(name, (s.name for s in table))} "
         "`hermes config list` shows all of them."
     )
 

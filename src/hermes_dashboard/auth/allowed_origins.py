@@ -95,7 +95,7 @@ def _named(written: str, scheme: str, port: int) -> str:
     is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
     if parts.scheme not in USUAL_PORTS or not parts.hostname or not is_bare or chosen == -1:
         raise ConfigError(
-            f"dashboard.hosts: {written!r} is no host; write NAME, NAME:PORT or https://NAME."
+            f"dashboard.hosts: {written!r} is not a host; write NAME, NAME:PORT or https://NAME."
         )
     if chosen is None:
         chosen = USUAL_PORTS[parts.scheme] if "://" in text else port

@@ -117,7 +117,7 @@ class PluginApis:
         name, _, rest = scope["path"].removeprefix(f"{PREFIX}/").partition("/")
         loading = await run_in_threadpool(self._wanted, name)
         if loading is None:
-            text = f"There is no enabled plugin {name!r} with an API."
+            text = f"No enabled plugin {name!r} with an API."
             await _refuse(404, text, scope, receive, send)
             return
         found = await loading.wait()

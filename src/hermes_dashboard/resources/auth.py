@@ -23,8 +23,8 @@ ONLY_PROGRAMS: Final = "Links are made for programs that know the token in run/d
 NOBODY: Final = "?"
 
 UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {
-    400: {"description": "this is no JSON"},
-    401: {"description": "not let in"},
+    400: {"description": "invalid JSON"},
+    401: {"description": "not authenticated"},
 }
 LIMITED: Final[dict[int | str, dict[str, Any]]] = {
     **UNAUTHORIZED,

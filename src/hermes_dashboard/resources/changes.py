@@ -108,7 +108,7 @@ def changed_all(db: SessionDB, asked: BulkChange) -> dict[str, Any]:
             if asked.action not in ("restore", "trash") and db.family_in_trash(one):
                 raise UsageError("it lies in the trash; restore it first")
             if not is_so and act(one) is False:
-                raise SessionNotFoundError(f"there is no session {one}")
+                raise SessionNotFoundError(f"session not found: {one}")
         except HermesError as error:
             failed.append({"id": one, "detail": str(error)})
         else:

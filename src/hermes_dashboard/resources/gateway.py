@@ -55,7 +55,11 @@ def router(parts: DashboardContext) -> APIRouter:
             raise HTTPException(
                 429, f"too many wrong codes were given for {platform}; wait an hour"
             )
-        raise HTTPException(404, f"nobody on {platform} has this code; it lives an hour")
+        raise HTTPException(
+            404,
+            f"unknown or expired code for {platform} "
+            "(codes are single-use and expire after an hour)",
+        )
 
     @routes.delete(
         "/users/{platform}/{user_id:path}",
@@ -66,7 +70,7 @@ def router(parts: DashboardContext) -> APIRouter:
     def revoke(platform: Named, user_id: Named) -> None:
         """Let somebody in no more."""
         if not db.revoke_user(platform.lower(), user_id):
-            raise HTTPException(404, f"{user_id} was not let in on {platform}")
+            raise HTTPException(404, f"user {user_id} has no access on {platform}")
 
     return routes
 

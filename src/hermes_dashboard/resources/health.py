@@ -114,7 +114,7 @@ def _gateway(parts: DashboardContext) -> Found:
     if parts.gateway.state().get("is_running"):
         return OK, f"running, {waiting} chats wait"
     if waiting:
-        return WARN, f"{waiting} chats have messages that nobody answers: hermes gateway start"
+        return WARN, f"{waiting} chats have unanswered messages; run: hermes gateway start"
     return OK, "not running, and nothing waits"
 
 

@@ -53,7 +53,7 @@ def router(parts: DashboardContext) -> APIRouter:
     def replay(event_id: Named, later: BackgroundTasks) -> dict[str, str]:
         """Tell plugins of a boundary again, with the same event id."""
         if not db.replay_boundary(event_id):
-            raise HTTPException(404, f"there is no event {event_id}")
+            raise HTTPException(404, f"event not found: {event_id}")
         later.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)
         return {"event_id": event_id}
 

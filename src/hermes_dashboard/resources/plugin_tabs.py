@@ -78,7 +78,7 @@ def router(apis: PluginApis) -> APIRouter:
         suffix = PurePosixPath(path).suffix.lower()
         found = inside(tab.folder, path) if tab and suffix in SUFFIXES else None
         if found is None or found.suffix.lower() not in SUFFIXES:
-            raise HTTPException(404, "There is no such file in an enabled plugin.")
+            raise HTTPException(404, "No such file in an enabled plugin.")
         kind = TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
         return FileResponse(found, media_type=kind, headers={"Cache-Control": "no-store"})
 

@@ -66,7 +66,7 @@ def _new(found: Found) -> Plugin:
 def _known(key: str) -> str:
     if key not in hermes_plugin_host.active().plugins:
         if key not in discover():
-            raise HTTPException(404, f"there is no plugin {key}")
+            raise HTTPException(404, f"plugin not found: {key}")
         hermes_plugin_host.active.cache_clear()  # it was put there since
     return key
 

@@ -85,7 +85,7 @@ def item(db: SessionDB, session_id: str) -> dict[str, Any]:
     """A conversation as lists show it."""
     rows = db.session_items([session_id])
     if not rows:
-        raise SessionNotFoundError(f"there is no session {session_id}")
+        raise SessionNotFoundError(f"session not found: {session_id}")
     return item_of(rows[0])
 
 

@@ -58,7 +58,7 @@ def known(name: str) -> Setting:
     for setting in SETTINGS:
         if setting.name == name:
             return setting
-    raise HTTPException(404, f"there is no setting {name}")
+    raise HTTPException(404, f"unknown setting: {name}")
 
 
 def changeable(name: str) -> Setting:

@@ -195,7 +195,7 @@ class Engine:
 
     def _open_for_reading(self) -> Columns:
         if not self.path.exists():
-            raise StoreUnavailableError(f"there is no history at {self.path} yet")
+            raise StoreUnavailableError(f"no history at {self.path} yet")
         filesystem.check_file_system(self.path.parent)
         uri = read_only_uri(self.path)
         with contextlib.closing(driver.connect(uri, self.busy_seconds, uri=True)) as connection:

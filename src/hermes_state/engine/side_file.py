@@ -119,7 +119,7 @@ class SideFile:
         return found.st_dev, found.st_ino
 
     def _replace(self, error: sqlite3.Error) -> bool:
-        log.warning("%s is of no use (%s); it is made anew", self._what, error)
+        log.warning("%s unusable (%s): rebuilding it", self._what, error)
         try:
             self.remove()
         except OSError as failure:
@@ -130,7 +130,7 @@ class SideFile:
     def _complain(self, error: BaseException) -> None:
         if not self._is_complaining:
             self._is_complaining = True
-            log.warning("%s cannot be used now (%s); going on without it", self._what, error)
+            log.warning("%s unavailable (%s): continuing without it", self._what, error)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")

@@ -98,7 +98,7 @@ class Writer:
         if self._is_closed:
             raise StoreError("the session store is closed")
         if os.getpid() != self._pid:
-            raise StoreError("a forked process must open the session store anew (SessionDB())")
+            raise StoreError("a forked process must open the session store again (SessionDB())")
         if self._leader == threading.get_ident():
             raise StoreError("a write was started from inside a write; return from it first")
         job = WriteJob(work)

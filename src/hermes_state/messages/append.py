@@ -155,7 +155,7 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
     except sqlite3.IntegrityError as error:
         if "FOREIGN KEY" not in str(error):
             raise
-        raise SessionNotFoundError(f"there is no session {session_id} to write to") from error
+        raise SessionNotFoundError(f"session not found: {session_id}") from error
     if row_id is None:  # pragma: no cover - SQLite gives every inserted row an id
         raise StoreError("the database gave the message no row id")
     if key is not None:

@@ -162,7 +162,7 @@ def _why_not(path: Path, error: Exception) -> str:
             f"{path} is an export, not a backup: it has conversations only, and a redacted one "
             "not even all of their words. Use `hermes sessions import`."
         )
-    return f"{path} is no backup of Hermes, or the end of it is missing. Nothing was changed."
+    return f"{path} is not a Hermes backup, or it is truncated. Nothing was changed."
 
 
 def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
@@ -180,7 +180,8 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
             return manifest
     except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise PortableFileError(
-            f"{path} is no backup of Hermes: it has no manifest that fits. Nothing was changed."
+            f"{path} is not a Hermes backup: its manifest is missing or does not match. "
+            "Nothing was changed."
         ) from error
     raise PortableFileError(
         f"{path} has version {version} of the format; this release knows {VERSION}. "
@@ -199,7 +200,7 @@ def _check_names(manifest: BackupManifest) -> None:
         if not (is_known or is_spool or MEDIA.fullmatch(name)):
             raise ValueError(f"{name} does not belong into a backup")
     if STORE not in manifest.files:
-        raise ValueError("there is no history in it")
+        raise ValueError("it contains no history")
 
 
 def copy_out(

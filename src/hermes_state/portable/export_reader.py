@@ -24,7 +24,7 @@ MOST: Final = 2**63
 
 def check_record(record: Any) -> None:
     """Refuse what could not have been exported: ValueError says why."""
-    _require(isinstance(record, dict), "it is no object")
+    _require(isinstance(record, dict), "not a JSON object")
     _require({"index", "messages", "session"} <= record.keys() <= PARTS, "its parts are not known")
     session, messages = record["session"], record["messages"]
     _values(session, "session", "sessions")
@@ -32,14 +32,14 @@ def check_record(record: Any) -> None:
     _text(session, "source", "session")
     _number(session, "started_at", "session")
     parent = session.get("parent_session_id")
-    _require(parent is None or isinstance(parent, str), "the parent is no id")
-    _require(isinstance(messages, list), "'messages' is no list")
+    _require(parent is None or isinstance(parent, str), "the parent is not an ID")
+    _require(isinstance(messages, list), "'messages' is not a list")
     for number, message in enumerate(messages):
         _message(message, f"message {number}")
     _index(record["index"])
     _trash(record.get("trash"))
     _undo(record.get("undo", []), len(messages))
-    _require(isinstance(record.get("usage", []), list), "'usage' is no list")
+    _require(isinstance(record.get("usage", []), list), "'usage' is not a list")
     for row in record.get("usage", []):
         _values(row, "usage", "session_model_usage")
         _text(row, "model", "usage")
@@ -53,7 +53,7 @@ def _require(is_so: bool, otherwise: str) -> None:
 
 
 def _values(row: Any, where: str, table: str = "") -> None:
-    _require(isinstance(row, dict), f"'{where}' is no object")
+    _require(isinstance(row, dict), f"'{where}' is not an object")
     known = columns_of(table) if table else {}
     for name, value in row.items():
         if name in {UID, ORIGIN}:
@@ -81,7 +81,7 @@ def _text(row: dict[str, Any], name: str, where: str) -> None:
 
 def _number(row: dict[str, Any], name: str, where: str) -> None:
     value = stored(row.get(name))
-    _require(isinstance(value, (int, float)), f"{where}: {name} is no number")
+    _require(isinstance(value, (int, float)), f"{where}: {name} is not a number")
     _value(value)
 
 
@@ -99,12 +99,12 @@ def _message(message: Any, where: str) -> None:
         try:
             uid_bytes(uid)
         except (IdFormatError, TypeError) as error:
-            raise ValueError(f"{where}: {UID} is no identity") from error
+            raise ValueError(f"{where}: {UID} is not a valid identity") from error
     origin = message.get(ORIGIN)
     if origin is not None:
         _require(isinstance(origin, dict) and origin.keys() == {"row", "session"}, f"{where}: "
-                 f"{ORIGIN} is no origin")  # fmt: skip
-        _require(isinstance(origin["session"], str), f"{where}: {ORIGIN} is no origin")
+                 f"{ORIGIN} is not a valid origin")  # fmt: skip
+        _require(isinstance(origin["session"], str), f"{where}: {ORIGIN} is not a valid origin")
         _count(origin["row"], MOST, f"{where}: {ORIGIN}")
 
 
@@ -126,13 +126,13 @@ def _trash(part: Any) -> None:
 
 
 def _undo(part: Any, messages: int) -> None:
-    _require(isinstance(part, list), "'undo' is no list")
+    _require(isinstance(part, list), "'undo' is not a list")
     for entry in part:
         _require(isinstance(entry, dict) and entry.keys() == UNDO, "'undo' is not whole")
         _number(entry, "at", "undo")
         _count(entry["is_open"], 2, "undo: is_open")
         _count(entry["last"], messages, "undo: last")
-        _require(isinstance(entry["rows"], list), "undo: rows is no list")
+        _require(isinstance(entry["rows"], list), "undo: rows is not a list")
         for row in entry["rows"]:
             _count(row, messages, "undo: a row")
 
@@ -215,9 +215,9 @@ class ExportFile:
         except (ValueError, RecursionError) as error:
             if number == 1:
                 raise self._foreign() from error
-            raise self._error(number, "it is no JSON") from error
+            raise self._error(number, "invalid JSON") from error
         if not isinstance(value, dict):
-            raise self._foreign() if number == 1 else self._error(number, "it is no object")
+            raise self._foreign() if number == 1 else self._error(number, "not a JSON object")
         if not raw.endswith(b"\n"):
             raise self._error(number, "it is cut off")
         return value
@@ -263,6 +263,6 @@ class ExportFile:
 
     def _foreign(self) -> PortableFileError:
         return PortableFileError(
-            f"{self._name}, line 1: this is no export of Hermes. It takes files that "
-            "`hermes sessions export` wrote; nothing was changed."
+            f"{self._name}, line 1: not a Hermes export; expected a file written by "
+            "`hermes sessions export`. Nothing was changed."
         )

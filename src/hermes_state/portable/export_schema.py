@@ -102,7 +102,7 @@ def stored(value: Any) -> Any:
         return bytes.fromhex(value["hex"])
     if value.keys() == {"float"}:
         return float(value["float"])
-    raise ValueError(f"{value!r} is no value of a column")
+    raise ValueError(f"{value!r} is not a column value")
 
 
 def all_plain(row: Mapping[str, Any]) -> dict[str, Any]:

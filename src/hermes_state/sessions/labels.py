@@ -66,7 +66,7 @@ def clean_tags(texts: Iterable[str]) -> dict[str, str]:
 def put_tags(tx: Tx, session_id: str, tags: dict[str, str]) -> list[str]:
     """Give a conversation these tags and no others; as they are spelled elsewhere."""
     if tx.value(EXISTS, (session_id,)) is None:
-        raise SessionNotFoundError(f"there is no session {session_id}")
+        raise SessionNotFoundError(f"session not found: {session_id}")
     root = lineage.place_of(tx, session_id).root_id
     tx.execute(FORGET, (root,))
     spelled = {one: tx.value(SPELLED, (one,)) or tag for one, tag in tags.items()}

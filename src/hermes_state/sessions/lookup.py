@@ -66,7 +66,7 @@ def _last(reader: Reader) -> str:
     sql = LAST_INDEXED if reader.columns.has_own_tables else LAST_STARTED
     found = reader.value(sql) or reader.value(LAST_STARTED)
     if found is None:
-        raise SessionNotFoundError("there is no session yet")
+        raise SessionNotFoundError("no sessions yet")
     return str(found)
 
 

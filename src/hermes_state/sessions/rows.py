@@ -231,7 +231,7 @@ def require(reader: Reader, session_id: str) -> dict[str, Any]:
     """As `get`, for a session that must exist."""
     row = get(reader, session_id)
     if row is None:
-        raise SessionNotFoundError(f"there is no session {session_id}")
+        raise SessionNotFoundError(f"session not found: {session_id}")
     return row
 
 

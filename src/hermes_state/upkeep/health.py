@@ -75,7 +75,7 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     """Ask every question about the store at *path*; it changes nothing."""
     findings = [_version(), _copies(), _file_system(path)]
     if not path.exists():
-        return [*findings, HealthFinding("store", "skipped", f"there is no history at {path} yet")]
+        return [*findings, HealthFinding("store", "skipped", f"no history at {path} yet")]
     try:
         engine = ENGINES.acquire(
             path, read_only=True, clock=SystemClock(), settings=StoreSettings()
@@ -208,7 +208,7 @@ def _open_sessions(engine: Engine) -> HealthFinding:
         "open sessions",
         "warning",
         f"{count} are open without a process that carries them",
-        "another program left them, or they were released to go on later; resuming one is safe",
+        "left by another program or released for later; resuming one is safe",
     )
 
 

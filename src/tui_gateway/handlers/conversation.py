@@ -36,10 +36,10 @@ def move(peer: Dispatcher, live: LiveSession, command: str, words: str) -> Opene
         opened = _go(peer, live, stored(peer, words), "resumed_other")
         name = opened["info"]["title"] or opened["stored_session_id"]
         said = human_format.plural(opened["message_count"], "message")
-        return {**opened, "output": f"Going on with {name} ({said})"}
+        return {**opened, "output": f"Resumed {name} ({said})"}
     if command == "branch":
         opened = open_branch(peer, live, words)
-        return {**opened, "output": f"Going on in a branch: {opened['stored_session_id']}"}
+        return {**opened, "output": f"Switched to branch: {opened['stored_session_id']}"}
     return None
 
 

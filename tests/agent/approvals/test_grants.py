@@ -171,7 +171,7 @@ def test_a_person_has_the_last_word(approvals, caller, reply, runs):
     assert (guarded(approvals, caller, person, "rm -r build") is None) == runs
     request = person.asked[0]
     assert request.pattern_keys == ("rm-recursive",)
-    assert request.description == "This deletes folders with all they hold."
+    assert request.description == "Deletes directories recursively"
     assert request.may_always
 
 
@@ -195,16 +195,16 @@ def decide(caller):
     [
         ("a.txt", "Allow", "Allow", "Refuse"),
         ("src/../b.txt", "Allow", "Allow", "Refuse"),
-        ("../b.txt", "Ask", "Allow", "Refuse"),
-        ("/opt/x", "Ask", "Allow", "Refuse"),
-        ("~/.bashrc", "Ask", "Allow", "Refuse"),
-        ("~/notes.txt", "Ask", "Allow", "Refuse"),
-        (".git/hooks/pre-commit", "Ask", "Allow", "Refuse"),
-        ("link/x", "Ask", "Allow", "Refuse"),
+        ("../b.txt", "NeedsApproval", "Allow", "Refuse"),
+        ("/opt/x", "NeedsApproval", "Allow", "Refuse"),
+        ("~/.bashrc", "NeedsApproval", "Allow", "Refuse"),
+        ("~/notes.txt", "NeedsApproval", "Allow", "Refuse"),
+        (".git/hooks/pre-commit", "NeedsApproval", "Allow", "Refuse"),
+        ("link/x", "NeedsApproval", "Allow", "Refuse"),
         ("/etc/passwd", "Refuse", "Refuse", "Refuse"),
         ("/dev/sda", "Refuse", "Refuse", "Refuse"),
         ("HOME/approvals.json", "Refuse", "Refuse", "Refuse"),
-        ("HOME/config.yaml", "Ask", "Ask", "Refuse"),
+        ("HOME/config.yaml", "NeedsApproval", "NeedsApproval", "Refuse"),
     ],
 )
 @pytest.mark.parametrize("tool", ["write_file", "patch"])
@@ -224,7 +224,7 @@ def test_other_tools_are_free(decide):
 
 def test_a_command_in_another_folder_is_judged_there(decide):
     assert decide("terminal", command="touch x") == "Allow"
-    assert decide("terminal", command="touch x", cwd="/opt") == "Ask"
+    assert decide("terminal", command="touch x", cwd="/opt") == "NeedsApproval"
     assert decide("terminal", command="rm -rf *", cwd="/") == "Refuse"
     assert decide("terminal", command="rm -rf *", cwd="~") == "Refuse"
 

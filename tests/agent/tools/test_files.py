@@ -76,8 +76,8 @@ def test_a_folder_is_listed(bench):
 
 def test_what_is_no_file_is_refused(bench):
     os.mkfifo(bench.cwd / "pipe")
-    assert "no regular file" in bench("read_file", path="pipe")["error"]
-    assert "no regular file" in bench("write_file", path="pipe", content="x")["error"]
+    assert "not a regular file" in bench("read_file", path="pipe")["error"]
+    assert "not a regular file" in bench("write_file", path="pipe", content="x")["error"]
     assert "No such file" in bench("read_file", path="none")["error"]
     assert "is a folder" in bench("write_file", path=".", content="x")["error"]
     assert "not a path" in bench("read_file", path="")["error"]
@@ -86,7 +86,7 @@ def test_what_is_no_file_is_refused(bench):
 def test_home_is_expanded(bench, tmp_path):
     (tmp_path / "user" / "note").write_text("hi")
     assert bench("read_file", path="~/note")["content"] == "1|hi"
-    assert "home folder" in bench("read_file", path="~nobody-here/x")["error"]
+    assert "Unknown user" in bench("read_file", path="~nobody-here/x")["error"]
 
 
 def test_a_new_file_gets_its_folders(bench):

@@ -47,7 +47,7 @@ def test_an_entry_must_be_named_without_doubt(bench):
     bench("memory", action="add", text="tea at six")
     assert "2 entries" in bench("memory", action="remove", old="tea")["error"]
     assert "No entry" in bench("memory", action="remove", old="coffee")["error"]
-    assert "parts entries" in bench("memory", action="add", text="a\n§\nb")["error"]
+    assert "separates entries" in bench("memory", action="add", text="a\n§\nb")["error"]
     assert "empty" in bench("memory", action="add", text=" ")["error"]
     assert "must be one of" in bench("memory", action="burn")["error"]
     assert "Unicode" in bench("memory", action="add", text="\ud800")["error"]
@@ -106,5 +106,5 @@ def test_a_question_is_asked_and_answered(bench):
 
 
 def test_a_question_without_an_answer_says_so(bench):
-    assert "Nobody answered" in bench("clarify", question="Which?")["error"]
-    assert "list of texts" in bench("clarify", question="Which?", choices="red")["error"]
+    assert "No answer was given" in bench("clarify", question="Which?")["error"]
+    assert "list of strings" in bench("clarify", question="Which?", choices="red")["error"]

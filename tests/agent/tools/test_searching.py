@@ -61,7 +61,7 @@ def test_a_single_file_can_be_searched(tree):
 
 def test_bad_patterns_and_paths_are_answered(tree):
     assert tree("search_files", pattern="(")["error"]
-    assert "There is no" in tree("search_files", pattern="x", path="none")["error"]
+    assert "does not exist" in tree("search_files", pattern="x", path="none")["error"]
 
 
 def test_a_stop_ends_the_search(tree):

@@ -57,7 +57,7 @@ def test_there_is_no_input_and_the_folder_is_the_given_one(bench):
     (bench.cwd / "sub").mkdir()
     found = bench("terminal", command="cat; pwd", cwd="sub")
     assert found["output"].strip().endswith("/work/sub")
-    assert "There is no folder" in bench("terminal", command="ls", cwd="none")["error"]
+    assert "does not exist" in bench("terminal", command="ls", cwd="none")["error"]
 
 
 def test_long_output_keeps_its_head_and_tail(bench):
@@ -163,7 +163,7 @@ def test_a_wait_ends_when_a_stop_is_asked_for(bench):
     [
         ({}, "`command` is missing"),
         ({"command": " "}, "empty"),
-        ({"command": 5}, "must be a text"),
+        ({"command": 5}, "must be a string"),
         ({"command": "a\0b"}, "NUL"),
         ({"command": "ls", "timeout": "soon"}, "must be a number"),
         ({"command": "x" * 300_000}, "too long"),
@@ -174,7 +174,7 @@ def test_bad_arguments_are_answered(bench, arguments, complaint):
 
 
 def test_an_unknown_job_is_answered_with_those_there_are(bench):
-    assert "there are: none" in bench("process", action="output", job="job9")["error"]
+    assert "running: none" in bench("process", action="output", job="job9")["error"]
     assert "must be one of" in bench("process", action="dance")["error"]
 
 
