@@ -79,7 +79,7 @@ def set_up(kind: str) -> None:
         point_to_source()
         for each in STAMPS[kind]:
             write_stamp(each)
-    say("ready")
+    say("Setup complete.")
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def alone() -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another set-up of this folder")
+            say("Waiting for another setup of this checkout…")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -100,7 +100,7 @@ def make_venv() -> None:
     # The resolved path names a version (python3.11): an environment on a link called
     # `python3` breaks when the system moves that link to the next release.
     base = Path(sys.executable).resolve()
-    run("making an environment", [str(base), "-m", "venv", "--without-pip", str(VENV)])
+    run("Creating a virtual environment", [str(base), "-m", "venv", "--without-pip", str(VENV)])
 
 
 def installers() -> Iterator[list[str]]:
@@ -116,21 +116,24 @@ def installers() -> Iterator[list[str]]:
     python = python_with_pip()
     if not uv and python != sys.executable and fetch_uv(python):
         yield uv_command(str(TOOLS / "bin" / "uv"))
-    say("uv cannot do it here; trying pip")
+    say("uv is not available or failed; using pip")
     yield pip_command(python)
 
 
 def python_with_pip() -> str:
     """An interpreter that has pip: one of our own, or that of the system."""
     try:
-        run("making room for the installer", [sys.executable, "-m", "venv", str(TOOLS)])
+        run(
+            "Creating a virtual environment for the installer",
+            [sys.executable, "-m", "venv", str(TOOLS)],
+        )
     except SetUpError as error:
         # Debian splits ensurepip off; a pip of the system does as well.
         if succeeds([sys.executable, "-m", "pip", "--version"]):
             return sys.executable
         raise SetUpError(
-            "this Python can neither make environments nor run pip, and there is no uv.\n"
-            "Install one of them and start again, for example: apt install python3-venv"
+            "Cannot create virtual environments: venv, pip and uv are all missing.\n"
+            "Install one of them and start again, e.g. apt install python3-venv"
         ) from error
     return str(TOOLS / "bin" / "python")
 
@@ -139,7 +142,7 @@ def fetch_uv(python: str) -> bool:
     """Install the pinned uv beside its pip; whether that worked."""
     pip = [python, "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes"]
     try:
-        run("fetching uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("installer"))])
+        run("Downloading uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("installer"))])
     except SetUpError:
         return False
     return True
@@ -163,10 +166,10 @@ def install(lock: Path) -> None:
     failure = None
     for installer in installers():
         try:
-            return run(f"installing {count} packages", [*installer, *pins])
+            return run(f"Installing {count} packages", [*installer, *pins])
         except SetUpError as error:
             failure = error
-    raise failure or SetUpError("there is nothing to install with")
+    raise failure or SetUpError("No installer available.")
 
 
 def point_to_source() -> None:
@@ -203,7 +206,7 @@ def run(task: str, command: list[str]) -> None:
 def progress(task: str) -> Iterator[None]:
     """One plain line; on a terminal a line with the seconds counting up."""
     if not sys.stderr.isatty():
-        say(task)
+        say(f"{task}…")
         yield
         return
     done = threading.Event()
@@ -220,7 +223,7 @@ def tick(task: str, done: threading.Event) -> None:
     """Rewrite the line until the task is done."""
     start = time.monotonic()
     while not done.wait(0.1):
-        sys.stderr.write(f"\r\033[Khermes: {task} … {time.monotonic() - start:.0f} s")
+        sys.stderr.write(f"\r\033[Khermes: {task}… {time.monotonic() - start:.0f} s")
         sys.stderr.flush()
     sys.stderr.write("\r\033[K")
     sys.stderr.flush()
@@ -241,13 +244,13 @@ def main() -> int:
     try:
         set_up(kind)
     except SetUpError as error:
-        say(f"set-up: {error}")
+        say(f"Setup failed. {error}")
         return 1
     except OSError as error:
-        say(f"set-up cannot write to {ROOT}: {error}")
+        say(f"Setup failed. Cannot write to {ROOT}: {error}")
         return 1
     except KeyboardInterrupt:
-        say("set-up interrupted; the next start begins it again")
+        say("Setup interrupted; the next start repeats it.")
         return 130
     return 0
 

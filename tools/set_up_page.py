@@ -44,9 +44,9 @@ def build() -> None:
         npm = find_npm()
         fetch_packages(npm)
         STAMP.unlink(missing_ok=True)
-        run_npm(npm, "building the page", "run", "build")
+        run_npm(npm, "Building the web dashboard", "run", "build")
         STAMP.write_text(digest, "utf-8")
-    set_up.say("the page is built")
+    set_up.say("Web dashboard built.")
 
 
 def run_script(name: str) -> int:
@@ -63,7 +63,7 @@ def fetch_packages(npm: list[str]) -> None:
     digest = digest_of([WEB / "package-lock.json", WEB / "package.json"])
     if PACKAGES_STAMP.is_file() and PACKAGES_STAMP.read_text("utf-8") == digest:
         return
-    run_npm(npm, "fetching what the page is made of", "ci", "--no-audit", "--no-fund")
+    run_npm(npm, "Installing web dependencies", "ci", "--no-audit", "--no-fund")
     PACKAGES_STAMP.write_text(digest, "utf-8")
 
 
@@ -111,11 +111,11 @@ def fetch_node() -> None:
     failure = None
     for installer in set_up.installers():
         try:
-            set_up.run("fetching Node.js, which builds the page", [*installer, *wanted])
+            set_up.run("Downloading Node.js", [*installer, *wanted])
             return shutil.rmtree(set_up.TOOLS, ignore_errors=True)
         except set_up.SetUpError as error:
             failure = error
-    raise failure or set_up.SetUpError("there is nothing to install with")
+    raise failure or set_up.SetUpError("No installer available.")
 
 
 def version_of(node: str) -> tuple[int, int]:
@@ -148,13 +148,13 @@ def main() -> int:
             return run_script(kind)
         build()
     except set_up.SetUpError as error:
-        set_up.say(f"the page: {error}")
+        set_up.say(f"Building the web dashboard failed. {error}")
         return 1
     except OSError as error:
-        set_up.say(f"the page cannot be written to {WEB}: {error}")
+        set_up.say(f"Building the web dashboard failed. Cannot write to {WEB}: {error}")
         return 1
     except KeyboardInterrupt:
-        set_up.say("interrupted; the next start begins it again")
+        set_up.say("Interrupted; the next start repeats it.")
         return 130
     return 0
 

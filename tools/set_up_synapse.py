@@ -45,7 +45,7 @@ def set_up() -> None:
         if is_current():
             return
         shutil.rmtree(FOLDER, ignore_errors=True)
-        say("installing Synapse (a Matrix server, for tests)")
+        say("Installing Synapse (Matrix server for tests)")
         base = str(Path(sys.executable).resolve())
         run([base, "-m", "venv", "--without-pip", str(FOLDER)])
         install = [str(UV), "pip", "install", "--quiet", "--python", str(FOLDER / "bin" / "python")]

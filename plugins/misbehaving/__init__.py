@@ -18,14 +18,14 @@ def _how() -> str:
 
 
 if _how() == "import":
-    raise RuntimeError("this plugin was asked not to load")
+    raise RuntimeError("the plugin is configured to fail on import")
 
 
 def boundary(**_facts: Any) -> None:
     """Fail as asked."""
     how = _how()
     if how == "raise":
-        raise RuntimeError("this plugin was asked to fail")
+        raise RuntimeError("the plugin is configured to fail")
     if how == "hang":
         time.sleep(3600)
     if how == "exit":
@@ -40,7 +40,7 @@ async def boundary_async(**_facts: Any) -> None:
     """Fail as asked, in an async function."""
     if _how() == "async":
         await asyncio.sleep(0.01)
-        raise RuntimeError("this plugin was asked to fail later")
+        raise RuntimeError("the plugin is configured to fail after a delay")
 
 
 def register(ctx: Any) -> None:

@@ -34,7 +34,7 @@ COLUMNS = (
     Column("state", optional=True, style="dim"),
 )
 
-NO_HISTORY = "No conversations yet: there is no history at {path}."
+NO_HISTORY = "No conversations yet (no history at {path})."
 LISTED_FIELDS = (
     "id", "title", "preview", "source", "model", "started_at", "last_active", "ended_at",
     "end_reason", "message_count", "cwd", "archived", "pinned",
@@ -66,7 +66,7 @@ def chosen(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     found = latest_in(db, here)
     if found is not None:
         return str(db.resolve_resume_session_id(found["id"]))
-    raise UsageError(f"There is no conversation of {here} yet. Begin one without --continue.")
+    raise UsageError(f"No conversation in {here} to continue.")
 
 
 def announce(db: SessionDB) -> None:
@@ -93,7 +93,7 @@ def finish_indexing(db: SessionDB, out: Output) -> None:
 
 def indexing(done: int, total: int) -> str:
     """How far the index of an older history is."""
-    return f"indexing … {100 * done // total} % ({done:,} of {total:,} conversations)"
+    return f"Indexing: {100 * done // total} % ({done:,} of {total:,} conversations)"
 
 
 def exists() -> bool:

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_core.command_name import with_command_name
 from hermes_core.errors import OutputError, UsageError
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
@@ -70,9 +71,13 @@ class Output:
         """One line made of (text, style) pieces."""
         _print("".join(self.paint(clean(text), style) for text, style in pieces))
 
+    def hint(self, text: str, style: str = "") -> None:
+        """A message of our own that names commands: they are shown as the user types them."""
+        self.text(with_command_name(text), style)
+
     def note(self, text: str) -> None:
-        """A remark beside the result: goes to stderr."""
-        print(clean(text), file=sys.stderr)
+        """A message beside the result, on stderr; commands as in a hint."""
+        print(clean(with_command_name(text)), file=sys.stderr)
 
     def prompt(self, text: str) -> None:
         """A question on a terminal; the answer is typed behind it."""
@@ -186,7 +191,7 @@ def _writing() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"the output cannot be written: {error.strerror or error}.") from error
+        raise OutputError(f"Cannot write the output: {error.strerror or error}.") from error
 
 
 def _print(text: str, end: str = "\n", *, flush: bool = False) -> None:
@@ -273,7 +278,7 @@ def confirm(question: str, out: Output, *, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not (sys.stdin.isatty() and out.is_terminal):
-        raise UsageError(f"{question} There is nobody to ask here; say --yes if you are sure.")
+        raise UsageError(f"{question} Not running interactively; pass --yes to confirm.")
     out.flush()
     answer = input(f"{question} [y/N] ")
     return answer.strip().lower() in ("y", "yes")

@@ -45,13 +45,13 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        raise UsageError(f"Cannot create {folder}: {error.strerror or error}.") from error
 
 
 def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     """Write a file that appears when it is whole, readable by its owner; its size."""
     if path.exists() and not is_replacing:
-        raise UsageError(f"{path} exists already; --force replaces it.")
+        raise UsageError(f"{path} already exists; use --force to replace it.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     size = 0
     try:
@@ -63,7 +63,7 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
         with contextlib.suppress(OSError):  # a path through something that is no folder
             temporary.unlink(missing_ok=True)
@@ -77,6 +77,6 @@ def watched(pieces: Iterable[bytes], out: Output) -> Iterator[bytes]:
     for piece in pieces:
         size += len(piece)
         if time.monotonic() - began > PATIENCE_SECONDS:
-            out.progress(f"writing … {human_format.size(size)}")
+            out.progress(f"Writing… {human_format.size(size)}")
         yield piece
     out.progress("")

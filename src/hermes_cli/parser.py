@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from hermes_cli.output import terminal_columns
 from hermes_core import __version__
+from hermes_core.command_name import command_name, with_command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,61 +45,59 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("chat", "hermes_cli.commands.chat.command", "talk to the agent"),
-    Command("tui", "hermes_cli.commands.chat.tui", "talk to the agent on a whole screen"),
-    Command("setup", "hermes_cli.commands.models.setup", "choose a model, in a minute"),
-    Command("models", "hermes_cli.commands.models.command", "list, fetch, choose and test models"),
+    Command("chat", "hermes_cli.commands.chat.command", "chat with the agent in plain text"),
+    Command("tui", "hermes_cli.commands.chat.tui", "start the full-screen terminal UI"),
+    Command("setup", "hermes_cli.commands.models.setup", "configure a model provider"),
+    Command(
+        "models", "hermes_cli.commands.models.command", "list, download, select and test models"
+    ),
     Command(
         "sessions",
         "hermes_cli.commands.sessions.command",
-        "look at conversations: list, show, tail",
+        "manage conversations",
     ),
+    Command("achievements", "hermes_cli.commands.achievements.command", "show earned achievements"),
     Command(
-        "achievements", "hermes_cli.commands.achievements.command", "what your history has earned"
+        "recap", "hermes_cli.commands.achievements.recap", "summarize a year, a month or a week"
     ),
+    Command("dashboard", "hermes_cli.commands.dashboard.command", "open the web dashboard"),
+    Command("plugins", "hermes_cli.commands.plugins.command", "list, enable and disable plugins"),
+    Command("hooks", "hermes_cli.commands.plugins.hooks", "inspect plugin hooks and the event log"),
     Command(
-        "recap", "hermes_cli.commands.achievements.recap", "look back on a year, a month or a week"
+        "backup", "hermes_cli.commands.system.backup", "back up history and settings to one file"
     ),
-    Command("dashboard", "hermes_cli.commands.dashboard.command", "all of it on a web page"),
-    Command(
-        "plugins", "hermes_cli.commands.plugins.command", "list plugins, switch them on and off"
-    ),
-    Command(
-        "hooks", "hermes_cli.commands.plugins.hooks", "what plugins hear of sessions, and heard"
-    ),
-    Command(
-        "backup", "hermes_cli.commands.system.backup", "write history and settings to one file"
-    ),
-    Command("restore", "hermes_cli.commands.system.restore", "put a backup back"),
+    Command("restore", "hermes_cli.commands.system.restore", "restore a backup"),
     Command("config", "hermes_cli.commands.system.config", "read and change settings"),
-    Command("completion", "hermes_cli.commands.system.completion", "let your shell finish words"),
     Command(
-        "gateway", "hermes_cli.commands.gateway.command", "answer chats: run, start, stop, status"
+        "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),
+    Command("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
     Command("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
-    Command("pairing", "hermes_cli.commands.gateway.pairing", "who may talk to the agent in chats"),
+    Command("pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"),
     Command(
-        "mcp", "hermes_cli.commands.system.mcp", "let other agents read conversations, over MCP"
+        "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
     ),
-    Command("serve", "hermes_cli.commands.chat.serve", "keep conversations running"),
+    Command("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
     Command(
         "demo",
         "hermes_cli.commands.dashboard.demo",
-        "look at it all with a history that is made up",
+        "try Hermes with sample data",
     ),
-    Command("doctor", "hermes_cli.commands.system.doctor", "check that everything is sound"),
+    Command(
+        "doctor", "hermes_cli.commands.system.doctor", "check the installation and the history"
+    ),
 )
 
 EXAMPLES = """\
 examples:
-  hermes                        talk to the agent on a whole screen
-  hermes -c                     go on with the latest conversation of this folder
-  hermes sessions list          the latest conversations
-  hermes sessions show last     read the latest one
-  hermes config list            all settings and their values
-  hermes doctor                 check the history and the installation
+  hermes                        start the full-screen terminal UI
+  hermes -c                     continue the most recent conversation in this directory
+  hermes sessions list          list the most recent conversations
+  hermes sessions show last     print the most recent conversation
+  hermes config list            list all settings and their values
+  hermes doctor                 check the installation and the history
 
-`hermes COMMAND --help` explains a command.
+Run `hermes COMMAND --help` for the options of a command.
 """
 
 
@@ -112,9 +111,9 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
     """The parser, with the arguments of *command* filled in, or of all when *is_whole*."""
     parser = argparse.ArgumentParser(
-        prog="hermes",
-        description="Hermes keeps your conversations with an AI agent; look back on them here.",
-        epilog=EXAMPLES,
+        prog=command_name(),
+        description="Hermes is a personal AI agent that saves every conversation.",
+        epilog=with_command_name(EXAMPLES),
         formatter_class=Formatter,
         allow_abbrev=False,
     )
@@ -124,7 +123,7 @@ def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentPa
         child = add(commands, each.name, each.help)
         if is_whole or each.name == command:
             module = each.load()
-            child.epilog = module.EXAMPLES
+            child.epilog = with_command_name(module.EXAMPLES)
             module.configure(child)
     return parser
 
@@ -142,7 +141,7 @@ def add(
         name,
         help=purpose,
         description=purpose[0].upper() + purpose[1:] + ".",
-        epilog=examples,
+        epilog=with_command_name(examples),
         formatter_class=Formatter,
         allow_abbrev=False,
     )
@@ -153,17 +152,17 @@ def add(
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`, with the same words everywhere."""
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--json", action="store_true", help="output JSON")
 
 
 def add_conversation(parser: argparse.ArgumentParser, source: str) -> None:
     """Which conversation, and with whom: the same for every way to talk."""
     parser.add_argument(
         "-c", "--continue", dest="again", action="store_true",
-        help="go on with the latest conversation of this folder",
+        help="continue the most recent conversation in this directory",
     )  # fmt: skip
-    parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
-    parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
+    parser.add_argument("-r", "--resume", metavar="ID", help="continue this conversation")
+    parser.add_argument("--model", default="", metavar="NAME", help="use this model")
     parser.add_argument(
-        "--source", default=source, metavar="NAME", help="the place it is noted under"
+        "--source", default=source, metavar="NAME", help="source label stored with the session"
     )

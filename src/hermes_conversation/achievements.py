@@ -82,7 +82,7 @@ def _in_memory(database: Path) -> MemoryLedger:
     """One for each history, as long as this process lives."""
     from hermes_achievements.scan.plain_history import MemoryLedger  # noqa: PLC0415 - rarely needed
 
-    log.info("nothing can be written beside %s", database)
+    log.info("achievements not saved: no write access beside %s", database)
     return MemoryLedger()
 
 

@@ -22,6 +22,7 @@ from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation.extensions import Equipment, with_plugins
 from hermes_conversation.history_scope import OwnHistory
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 NO_MODEL: Final = (
-    "No model is set up yet. Run `hermes setup` (a minute), start Ollama, llama-server or "
-    "LM Studio on this machine, or get the small built-in one with `hermes models get smollm2`."
+    "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
+    "or run `hermes models get smollm2` for the small built-in model."
 )
 
 
@@ -184,7 +185,7 @@ def chain(settings: Settings, name: str = "") -> list[Choice]:
         choice = selection.named(settings, name, choice)
     choice = choice or selection.found_here()
     if choice is None:
-        raise NoModelError(NO_MODEL)
+        raise NoModelError(with_command_name(NO_MODEL))
     fallbacks = settings.get_list("llm.fallbacks")
     return [choice, *(selection.named(settings, one, choice) for one in fallbacks)]
 

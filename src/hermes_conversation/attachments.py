@@ -36,7 +36,7 @@ def read(path: Path) -> Picture:
     """The picture in a file; an error says what is wrong with it."""
     kind = mimetypes.guess_type(path.name)[0] or ""
     if kind not in KINDS:
-        raise UsageError(f"{path} is no picture that models read: PNG, JPEG, GIF or WebP")
+        raise UsageError(f"{path} is not a supported image (PNG, JPEG, GIF or WebP).")
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{path} is larger than {MOST_BYTES // 1024 // 1024} MB")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_conversation.history_scope import OwnHistory
     from hermes_state import SessionDB
 
-NOTHING_SAID = "nothing has been said in this conversation yet"
+NOTHING_SAID = "This conversation has no messages yet."
 
 
 @runtime_checkable
@@ -117,7 +117,7 @@ class Conversation:
         """Work in another folder from now on."""
         target = (self.agent.cwd / folder).resolve()
         if not target.is_dir():
-            raise UsageError(f"{target} is no folder")
+            raise UsageError(f"{target} is not a directory.")
         self.agent.cwd = target
         if self.exists:
             self.db.update_session_cwd(self.session_id, str(target))
@@ -175,9 +175,9 @@ class Conversation:
         setting = self.lacks_key(name)
         if not setting or not isinstance(self._asks, SecretPrompter):
             return
-        key = self._asks.secret(f"The key for {name}", setting)
+        key = self._asks.secret(f"API key for {name} (hidden)", setting)
         if not key:
-            raise UsageError(f"without a key {name} cannot answer; nothing was changed")
+            raise UsageError(f"{name} requires an API key; nothing was changed.")
         ConfigFile.of_home().set(setting, key)
 
     def lacks_key(self, name: str) -> str:
@@ -233,7 +233,7 @@ class Conversation:
         self._require()
         target = next((one for one in self.prompts() if one.message_id == message_id), None)
         if target is None:
-            raise UsageError("that is nothing you have said in this conversation")
+            raise UsageError("The message is not one of your prompts in this conversation.")
         self.agent.history_was_changed()
         self.db.rewind_to_message(self.session_id, message_id)
         self.pictures = attachments.pictures_of(target.content)

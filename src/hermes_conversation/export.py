@@ -21,7 +21,7 @@ def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
     if path.is_dir():
         path = path / f"{plain}.md"
     if path.exists() and name:
-        raise UsageError(f"{path} is there already; choose another name")
+        raise UsageError(f"{path} already exists. Choose another name.")
     try:
         with path.open("wb") as file:
             file.writelines(_pieces(db, session_id, is_page=path.suffix.lower() == ".html"))

@@ -52,7 +52,7 @@ def brought(manager: PluginManager, taken: Iterable[str]) -> list[Brought]:
         for tool in plugin.registered.tools:
             reason = _why_not(tool, standard | set(found))
             if reason:
-                log.warning("tool %s of plugin %s is not offered: %s", tool.name, key, reason)
+                log.warning("tool %s of plugin %s skipped: %s", tool.name, key, reason)
             else:
                 found[tool.name] = Brought(key, _made(key, tool))
     return list(found.values())
@@ -60,13 +60,13 @@ def brought(manager: PluginManager, taken: Iterable[str]) -> list[Brought]:
 
 def _why_not(tool: Tool, taken: set[str]) -> str:
     if not NAME.fullmatch(tool.name):
-        return "a name has at most 64 letters, digits, _ and -"
+        return "invalid name (at most 64 letters, digits, _ and -)"
     if tool.name in taken and not tool.overrides:
-        return "the name is taken, and it does not say override"
+        return "name already in use, and override is not set"
     missing = [name for name in tool.requires_env if not os.environ.get(name)]
     if missing:
-        return f"it needs {', '.join(missing)} in the environment"
-    return "" if _is_ready(tool) else "its own check says no"
+        return f"missing environment variable {', '.join(missing)}"
+    return "" if _is_ready(tool) else "its availability check failed"
 
 
 def _is_ready(tool: Tool) -> bool:
@@ -84,7 +84,7 @@ def _made(key: str, tool: Tool) -> base.Tool:
     parameters = function.get("parameters", function if "properties" in function else {})
     return base.Tool(
         tool.name,
-        str(tool.description or function.get("description") or f"A tool of the plugin {key}."),
+        str(tool.description or function.get("description") or f"Tool of the plugin {key}."),
         {"type": "object", "properties": {}, **parameters},
         lambda arguments, context: _run(key, tool, arguments, context),
     )
@@ -112,7 +112,7 @@ def _run(key: str, tool: Tool, arguments: dict[str, Any], context: ToolContext) 
         return results[0]
     if thread.is_alive():
         return failure(f"Stopped: {context.cancel.reason}.")
-    return failure(errors[0] if errors else "It broke off without an answer.")
+    return failure(errors[0] if errors else "The tool ended without a result.")
 
 
 def _staying(call: Callable[[], Any]) -> Any:
@@ -120,9 +120,9 @@ def _staying(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except SystemExit as error:
-        raise PluginError(f"it tried to exit ({error})") from error
+        raise PluginError(f"the tool called sys.exit ({error})") from error
     except asyncio.CancelledError as error:
-        raise PluginError("it was cancelled") from error
+        raise PluginError("the tool was cancelled") from error
 
 
 def _called(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:

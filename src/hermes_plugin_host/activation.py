@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import hermes_plugin_host
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.values import did_you_mean
 from hermes_core.errors import UsageError
@@ -26,7 +27,8 @@ def known(name: str) -> Plugin:
     found = hermes_plugin_host.active().plugins
     if name not in found:
         hint = did_you_mean(name, found)
-        raise UsageError(f"there is no plugin '{name}'.{hint} See `hermes plugins list`.")
+        text = f"Unknown plugin '{name}'.{hint} See `hermes plugins list`."
+        raise UsageError(with_command_name(text))
     return found[name]
 
 

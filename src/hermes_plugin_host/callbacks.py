@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LIMIT_SECONDS: Final = 2.0
-MOST_HANGS: Final = 3
+MAX_HANGS: Final = 3
 
 
 class Outcome(NamedTuple):
@@ -59,7 +59,7 @@ class Callback:
 
     def call(self, facts: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS) -> Outcome:
         """Call it; never raises, and returns in time."""
-        if self.hangs >= MOST_HANGS:
+        if self.hangs >= MAX_HANGS:
             return Outcome(self.plugin, self.hook, None, self._given_up(), 0.0)
         began = time.monotonic()
         run = _Run(self.function, facts, limit_seconds)
@@ -79,7 +79,7 @@ class Callback:
         return Outcome(self.plugin, self.hook, run.result, error, self.last_seconds)
 
     def _given_up(self) -> str:
-        return f"is not called any more: it hung {MOST_HANGS} times in a row"
+        return f"disabled after {MAX_HANGS} consecutive timeouts"
 
 
 class _Run:
@@ -104,7 +104,7 @@ class _Run:
             self.error = f"did not return within {self._limit:g} s"
         except BaseException as error:
             self.error = f"{type(error).__name__}: {error}"
-            log.debug("the traceback of it", exc_info=error)
+            log.debug("traceback of the failed callback", exc_info=error)
 
 
 async def _awaited(result: Any, limit_seconds: float) -> Any:

@@ -92,10 +92,10 @@ class PluginContext:
         The callback may be a plain or an async function. See docs/reference/hooks.md.
         """
         if not callable(callback):
-            raise PluginError(f"the callback for {name} cannot be called")
+            raise PluginError(f"the callback for {name} is not callable")
         if name not in {hook.name for hook in HOOKS}:
             log.warning(
-                "plugin %s registers for %s, which this release never calls", self.key, name
+                "plugin %s registered for unknown hook %s: it is never called", self.key, name
             )
         self.registered.hooks.append((name, callback))
 
@@ -132,7 +132,7 @@ class PluginContext:
         *make* gets the surroundings of docs/reference/plugins.md and gives back an adapter.
         """
         if not name.isidentifier() or name != name.lower():
-            raise PluginError(f"{name!r} cannot be the name of a platform: lower case letters")
+            raise PluginError(f"invalid platform name {name!r}: use lower-case letters")
         self.registered.platforms.append(
             ChatPlatform(name, label or name, make, tuple(requires_env))
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import paths
 from hermes_core.errors import PluginError
-from hermes_plugin_host.manifest import FILE, Manifest, read_manifest
+from hermes_plugin_host.manifest import MANIFEST_NAME, Manifest, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,11 +53,11 @@ def in_folder(folder: Path, origin: str) -> Iterator[Found]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "_")) or not path.is_dir():
             continue
-        if (path / FILE).is_file():
+        if (path / MANIFEST_NAME).is_file():
             yield _from_folder(path, path.name, origin)
             continue
         for inner in sorted(path.iterdir()):
-            if inner.is_dir() and (inner / FILE).is_file():
+            if inner.is_dir() and (inner / MANIFEST_NAME).is_file():
                 yield _from_folder(inner, f"{path.name}/{inner.name}", origin)
 
 

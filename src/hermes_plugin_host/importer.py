@@ -37,4 +37,4 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
 
 def exit_message(error: SystemExit) -> str:
     """What a plugin did that exits while it is imported."""
-    return f"it tried to exit while being loaded ({error})"
+    return f"the plugin called sys.exit while loading ({error})"

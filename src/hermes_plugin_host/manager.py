@@ -64,7 +64,7 @@ class PluginManager:
                 settings.get_list("plugins.enabled"), settings.get_list("plugins.disabled")
             )
         except ConfigError as error:
-            log.warning("plugins are not loaded: %s", error)
+            log.warning("plugins not loaded: %s", error)
             manager = cls((), ())
         manager.load()
         return manager
@@ -83,7 +83,7 @@ class PluginManager:
             return Plugin(found, "available")
         missing = [name for name in found.manifest.requires_env if not os.environ.get(name)]
         if missing:
-            return Plugin(found, "failed", f"needs {', '.join(missing)} in the environment")
+            return Plugin(found, "failed", f"missing environment variable {', '.join(missing)}")
         plugin = Plugin(found, "loaded")
         began = time.monotonic()
         failure = attempt(Step(f"load plugin {found.key}", lambda: self._register(plugin)))
@@ -98,7 +98,7 @@ class PluginManager:
         module = _imported(plugin.found)
         register = getattr(module, "register", None)
         if not callable(register):
-            raise PluginError("it has no register(ctx) function")
+            raise PluginError("the plugin has no register(ctx) function")
         context = PluginContext(plugin.key, plugin.found.manifest)
         register(context)
         plugin.registered = context.registered
@@ -136,6 +136,6 @@ def _imported(found: Found) -> ModuleType | Any:
             raise PluginError(exit_message(error)) from error
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
-        raise PluginError("it has no __init__.py")
+        raise PluginError("the plugin has no __init__.py")
     name = PACKAGE + "." + re.sub(r"\W", "_", found.key)
     return import_file(name, folder / "__init__.py", folder)

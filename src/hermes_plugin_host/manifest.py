@@ -11,9 +11,9 @@ from hermes_core.errors import ConfigError, PluginError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILE: Final = "plugin.yaml"
+MANIFEST_NAME: Final = "plugin.yaml"
 # What a plugin is for; the kinds of the original are kept.
-KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
+PLUGIN_KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the plugin in *folder*; PluginError says what is wrong with it."""
-    path = folder / FILE
+    path = folder / MANIFEST_NAME
     try:
         text = yaml_reader.read_text(path)
         values = yaml_reader.parse(text or "", path)
     except ConfigError as error:
         raise PluginError(str(error)) from error
     kind = str(values.get("kind") or "standalone")
-    if kind not in KINDS:
-        raise PluginError(f"{path}: kind is '{kind}'; it can be {', '.join(KINDS)}")
+    if kind not in PLUGIN_KINDS:
+        raise PluginError(f"{path}: invalid kind '{kind}': use {', '.join(PLUGIN_KINDS)}")
     return Manifest(
         name=str(values.get("name") or folder.name),
         version=str(values.get("version") or ""),

@@ -101,7 +101,7 @@ def unlock(name: str, tier: str = "clay") -> dict[str, str]:
         (
             [unlock(f"N{number}") for number in range(147)],
             True,
-            "★ Your history has earned 147 achievements; see `hermes achievements`",
+            "★ 147 achievements in your history. See `hermes achievements`.",
         ),
         ([unlock("Two\nlines \x1b[2J")], False, "★ Achievement: Two lines ␛[2J (Clay)"),
     ],

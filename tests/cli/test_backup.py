@@ -132,7 +132,7 @@ def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Pa
         db.fill_search()
     refused = hermes("restore", "b.zip")
     assert refused.code == 2
-    assert "say --yes" in refused.err
+    assert "pass --yes" in refused.err
     child = pexpect.spawn(command("restore", "b.zip")[0], command("restore", "b.zip")[1:],
                           encoding="utf-8", timeout=30)  # fmt: skip
     child.expect(r"\[y/N\]")

@@ -199,7 +199,7 @@ def texts(conversation: Conversation) -> list[str]:
 def test_undo_and_redo(conversation: Conversation) -> None:
     say(conversation, "one")
     say(conversation, "two")
-    assert "2 messages taken back" in run(conversation, "/undo").text
+    assert "Undid 2 messages" in run(conversation, "/undo").text
     assert texts(conversation) == ["one", "First answer."]
     assert "2 messages back" in run(conversation, "/redo").text
     assert texts(conversation)[-1] == "Second answer."

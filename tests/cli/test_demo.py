@@ -55,7 +55,7 @@ def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home:
     removed = hermes("demo", "--remove")
     assert str(folder) in removed.out
     assert not folder.exists()
-    assert "no demo" in hermes("demo", "--remove").out
+    assert "No sample data" in hermes("demo", "--remove").out
 
 
 def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
@@ -66,8 +66,8 @@ def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
     (folder / "state.db").write_bytes(b"mine")
     refused = hermes("demo", "--make")
     assert refused.code != 0
-    assert "move it away" in refused.err
-    assert "no demo" in hermes("demo", "--remove").out
+    assert "Move it elsewhere" in refused.err
+    assert "No sample data" in hermes("demo", "--remove").out
     assert (folder / "state.db").read_bytes() == b"mine"
 
 
@@ -98,7 +98,7 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
             assert "#token=" in link
             assert DASHBOARD.is_running(folder)
             refused = hermes("demo", "--remove")
-            assert "end it first" in refused.err
+            assert "Stop it first" in refused.err
         finally:
             os.killpg(process.pid, signal.SIGINT)
     assert not DASHBOARD.is_running(folder)

@@ -75,9 +75,9 @@ def test_it_begins_anew(running: Any) -> None:
 
 
 def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> None:
-    assert "no gateway runs" in hermes("gateway", "restart").err
-    assert "no log yet" in hermes("gateway", "logs").err
-    assert "No chat is known" in hermes("gateway", "channels").out
+    assert "gateway is not running" in hermes("gateway", "restart").err
+    assert "No log yet" in hermes("gateway", "logs").err
+    assert "No known chats" in hermes("gateway", "channels").out
 
 
 def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> None:
@@ -85,7 +85,7 @@ def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> No
     (one,) = json.loads(running("gateway", "channels", "--json").out)
     assert one["address"] == "local:c1"
     kept = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
-    assert "Kept for local:c1" in kept.out
+    assert "Queued for local:c1" in kept.out
     assert running("send", "c1", "The backup is done.", "--no-wait", "--key", "k1").code == 0
     texts = say("and now?", "m2", 2)
     assert texts.count("The backup is done.") == 1
@@ -109,7 +109,7 @@ def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> Non
     with SessionDB() as db:
         db.create_session("s1", "cli")
         db.append_message("s1", "user", "hello")
-    assert "goes on with s1 on telegram" in hermes("gateway", "handoff", "s1", "telegram").out
+    assert "Handed off s1 to telegram" in hermes("gateway", "handoff", "s1", "telegram").out
     assert "already" in hermes("gateway", "handoff", "s1", "telegram").err
 
 

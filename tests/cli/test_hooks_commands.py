@@ -85,8 +85,8 @@ def test_a_beginning_that_fits_many_or_none_is_refused(hermes: Hermes, hermes_ho
     assert all(one.startswith(common) for one in ids)
     done = hermes("hooks", "replay", common)
     assert done.code == 2
-    assert f"3 events begin with '{common}'" in done.err
-    assert "0 events begin with 'zz'" in hermes("hooks", "replay", "zz").err
+    assert f"3 event IDs start with '{common}'" in done.err
+    assert "No event ID starts with 'zz'" in hermes("hooks", "replay", "zz").err
     assert heard(hermes_home) == []
 
 
@@ -96,9 +96,9 @@ def test_a_replay_that_fails_says_so(hermes: Hermes, talks: None) -> None:
     done = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
     assert done.code == 1
     assert "waiting" in done.out
-    assert "asked to fail" in done.out
+    assert "configured to fail" in done.out
     logged = hermes("hooks", "log").out
-    assert "asked to fail" in logged
+    assert "configured to fail" in logged
 
 
 @pytest.mark.usefixtures("ears")

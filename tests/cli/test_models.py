@@ -174,7 +174,7 @@ def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
 
 def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
     child = on_terminal("chat", "-q", "hi")
-    child.expect("Fetch the small built-in one now")
+    child.expect("Download the small built-in model now")
     child.sendline("n")
     child.expect("hermes setup")
     assert ended(child) == 2
@@ -183,9 +183,9 @@ def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
 def test_the_offer_is_carried_out(hermes_home: Path) -> None:
     model = built_in_model()
     child = on_terminal("chat", "-q", "hello")
-    child.expect("Fetch the small built-in one now")
+    child.expect("Download the small built-in model now")
     (hermes_home / "models").symlink_to(model.folder.parent)  # as if it had been fetched
     child.sendline("y")
-    child.expect("was here already")
+    child.expect("is already installed")
     child.expect("toy brain")
     assert ended(child) == 0

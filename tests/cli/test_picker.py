@@ -175,7 +175,7 @@ async def test_the_trash_is_asked_for(picker: Picker, db: SessionDB) -> None:
         await settled(pilot)
         for answer in ("n", "escape", "enter", "x"):
             await pilot.press("ctrl+d")
-            assert "into the trash? [y/N]" in status(picker)
+            assert "to the trash? [y/N]" in status(picker)
             await pilot.press(answer)
             assert "[y/N]" not in status(picker)
         assert db.list_trash() == []

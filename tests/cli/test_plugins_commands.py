@@ -51,14 +51,14 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     config = hermes_home / "config.yaml"
     config.write_text(CONFIG)
     done = hermes("plugins", "enable", "boundary-log")
-    assert (done.code, done.out, done.err) == (0, "boundary-log is enabled\n", "")
+    assert (done.code, done.out, done.err) == (0, "Enabled boundary-log.\n", "")
     text = config.read_text()
     for comment in ("# my settings", "# the terminal decides", "# the ones I trust"):
         assert comment in text
     assert "boundary-log" in text
     assert hermes("plugins", "enable", "boundary-log").code == 0
     assert config.read_text().count("boundary-log") == 1
-    assert hermes("plugins", "disable", "boundary-log").out == "boundary-log is disabled\n"
+    assert hermes("plugins", "disable", "boundary-log").out == "Disabled boundary-log.\n"
     states = {
         row["name"]: row["state"] for row in json.loads(hermes("plugins", "list", "--json").out)
     }
@@ -78,7 +78,7 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
     make_plugin(hermes_home, "bad", "raise RuntimeError('no luck today')")
     done = hermes("plugins", "enable", "bad")
     assert done.code == 1
-    assert "bad is enabled, but does not load: RuntimeError: no luck today" in done.out
+    assert "Enabled bad, but it failed to load: RuntimeError: no luck today" in done.out
     listed = hermes("plugins", "list")
     assert listed.code == 0
     assert "no luck today" in listed.out
@@ -200,7 +200,7 @@ def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(
     hermes("plugins", "enable", "dice")
     done = hermes("dice")
     assert done.code == 2
-    assert "plugin dice does not load: RuntimeError: broken" in done.err
+    assert "plugin dice failed to load: RuntimeError: broken" in done.err
 
 
 def test_without_plugins_an_unknown_command_loads_none(hermes: Hermes, hermes_home: Path) -> None:

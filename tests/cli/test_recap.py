@@ -59,7 +59,7 @@ def test_the_last_month_with_something_is_shown(hermes: Hermes, march: Path) -> 
     done = hermes("recap")
     assert (done.code, done.err) == (0, "")
     first, second, *_ = done.out.splitlines()
-    assert first == "March 2026, the last month with anything in it"
+    assert first == "March 2026, the last month with activity"
     assert second == "1 to 31 March 2026 · active on 4 days of 31"
     assert "14 messages" in " ".join(done.out.split())
     assert "Your best day was Wednesday, 4 March: 5 messages and 1 tool call." in done.out
@@ -93,7 +93,7 @@ def test_json_for_programs(hermes: Hermes, march: Path) -> None:
 def test_an_empty_home_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
     done = hermes("recap")
     assert (done.code, done.err) == (0, "")
-    assert "nothing to look back on yet" in done.out
+    assert "No conversations to summarize" in done.out
     assert json.loads(hermes("recap", "--json").out) == {"period": None}
     assert list(hermes_home.iterdir()) == []
 
@@ -103,7 +103,7 @@ def test_a_history_without_messages_is_told_so(hermes: Hermes, hermes_home: Path
         db.create_session("nothing-said", "cli")
     done = hermes("recap", "--year")
     assert done.code == 0
-    assert "nothing to look back on yet" in done.out
+    assert "No conversations to summarize" in done.out
 
 
 def test_a_period_without_anything_says_where_there_is_something(
@@ -112,7 +112,7 @@ def test_a_period_without_anything_says_where_there_is_something(
     done = hermes("recap", "--month", "2020-02", "--html", str(tmp_path / "x.html"))
     assert done.code == 0
     assert done.out == (
-        "February 2020: nothing happened. Your history goes from 1 March 2026 to 4 March 2026.\n"
+        "No activity in February 2020. Your history ranges from 1 March 2026 to 4 March 2026.\n"
     )
     assert not (tmp_path / "x.html").exists()
 

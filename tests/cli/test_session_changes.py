@@ -97,7 +97,7 @@ def test_purging_leaves_nothing(hermes: Hermes) -> None:
     hermes("sessions", "search", "number0")
     done = hermes("sessions", "delete", "talk0", "--purge", "--yes", "--json")
     assert json.loads(done.out) == {"purged": ["talk0"]}
-    assert "Nothing found" in hermes("sessions", "search", "number0").out
+    assert "No matching messages" in hermes("sessions", "search", "number0").out
     assert hermes("sessions", "show", "talk0").code == 2
 
 
@@ -129,7 +129,7 @@ def test_words_are_found(hermes: Hermes) -> None:
     assert "talk2" in hermes("sessions", "search", "umber2", "--inside").out
     one = hermes("sessions", "search", "question", "--session", "talk3", "--json").out
     assert [hit["session_id"] for hit in json.loads(one)] == ["talk3"]
-    assert "Nothing found" in hermes("sessions", "search", "zebra").out
+    assert "No matching messages" in hermes("sessions", "search", "zebra").out
 
 
 def test_found_words_stand_out_on_a_terminal() -> None:

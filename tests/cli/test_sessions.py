@@ -87,7 +87,7 @@ def test_show(hermes: Hermes) -> None:
     assert '→ weather({"city": "Oslo"})' in done.out
     assert "line 3" in done.out
     assert "line 150" not in done.out
-    assert "--full shows them" in done.out
+    assert "use --full" in done.out
     assert "line 199" in hermes("sessions", "show", OSLO[:10], "--full").out
 
 

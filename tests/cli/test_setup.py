@@ -82,9 +82,9 @@ def test_an_address_with_a_key_is_tried_and_kept(
     child.expect("not shown: ")
     child.sendline(SECRET)
     child.expect("1. scripted")
-    child.expect("Model, number or name")
+    child.expect("Model number or name")
     child.sendline("")
-    child.expect("It answered in .*: Hello there.")
+    child.expect("The model answered in .*: Hello there.")
     assert ended(child) == 0
     assert SECRET not in shown.getvalue()
     assert SECRET in (hermes_home / ".env").read_text()
@@ -96,7 +96,7 @@ def test_a_server_on_this_machine_is_offered(server: ScriptServer, hermes_home: 
     host = server.base_url.removeprefix("http://").removesuffix("/v1")
     child = on_terminal("setup", OLLAMA_HOST=host)
     choose(child, "Ollama")
-    child.expect("Model, number or name")
+    child.expect("Model number or name")
     child.sendline("1")
     child.expect("Done: scripted")
     assert ended(child) == 0
@@ -108,7 +108,7 @@ def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Pa
     choose(child, "another address")
     child.expect("Address")
     child.sendline("no address")
-    child.expect("begins with http")
+    child.expect("must start with http")
     child.sendline(refusing)
     for _ in range(3):
         child.expect("not shown: ")
@@ -126,10 +126,10 @@ def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
         child.sendline(server.base_url)
         child.expect("not shown: ")
         child.sendline("")
-        child.expect("Model, number or name")
+        child.expect("Model number or name")
         child.sendline("a-name")
         child.expect("no credit")
-        child.expect("Keep it all the same")
+        child.expect("Save it anyway")
         child.sendline("")
         assert ended(child) == 1
     assert written(hermes_home) == ""

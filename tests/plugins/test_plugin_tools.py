@@ -112,21 +112,21 @@ def test_whatever_a_handler_raises_is_an_answer(dice: Path, tmp_path: Path) -> N
     with conversation(tmp_path, calls("bad", {}), calls("leave", {})) as talk:
         bad, leave = talk.results()
     assert bad["error"] == "ValueError: no dice"
-    assert leave["error"] == "PluginError: it tried to exit (3)"
+    assert leave["error"] == "PluginError: the tool called sys.exit (3)"
 
 
 def test_a_handler_that_cancels_itself_has_failed(dice: Path, tmp_path: Path) -> None:
     steps = [calls("cancel", {}), calls("cancel_later", {})]
     with conversation(tmp_path, *steps) as talk:
         errors = [result["error"] for result in talk.results()]
-    assert errors == ["PluginError: it was cancelled"] * 2
+    assert errors == ["PluginError: the tool was cancelled"] * 2
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_handler_that_ends_its_thread_has_failed(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path, calls("give_up", {})) as talk:
         (result,) = talk.results()
-    assert result["error"] == "It broke off without an answer."
+    assert result["error"] == "The tool ended without a result."
 
 
 def test_a_handler_that_hangs_does_not_hold_up_a_stop(dice: Path, tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def register(ctx):
 @pytest.mark.parametrize(
     ("name", "more", "why"),
     [
-        ("gone", "check_fn=lambda: False", "its own check says no"),
-        ("gone", "check_fn=lambda: 1 / 0", "its own check says no"),
-        ("gone", "check_fn=lambda: exit(3)", "its own check says no"),
+        ("gone", "check_fn=lambda: False", "its availability check failed"),
+        ("gone", "check_fn=lambda: 1 / 0", "its availability check failed"),
+        ("gone", "check_fn=lambda: exit(3)", "its availability check failed"),
         ("gone", "requires_env=('NO_SUCH_VARIABLE',)", "needs NO_SUCH_VARIABLE"),
         ("not a name", "", "letters"),
         ("read_file", "", "taken"),
@@ -163,7 +163,7 @@ def test_a_tool_that_cannot_be_used_is_not_offered_and_the_log_says_why(
         names = talk.tool_names()
         origins = {item.name: item.origin for item in talk.talk.inventory()}
     assert name not in names or origins[name] == "standard"
-    assert f"tool {name} of plugin one is not offered" in caplog.text
+    assert f"tool {name} of plugin one skipped" in caplog.text
     assert why in caplog.text
 
 

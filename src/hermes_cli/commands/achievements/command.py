@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  hermes achievements                          an overview
+  hermes achievements                          show an overview
   hermes achievements list --state unlocked --sort unlocked_at --order desc
   hermes achievements show first-words
   hermes achievements timeline --since 1w
   hermes achievements export earned.png
 
-They are measured from your history on this computer; nothing is sent anywhere.
+Achievements are computed locally from your history; nothing is sent anywhere.
 """
 HIDDEN = "achievements.hidden"
 META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
 READ_ONLY = "read_only"  # nothing can be kept here
-KEPT = "Stopped. What was read is kept; the next scan goes on from there."
+KEPT = "Interrupted. The next scan continues from here."
 COLUMNS = (
     Column("id", style="cyan"),
     Column("name", optional=True),
@@ -68,27 +68,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     timeline = add(
         actions,
         "timeline",
-        "every unlock and tier in the order it was earned",
+        "list unlocks and tiers in the order they were earned",
         examples="examples:\n  hermes achievements timeline\n"
         "  hermes achievements timeline --since 2026-01-01 --json\n",
         run=print_timeline,
     )
-    timeline.add_argument("--limit", type=positive, metavar="N", help="only the latest so many")
-    timeline.add_argument("--since", type=moment, metavar="WHEN", help=f"only since: {MOMENTS}")
+    timeline.add_argument("--limit", type=positive, metavar="N", help="show only the latest N")
+    timeline.add_argument("--since", type=moment, metavar="WHEN", help=f"earned since: {MOMENTS}")
     add_json(timeline)
     export = add(
         actions,
         "export",
-        "write what you have earned to a file, without naming conversations",
+        "export achievements to a file, without conversation titles",
         examples="examples:\n  hermes achievements export earned.svg\n"
         "  hermes achievements export --format json\n",
         run=achievement_export.export,
     )
     export.add_argument("file", metavar="FILE", nargs="?", default=achievement_export.STDOUT,
-                        help="file or folder; - (the default) is standard output")  # fmt: skip
+                        help="file, directory, or - for standard output (default)")  # fmt: skip
     export.add_argument("--format", choices=achievement_export.FORMATS,
-                        help="by the name of FILE, otherwise markdown")  # fmt: skip
-    export.add_argument("--force", action="store_true", help="replace a file that exists")
+                        help="format (default: by the suffix of FILE, else markdown)")  # fmt: skip
+    export.add_argument("--force", action="store_true", help="replace an existing file")
     add_json(export)
 
 
@@ -96,25 +96,27 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser = add(
         actions,
         "list",
-        "every achievement, and how far you are",
+        "list all achievements with progress",
         examples="examples:\n  hermes achievements list --category shell\n"
         "  hermes achievements list --sort progress --order desc --limit 10\n",
         run=print_list,
     )
     parser.add_argument("--state", choices=(views.ALL, *STATES), default=views.ALL,
-                        help="only those that are so (default all)")  # fmt: skip
-    parser.add_argument("--category", metavar="ID", default=views.ALL, help="only of this one")
-    parser.add_argument("--sort", choices=tuple(views.SORTS), help="otherwise by category")
-    parser.add_argument("--order", choices=views.ORDERS, default="asc", help="(default asc)")
-    parser.add_argument("--limit", type=positive, metavar="N", help="how many")
+                        help="filter by state")  # fmt: skip
+    parser.add_argument("--category", metavar="ID", default=views.ALL, help="filter by category")
+    parser.add_argument("--sort", choices=tuple(views.SORTS), help="sort key (default: category)")
+    parser.add_argument(
+        "--order", choices=views.ORDERS, default="asc", help="sort order (default: asc)"
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="maximum number")
     add_json(parser)
 
 
 def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for name, purpose, run in (
-        ("show", "everything about one achievement", show),
-        ("hide", "leave an achievement out everywhere", hide),
-        ("unhide", "no longer leave it out", unhide),
+        ("show", "show the details of an achievement", show),
+        ("hide", "hide an achievement", hide),
+        ("unhide", "show a hidden achievement again", unhide),
     ):
         action = add(
             actions,
@@ -123,7 +125,7 @@ def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser
             examples=f"examples:\n  hermes achievements {name} first-words\n",
             run=run,
         )
-        action.add_argument("id", metavar="ID", help="as `hermes achievements list` shows it")
+        action.add_argument("id", metavar="ID", help="ID, as shown by `hermes achievements list`")
         add_json(action)
 
 
@@ -131,22 +133,22 @@ def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser
     again = add(
         actions,
         "rescan",
-        "look at everything new, and say what it has earned",
+        "scan the history and report new achievements",
         examples="examples:\n  hermes achievements rescan\n  hermes achievements rescan --full\n",
         run=rescan,
     )
-    again.add_argument("--full", action="store_true", help="read the whole history again")
+    again.add_argument("--full", action="store_true", help="scan the complete history again")
     add_json(again)
     follow = add(
         actions,
         "watch",
-        "print every new unlock as it happens, until Ctrl-C",
+        "print new unlocks as they happen",
         examples="examples:\n  hermes achievements watch\n",
         run=watch,
     )
     follow.add_argument("--interval", type=positive, default=2, metavar="SECONDS",
-                        help="how often to look (default 2)")  # fmt: skip
-    follow.add_argument("--json", action="store_true", help="print one JSON object per line")
+                        help="scan interval (default: 2)")  # fmt: skip
+    follow.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
@@ -167,7 +169,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             tiers = Tiers(look.catalogue)
             out.table(COLUMNS, [_row(one, tiers) for one in rows])
         else:
-            out.text("No achievements fit.")
+            out.text("No matching achievements.")
         if not look.has_history:
             out.note(history.no_history())
     return 0
@@ -213,13 +215,13 @@ def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Outp
     earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
     if look.is_earlier:
         then = human_format.local(snapshot["generated_at"])
-        out.text(f"Nothing was read here. What is known of {then}: {earned}.")
+        out.text(f"No scan was made. As of {then}: {earned}.")
         return
     read = human_format.number(meta.get("sessions_rescanned", 0))
     sessions = human_format.plural(meta["sessions_total"], "session")
-    out.text(f"{sessions}, {read} of them read in {seconds:.1f} s; {earned}.")
+    out.text(f"{sessions}, {read} scanned in {seconds:.1f} s; {earned}.")
     if not look.news["count"]:
-        out.text("Nothing new.")
+        out.text("No new achievements.")
     elif report.wants_notices():
         out.text(display.notice_of(look.news), "yellow")
 
@@ -251,7 +253,9 @@ def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
         elif not look.has_history:
             out.text(history.no_history())
         elif not steps:
-            out.text("Nothing was earned then." if arguments.since else "Nothing is earned yet.")
+            out.text(
+                "No achievements in this period." if arguments.since else "No achievements yet."
+            )
         else:
             _print_months(steps, look, out)
     return 0
@@ -289,9 +293,11 @@ def hide(arguments: argparse.Namespace, out: Output) -> int:
             one = found(look, name)
             name = one["id"]
             if not one["discovered"]:
-                raise UsageError(f"'{name}' is still a secret; it can be hidden once it is found.")
+                raise UsageError(
+                    f"'{name}' is a secret achievement; it can be hidden once it is discovered."
+                )
             _set_hidden([*hidden, name])
-    _say_hidden(arguments, f"{name} is hidden", out)
+    _say_hidden(arguments, f"{name} is now hidden.", out)
     return 0
 
 
@@ -299,10 +305,10 @@ def unhide(arguments: argparse.Namespace, out: Output) -> int:
     """Take an achievement off that list."""
     hidden = list(achievements.hidden())
     if arguments.id not in hidden:
-        known = f" Hidden are: {', '.join(hidden)}." if hidden else " Nothing is hidden."
+        known = f" Hidden: {', '.join(hidden)}." if hidden else " No achievements are hidden."
         raise UsageError(f"'{arguments.id}' is not hidden.{known}")
     _set_hidden([one for one in hidden if one != arguments.id])
-    _say_hidden(arguments, f"{arguments.id} is no longer hidden", out)
+    _say_hidden(arguments, f"{arguments.id} is no longer hidden.", out)
     return 0
 
 
@@ -311,7 +317,7 @@ def _set_hidden(ids: list[str]) -> None:
     try:
         config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
     except OSError as error:
-        raise UsageError(f"the settings cannot be written: {error}.") from error
+        raise UsageError(f"Cannot write the settings: {error}.") from error
 
 
 def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:

@@ -10,6 +10,7 @@ from hermes_achievements.evaluation.standings import SECRET
 from hermes_cli.commands.achievements import report
 from hermes_cli.commands.achievements.display import Tiers, amount, bar, bar_cells, line
 from hermes_core import human_format
+from hermes_core.command_name import command_name
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import one_line
 
@@ -48,12 +49,11 @@ def found(look: Look, wanted: str) -> Shown:
 
     if wanted in achievements.hidden():
         raise UsageError(
-            f"'{wanted}' is hidden; `hermes achievements unhide {shlex.quote(wanted)}` shows it."
+            f"'{wanted}' is hidden. "
+            f"Show it with `hermes achievements unhide {shlex.quote(wanted)}`."
         )
     proposals = proposed(wanted, [one["id"] for one in shown])
-    raise UsageError(
-        f"there is no achievement '{wanted}'.{proposals} See `hermes achievements list`."
-    )
+    raise UsageError(f"Unknown achievement '{wanted}'.{proposals} See `hermes achievements list`.")
 
 
 def _is_name(one: Shown, wanted: str) -> bool:
@@ -71,7 +71,7 @@ def proposed(wanted: str, known: list[str]) -> str:
 def _print_secret(one: Shown, out: Output) -> None:
     out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
     _prose(one["hint"], out)
-    out.text("What it is shows when you are on the way to it.", "dim")
+    out.text("The description appears once you make progress towards it.", "dim")
 
 
 def _print(one: Shown, look: Look, out: Output) -> None:
@@ -87,7 +87,7 @@ def _print(one: Shown, look: Look, out: Output) -> None:
     line(out, (f"{chapters[one['category']]}: {_kind(one)}{origin}", "dim"))
     out.text()
     percent = one["progress_pct"]
-    towards = f" to {tiers.name(one['next_tier'])}" if one["next_tier"] else ", all there is"
+    towards = f" to {tiers.name(one['next_tier'])}" if one["next_tier"] else ", complete"
     said = f"  {percent} %  {amount(one)}{towards}"
     line(out, *bar(percent, bar_cells(out, len(said)), style), (said, ""))
     out.text()
@@ -122,7 +122,7 @@ def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: 
     line(out, (f"{indent}{report.conversation(step)}", ""))
     if step.get("is_gone"):
         return
-    command = f"hermes sessions show {shlex.quote(one_line(step['session_id']))}"
+    command = f"{command_name()} sessions show {shlex.quote(one_line(step['session_id']))}"
     line(out, (indent, ""), (command, "cyan"), (message, "dim"))
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def notice_of(announcement: Mapping[str, Any]) -> str:
         return ""
     if announcement["is_first_scan"] and count > NAMED:
         earned = human_format.plural(count, "achievement")
-        return f"{STAR} Your history has earned {earned}; see `hermes achievements`"
+        return with_command_name(f"{STAR} {earned} in your history. See `hermes achievements`.")
     names = ", ".join(_named(one) for one in unlocks[:NAMED])
     if count == 1:
         return f"{STAR} Achievement: {names}"

@@ -29,9 +29,9 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
 
     form = _format(arguments)
     if arguments.file == STDOUT and arguments.json:
-        raise UsageError("--json reports about a file; give FILE, or leave --json away.")
+        raise UsageError("--json requires FILE: it describes the written file.")
     if arguments.file == STDOUT and form == PICTURE:
-        raise UsageError("a picture needs a FILE to go to, such as achievements.png.")
+        raise UsageError("An image requires FILE, e.g. achievements.png.")
     with report.looking(out) as look:
         made = render(look.snapshot, look.catalogue, form)
     if arguments.file == STDOUT:
@@ -58,7 +58,7 @@ def _format(arguments: argparse.Namespace) -> str:
     suffix = Path(arguments.file).suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
-            f"'{arguments.file}' does not tell the format; give --format {', '.join(FORMATS)}, "
-            f"or a name that ends in {', '.join(SUFFIXES)}."
+            f"Unknown format of '{arguments.file}'. Pass --format {', '.join(FORMATS)}, "
+            f"or use the suffix {', '.join(SUFFIXES)}."
         )
     return SUFFIXES[suffix]

@@ -63,7 +63,7 @@ def overview(arguments: argparse.Namespace, out: Output) -> int:
         if arguments.json:
             out.json({"enabled": False})
         else:
-            out.text(report.OFF)
+            out.hint(report.OFF)
         return 0
     with report.looking(out) as look:
         if arguments.json:
@@ -71,7 +71,7 @@ def overview(arguments: argparse.Namespace, out: Output) -> int:
         elif not look.has_history:
             out.text(history.no_history())
             waiting = human_format.plural(look.snapshot["total_count"], "achievement")
-            out.text(f"{waiting} can be earned; the first one takes a single message.")
+            out.text(f"{waiting} available; the first one takes a single message.")
         else:
             _print(look, out)
     return 0
@@ -106,7 +106,7 @@ def _print(look: Look, out: Output) -> None:
     _print_latest(views.recent(look.snapshot, SHOWN), tiers, out)
     _print_nearest(views.within_reach(look.snapshot, SHOWN), tiers, out)
     out.text()
-    line(out, ("`hermes achievements list` names them all, `show ID` tells about one.", "dim"))
+    out.hint("See `hermes achievements list` and `hermes achievements show ID`.", "dim")
 
 
 def _print_head(look: Look, tiers: Tiers, out: Output) -> None:
@@ -123,8 +123,8 @@ def _print_head(look: Look, tiers: Tiers, out: Output) -> None:
     if streaks.active_days:
         longest = human_format.plural(streaks.longest_days, "day")
         active = human_format.plural(streaks.active_days, "active day")
-        line(out, ("Streak ", "bold"), (f" {_now(streaks)}{longest} at its longest", ""),
-             (f"  {active} in all", "dim"))  # fmt: skip
+        line(out, ("Streak ", "bold"), (f" {_now(streaks)}longest {longest}", ""),
+             (f"  {active} in total", "dim"))  # fmt: skip
 
 
 def _now(streaks: Streaks) -> str:

@@ -170,7 +170,7 @@ def _ranked(
 def _sentences(found: list[str], columns: int, out: Output) -> None:
     if not found:
         return
-    _title("Worth remembering", out)
+    _title("Highlights", out)
     for one in found:
         lines = textwrap.wrap(one, max(20, min(columns, 100) - 7), break_long_words=False)
         out.text(textwrap.indent("\n".join(lines), "     "))
@@ -193,13 +193,13 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Out
 
 EXAMPLES = """\
 examples:
-  hermes recap                          this month, or the last one with anything in it
+  hermes recap                          this month, or the latest one with activity
   hermes recap --year                   this year
   hermes recap --month 2026-09          September 2026
   hermes recap --week 2026-W37 --json
   hermes recap --year 2026 --html year.html --png year.png
 
-The page names your longest conversations; the picture names none, so it can be shown around.
+The page contains titles of conversations; the image does not, so it can be shared.
 """
 
 
@@ -208,10 +208,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     period = parser.add_mutually_exclusive_group()
     for kind, form in (("year", "YYYY"), ("month", "YYYY-MM"), ("week", "YYYY-Www")):
         period.add_argument(f"--{kind}", nargs="?", const="", metavar=form,
-                            help=f"that {kind}; the latest one if you name none")  # fmt: skip
-    parser.add_argument("--html", metavar="FILE", help="write it as a page")
-    parser.add_argument("--png", metavar="FILE", help="write it as a picture")
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+                            help=f"{kind} to summarize (default: the latest)")  # fmt: skip
+    parser.add_argument("--html", metavar="FILE", help="write an HTML page")
+    parser.add_argument("--png", metavar="FILE", help="write an image")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -237,7 +237,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         if arguments.json:
             out.json({"period": None})
         else:
-            out.text("There is nothing to look back on yet: no conversation has been held here.")
+            out.text("No conversations to summarize yet.")
     elif arguments.json:
         _write_files(shown, arguments)
         out.json({"period": shown.period._asdict(), **shown.recap.plain()})
@@ -292,7 +292,7 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
         with contextlib.closing(source.open_history()) as history:
             found = recap(
                 ledger, tally, calendar, period.first, period.last,
-                lambda done, total: out.progress(f"looking back … {100 * done // total} %"),
+                lambda done, total: out.progress(f"Summarizing: {100 * done // total} %"),
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
     out.progress("")
@@ -305,13 +305,13 @@ def _heading(shown: Shown) -> str:
     name = shown.period.name
     if not shown.is_fallback:
         return name
-    return f"{name}, the last {shown.period.kind} with anything in it"
+    return f"{name}, the last {shown.period.kind} with activity"
 
 
 def _nothing(shown: Shown) -> str:
 
     first, last = map(spoken, shown.span)
-    return f"{shown.period.name}: nothing happened. Your history goes from {first} to {last}."
+    return f"No activity in {shown.period.name}. Your history ranges from {first} to {last}."
 
 
 def _refuse_existing(arguments: argparse.Namespace) -> None:
@@ -320,7 +320,7 @@ def _refuse_existing(arguments: argparse.Namespace) -> None:
 
     for name in (arguments.html, arguments.png):
         if name and Path(name).is_file() and not arguments.force:
-            raise UsageError(f"{name} exists already; --force replaces it.")
+            raise UsageError(f"{name} already exists; use --force to replace it.")
 
 
 def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path, int]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Snapshot = dict[str, Any]
 
 OFF: Final = (
-    "Achievements are switched off; `hermes config set achievements.enabled true` switches them on."
+    "Achievements are disabled. Enable them with `hermes config set achievements.enabled true`."
 )
 FIELDS: Final = (
     "id", "name", "description", "category", "kind", "icon", "secret", "origin", "state", "tier",
@@ -29,7 +29,7 @@ FIELDS: Final = (
 )  # fmt: skip
 STEP_FIELDS: Final = ("tier", "value", "at", "session_id", "message_id", "title")
 UNLOCK_FIELDS: Final = ("id", "name", "icon", *STEP_FIELDS)
-GONE: Final = "(a conversation that is gone)"
+GONE: Final = "(deleted conversation)"
 
 
 class Look(NamedTuple):

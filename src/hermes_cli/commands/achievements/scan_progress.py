@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 0.1
 PATIENCE_SECONDS: Final = 60.0  # for another process that is scanning
 BAR: Final = 16
-BUSY: Final = "another process is scanning the history"
-LATER: Final = "try again in a minute."
-CANNOT_KEEP: Final = "Nothing can be written to HERMES_HOME, so nothing can be kept"
+BUSY: Final = "Another process is scanning the history"
+LATER: Final = "Try again in a minute."
+CANNOT_KEEP: Final = "HERMES_HOME is not writable"
 
 
 class Scanned(NamedTuple):
@@ -54,13 +54,15 @@ def scanned(out: Output, *, full: bool = False, is_known_enough: bool = True) ->
     service, source = achievements.service(), achievements.source()
     known = None if achievements.is_writable() else service.current()
     if known is not None and is_known_enough and not full:
-        out.note(f"{CANNOT_KEEP}; this is as of {human_format.local(known['generated_at'])}.")
+        out.note(
+            f"{CANNOT_KEEP}; showing the result of {human_format.local(known['generated_at'])}."
+        )
         return Scanned(service, _named(known, source), source, is_earlier=True)
     snapshot, is_earlier = _watched_run(service, source, out, full=full)
     if is_earlier:
-        out.note("Another process is scanning the history; this is what was known before.")
+        out.note(f"{BUSY}; showing the previous result.")
     elif service.records.problem is not None or not source.can_travel:
-        out.note(f"{CANNOT_KEEP}; the next look reads everything again.")
+        out.note(f"{CANNOT_KEEP}; the next scan starts from the beginning.")
     return Scanned(service, _named(snapshot, source), source, is_earlier)
 
 
@@ -109,12 +111,12 @@ def _run(
                 return snapshot, False
             failure = service.status.facts()["last_error"]
             if failure:
-                raise ScanError(f"the history could not be scanned: {failure}")
+                raise ScanError(f"Scanning the history failed: {failure}")
         earlier = service.current()
         if earlier is not None:
             return earlier, True
         if stopping.wait(LOOK_SECONDS) or time.monotonic() > until:
-            raise ScanBusyError(f"{BUSY}; {LATER}")
+            raise ScanBusyError(f"{BUSY}. {LATER}")
 
 
 def _is_taken(source: Source) -> bool:
@@ -136,7 +138,7 @@ def scanning(done: int, total: int, seconds_left: float | None) -> str:
     left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
     bar = "━" * full + "─" * (BAR - full)
     percent = 100 * done // total if total else 0
-    return f"scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
+    return f"Scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
 def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
@@ -147,7 +149,7 @@ def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) ->
     try:
         scan = _scanner(source, ledger).refresh(on_progress=lambda one: _show_scan(one, out))
     except ScanBusyError as error:
-        raise ScanBusyError(f"{BUSY}, and nothing complete is known yet; {LATER}") from error
+        raise ScanBusyError(f"{BUSY}, and no earlier result exists. {LATER}") from error
     out.progress("")
     return scan.tally
 

@@ -49,7 +49,7 @@ def _follow(look: Look, arguments: argparse.Namespace, out: Output) -> NoReturn:
 def _wait_for_a_history(interval: float, out: Output) -> None:
     if history.exists():
         return
-    out.note(f"{history.no_history()} Waiting for the first one; Ctrl-C ends.")
+    out.note(f"{history.no_history()} Waiting for the first one. Press Ctrl+C to stop.")
     while not history.exists():
         time.sleep(interval)
 
@@ -66,13 +66,13 @@ def _say_problem(service: Service, before: str, out: Output) -> str:
     problem = service.status.facts()["last_error"] or ""
     if problem and problem != before:
         out.progress("")
-        out.note(f"the history could not be scanned: {problem}")
+        out.note(f"Scanning the history failed: {problem}")
     return problem
 
 
 def _say_state(snapshot: dict[str, Any], out: Output) -> None:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
-    out.progress(f"watching: {unlocked} of {total} earned (Ctrl-C ends)")
+    out.progress(f"Watching: {unlocked} of {total} earned (Ctrl+C stops)")
 
 
 def _print(found: dict[str, Any], arguments: argparse.Namespace, out: Output) -> None:

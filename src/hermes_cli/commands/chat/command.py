@@ -25,25 +25,26 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  hermes chat                            talk
+  hermes chat                            start an interactive chat
   hermes chat -q "what is in this folder?"
   git diff | hermes chat -q "review this" -
-  hermes chat < question.txt             ask what is written there, print the answer, end
-  hermes chat -c                         go on with the latest conversation of this folder
-  hermes chat -r 20260105_1200 -q "and?"  go on with that one
-  hermes chat --model smollm2            talk to the small built-in model
-  hermes chat -q "hello" --json          events for programs
+  hermes chat < question.txt             ask the question in a file and print the answer
+  hermes chat -c                         continue the most recent conversation here
+  hermes chat -r 20260105_1200 -q "and?"  continue a conversation by ID
+  hermes chat --model smollm2            use the small built-in model
+  hermes chat -q "hello" --json          print the events as JSON lines
 """
-NOTHING_ASKED = (
-    "nothing is asked: there is no terminal here, and standard input is empty. "
-    '`hermes chat -q "…"` asks something.'
-)
+NOTHING_ASKED = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes chat`."""
-    parser.add_argument("-q", "--question", metavar="TEXT", help="ask this, print the answer, end")
-    parser.add_argument("context", nargs="?", choices=["-"], help="read more from standard input")
+    parser.add_argument(
+        "-q", "--question", metavar="TEXT", help="ask one question, print the answer and exit"
+    )
+    parser.add_argument(
+        "context", nargs="?", choices=["-"], help="- appends standard input to the question"
+    )
     add_conversation(parser, "cli")
     add_json(parser)
     parser.set_defaults(run=run)

@@ -62,7 +62,7 @@ class ChatRepl:
         """Read lines and answer them; the exit code."""
         lines = _lines()
         self._out.note(
-            f"Hermes, {self._conversation.agent.model}. /help lists commands, Ctrl-D leaves."
+            f"Hermes, {self._conversation.agent.model}. Type /help for commands, Ctrl+D to exit."
         )
         following, typed = "", self._busy_input.pending.restore()
         while not self._ending.is_asked_to_leave:
@@ -85,7 +85,7 @@ class ChatRepl:
             with self._ending.turn(), self._keyboard:
                 code = self._speaker.say(line)
         except LeaseTakenError as error:
-            self._out.error(f"{error}. `hermes -c` shows it.")
+            self._out.error(f"{error}. Run `hermes -c` to watch it.")
             returned = self._busy_input.pending.after_turn(is_complete=False).returned
             return "", "\n\n".join(filter(None, (line, returned)))
         return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED)
@@ -232,12 +232,12 @@ class Ending:
         existed = self._conversation.exists
         steps = [
             Step("leave the conversation", lambda: self._conversation.leave("cli_close")),
-            Step("tell plugins", lambda: history.announce(self._conversation.db)),
+            Step("notify plugins", lambda: history.announce(self._conversation.db)),
         ]
         if is_told and existed and not self.is_asked_to_leave:
-            steps.append(Step("tell of achievements", lambda: tell_news(out)))
+            steps.append(Step("report new achievements", lambda: tell_news(out)))
         run_all(steps)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if is_told and existed:
-            out.note(f"Go on with: hermes chat -r {self._conversation.session_id}")
+            out.note(f"To continue: `hermes chat -r {self._conversation.session_id}`")

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from hermes_tui.conversation import Conversation
 
 NO_TERMINAL = (
-    "the terminal UI needs a terminal, and there is none here. "
-    '`hermes chat -q "…"` asks without one.'
+    'The terminal UI requires an interactive terminal. Use `hermes chat -q "…"` without one.'
 )
 EXAMPLES = """\
 examples:
-  hermes                        talk on a whole screen; so does `hermes tui`
-  hermes -c                     go on with the latest conversation of this folder
-  hermes -r 20260105_1200       go on with that one: an id, its beginning, or a title
-  hermes tui --model smollm2    talk to the small built-in model
-  hermes tui --no-daemon        end everything with the window
+  hermes                        start the terminal UI (same as `hermes tui`)
+  hermes -c                     continue the most recent conversation in this directory
+  hermes -r 20260105_1200       continue a conversation by ID, ID prefix or title
+  hermes tui --model smollm2    use the small built-in model
+  hermes tui --no-daemon        run in this process; closing the window ends the turn
 
-A turn goes on when the window is closed: `hermes -c` finds it again. F1 shows the keys.
+A running turn continues after the window is closed; `hermes -c` returns to it.
+F1 shows the keys.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes tui`."""
     add_conversation(parser, "tui")
-    parser.add_argument("--no-daemon", action="store_true", help="run everything in this process")
+    parser.add_argument("--no-daemon", action="store_true", help="do not use the background daemon")
     parser.set_defaults(run=run)
 
 
@@ -80,7 +80,7 @@ def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., cli
     if not arguments.no_daemon:
         if daemon.summoned().version == __version__:
             return daemon.reached
-        out.note("A daemon of another release runs; this conversation does without it.")
+        out.note("The running daemon is of another release; this conversation does not use it.")
     from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
@@ -120,7 +120,7 @@ def _tell(conversation: Conversation, out: Output) -> None:
     """How to go on, and what was earned meanwhile."""
     session_id = conversation.session_id
     if conversation.goes_on:
-        out.note("The turn goes on without you; come back to it with:")
+        out.note("The turn continues in the background. To return to it:")
     else:
         repl.tell_news(out)
-    out.note(f"Go on with: hermes -r {session_id}\n        or: hermes chat -r {session_id}")
+    out.note(f"To continue: `hermes -r {session_id}`\n         or: `hermes chat -r {session_id}`")

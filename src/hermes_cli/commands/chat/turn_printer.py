@@ -29,7 +29,7 @@ DECISIONS: Final = {
     **dict.fromkeys(("a", "always"), "always"),
     **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
 }
-NO_DECISION: Final = "That decides nothing: say once, session, always or deny."
+NO_DECISION: Final = "Please answer once, session, always or deny."
 
 
 class TurnPrinter:
@@ -86,7 +86,7 @@ def _line(event: events.Event) -> str:
     if isinstance(event, events.ToolFinished):
         return f"  {event.call.name} took {event.seconds:.1f} s"
     if isinstance(event, events.Retrying):
-        what = f"asking {event.model}" if event.model else f"again in {event.seconds:.0f} s"
+        what = f"Trying {event.model}." if event.model else f"Retrying in {event.seconds:.0f} s."
         return f"· {event.reason} {what}"
     if isinstance(event, events.Notice):
         return event.text
@@ -127,7 +127,7 @@ class TerminalPrompter:
 
     def _decision(self) -> str:
         while True:
-            self._out.prompt("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
+            self._out.prompt("Allow? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
             line = self.reads()
             if not line:
                 return "deny"

@@ -116,7 +116,7 @@ class Keyboard:
             self._answers.put("")
 
 
-BUSY: Final = "A turn is running; wait for it, or /stop it."
+BUSY: Final = "A turn is running. Wait for it, or /stop it."
 NOTES: Final[dict[str, str]] = {
     "steer": "· sent to the running turn",
     "queue": "· queued until the turn ends",
@@ -160,7 +160,7 @@ class BusyInput:
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):
-            self._out.note("No question is open.")
+            self._out.note("There is nothing to answer.")
         if outcome.leave:
             self.leave()
         if outcome.stop or outcome.leave:

@@ -25,22 +25,22 @@ HOME: Final = "HERMES_HOME"
 PORT: Final = 9230
 EXAMPLES = """\
 examples:
-  hermes demo                     make it, and open the dashboard on it; Ctrl-C ends it
-  hermes demo --no-open           only print the link
-  hermes demo --make              only make it, to look at it with other commands
-  hermes demo --remove            take all of it away
+  hermes demo                     create the sample data and open the dashboard on it
+  hermes demo --no-open           print the link instead of opening a browser
+  hermes demo --make              create the sample data only, to use it with other commands
+  hermes demo --remove            remove the sample data
 
-It never touches your own history: it lives in a folder beside it, which --json tells.
+Your own history is never touched; sample data lives in a separate directory (see --json).
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes demo`."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--make", action="store_true", help="make the history and start nothing")
-    what.add_argument("--remove", action="store_true", help="take the demo away")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port ({PORT})")
-    parser.add_argument("--no-open", action="store_true", help="open no browser")
+    what.add_argument("--make", action="store_true", help="create the sample data only")
+    what.add_argument("--remove", action="store_true", help="remove the sample data")
+    parser.add_argument("--port", type=int, default=PORT, help=f"port (default: {PORT})")
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     os.environ[HOME] = str(folder)  # from here on, this process knows no other history
     _fill(folder, out)
     if arguments.make:
-        return _told(folder, arguments, out, f"The demo is in {folder}.")
-    out.note(f"This is a demo; its folder is {folder}. `hermes demo --remove` takes it away.")
+        return _told(folder, arguments, out, f"The sample data is in {folder}.")
+    out.note(f"Using sample data in {folder}. Remove it with `hermes demo --remove`.")
     words = ["dashboard", "--port", str(arguments.port)]
     words += ["--no-open"] * arguments.no_open + ["--json"] * arguments.json
     out.flush()
@@ -77,7 +77,7 @@ def _fill(folder: Path, out: Output) -> None:
     shutil.rmtree(half, ignore_errors=True)
 
     def tell(number: int, total: int) -> None:
-        out.progress(f"making up a year of conversations: {number} of {total}")
+        out.progress(f"Creating sample conversations: {number} of {total}")
 
     clock = ManualClock()
     home.put_model(folder)
@@ -92,13 +92,15 @@ def _fill(folder: Path, out: Output) -> None:
 def _remove(arguments: argparse.Namespace, out: Output) -> int:
     folder = home.folder()
     if home.is_demo(folder) and DASHBOARD.is_running(folder):
-        raise UsageError("the demo's dashboard runs; end it first (Ctrl-C where it was started)")
+        raise UsageError(
+            "The dashboard of the demo is running. Stop it first (Ctrl+C in its terminal)."
+        )
     if home.is_demo(folder):
         _end_daemon(folder)
     removed = home.remove()
     if removed is None:
-        return _told(None, arguments, out, "There is no demo.")
-    return _told(removed, arguments, out, f"{removed} is gone.")
+        return _told(None, arguments, out, "No sample data to remove.")
+    return _told(removed, arguments, out, f"Removed {removed}.")
 
 
 def _end_daemon(folder: Path) -> None:
@@ -107,7 +109,7 @@ def _end_daemon(folder: Path) -> None:
         return
     found = DAEMON.find(folder)
     if found is None:
-        raise UsageError("the demo's daemon is just starting; try again in a moment")
+        raise UsageError("The daemon of the demo is starting. Try again in a moment.")
     end(found.pid, lambda: not DAEMON.is_running(folder))
 
 

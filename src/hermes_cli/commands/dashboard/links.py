@@ -29,7 +29,9 @@ def running(home: Path) -> InstanceRecord:
     deadline = time.monotonic() + WAIT_SECONDS
     while (found := DASHBOARD.find(home)) is None:
         if time.monotonic() > deadline:
-            raise NoAnswerError("a dashboard runs, but does not say where; see the log")
+            raise NoAnswerError(
+                "The dashboard is running, but has not published its URL. See the log."
+            )
         time.sleep(0.05)
     return found
 
@@ -46,7 +48,7 @@ def fresh(found: InstanceRecord) -> str:
             return str(answer.json()["url"])
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise NoAnswerError(
-            f"the dashboard at {found.url} (process {found.pid}) does not answer: {error}"
+            f"The dashboard at {found.url} (PID {found.pid}) is not responding: {error}"
         ) from error
 
 
@@ -77,4 +79,4 @@ def open_browser(link: str, out: Output) -> None:
     import webbrowser  # noqa: PLC0415 - looks for browsers
 
     if not webbrowser.open(link):
-        out.note("No browser could be opened; open the link yourself.")
+        out.note("Cannot open a browser; open the link manually.")

@@ -143,7 +143,7 @@ def models() -> list[dict[str, Any]]:
         found += [_model(f"{server.base_url}#{one}", server.name) for one in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        found.append(_model(built_in.NAME, "built in", is_here=home.is_here, detail="a toy"))
+        found.append(_model(built_in.NAME, "built-in", is_here=home.is_here, detail="demo"))
     return found
 
 
@@ -160,16 +160,16 @@ def _model(
 
 
 LOCKED_OUT: Final = (
-    "{host} lets other machines in, and there is no password. Set one with "
-    "`hermes dashboard password`, then start it again."
+    "Listening on {host} requires a password. Set one with `hermes dashboard password`, "
+    "then start the dashboard again."
 )
 READABLE: Final = (
-    "Warning: without TLS, whoever is on the network between can read everything, the password "
-    "included. Set dashboard.tls_cert and dashboard.tls_key, or put a proxy with TLS in front."
+    "Warning: without TLS, the connection and the password can be read on the network. "
+    "Set dashboard.tls_cert and dashboard.tls_key, or use a reverse proxy with TLS."
 )
 NAMES: Final = (
-    "Other machines reach it only under the names in the setting dashboard.hosts: "
-    "hermes config set dashboard.hosts NAME"
+    "Other machines can only use the host names in the setting dashboard.hosts: "
+    "`hermes config set dashboard.hosts NAME`"
 )
 
 
@@ -218,11 +218,13 @@ def _certificate(certificate: str, key: str) -> Certificate | None:
     if not certificate and not key:
         return None
     if not (certificate and key):
-        raise ConfigError("dashboard.tls_cert and dashboard.tls_key belong together; set both.")
+        raise ConfigError(
+            "dashboard.tls_cert requires dashboard.tls_key, and vice versa; set both."
+        )
     found = Certificate(Path(certificate).expanduser(), Path(key).expanduser())
     for one in found:
         if not one.is_file():
-            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: there is no file {one}.")
+            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: file {one} does not exist.")
     return found
 
 
@@ -256,9 +258,9 @@ def _announce(
     DASHBOARD.publish(found, home)
     link = access.link()
     if access.doors.login == "link":
-        out.note("The dashboard runs here; Ctrl-C ends it. This link opens it, once:")
+        out.note("Dashboard running. Press Ctrl+C to stop. Open it with this single-use link:")
     else:
-        out.note("The dashboard runs here; Ctrl-C ends it. It asks for the password:")
+        out.note("Dashboard running. Press Ctrl+C to stop. Sign in with the password at:")
     links.show(found, link, out, as_json=arguments.json)
     if not arguments.no_open:
         links.open_browser(link, out)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
 examples:
-  hermes gateway add telegram   fetch what a platform needs, and say what to do next
-  hermes gateway run            answer chats, until Ctrl-C
-  hermes gateway start          the same in the background
-  hermes gateway status         does it run, and does anything wait?
-  hermes gateway logs -f        what it does
-  hermes gateway install        let the system start it
+  hermes gateway add telegram   install a platform's library and print the next steps
+  hermes gateway run            run in the foreground
+  hermes gateway start          run in the background
+  hermes gateway status         show whether it is running, and pending messages
+  hermes gateway logs -f        follow the log
+  hermes gateway install        install it as a system service
 """
 
 
@@ -35,16 +35,21 @@ class Action(NamedTuple):
 
 
 ACTIONS: Final = (
-    Action("run", "answer chats here, until Ctrl-C", "process", "run", ("run",)),
-    Action("start", "answer chats in the background", "process", "start", ("start",)),
-    Action("stop", "end the one that runs", "process", "stop", ("stop",)),
-    Action("restart", "finish what runs and begin anew", "process", "restart", ("restart",)),
+    Action("run", "run the gateway in the foreground", "process", "run", ("run",)),
+    Action("start", "start the gateway in the background", "process", "start", ("start",)),
+    Action("stop", "stop the running instance", "process", "stop", ("stop",)),
+    Action("restart", "restart after current turns finish", "process", "restart", ("restart",)),
     Action(
-        "status", "whether one runs, and what waits", "process", "tell", ("status",), has_json=True
+        "status",
+        "show whether it is running, and pending messages",
+        "process",
+        "tell",
+        ("status",),
+        has_json=True,
     ),
     Action(
         "logs",
-        "what it has done",
+        "show the log",
         "logs",
         "logs",
         ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
@@ -52,7 +57,7 @@ ACTIONS: Final = (
     ),
     Action(
         "trace",
-        "what became of a message",
+        "trace a message",
         "logs",
         "trace",
         ("trace 42", "trace 1718 --json"),
@@ -60,7 +65,7 @@ ACTIONS: Final = (
     ),
     Action(
         "channels",
-        "the chats it knows",
+        "list known chats",
         "logs",
         "channels",
         ("channels", "channels --json"),
@@ -68,20 +73,20 @@ ACTIONS: Final = (
     ),
     Action(
         "handoff",
-        "go on with a conversation in a chat",
+        "hand a conversation off to a chat app",
         "logs",
         "handoff",
         ("handoff last telegram",),
     ),
-    Action("add", "fetch what a platform needs", "setup", "add", ("add telegram", "add matrix")),
+    Action("add", "install a platform's library", "setup", "add", ("add telegram", "add matrix")),
     Action(
         "install",
-        "let the system start it: systemd or launchd",
+        "install a system service (systemd or launchd)",
         "setup",
         "install",
         ("install", "install --print"),
     ),
-    Action("uninstall", "let the system start it no more", "setup", "uninstall", ("uninstall",)),
+    Action("uninstall", "remove the system service", "setup", "uninstall", ("uninstall",)),
 )
 
 
@@ -100,21 +105,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "logs":
-        parser.add_argument("-f", "--follow", action="store_true", help="and what comes")
-        parser.add_argument("-n", "--lines", type=int, default=50, help="how many (default 50)")
-        parser.add_argument("--message", type=int, help="only what concerns this message")
+        parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines")
+        parser.add_argument(
+            "-n", "--lines", type=int, default=50, help="number of entries (default: 50)"
+        )
+        parser.add_argument("--message", type=int, help="filter by inbox message number")
         parser.add_argument("--level", choices=("debug", "info", "warning", "error"),
-                            default="info", help="and what is more serious")  # fmt: skip
+                            default="info", help="minimum level (default: info)")  # fmt: skip
     elif name == "trace":
-        parser.add_argument("message", metavar="MESSAGE", help="its number, or the platform's id")
+        parser.add_argument(
+            "message", metavar="MESSAGE", help="inbox number, or the platform's message ID"
+        )
     elif name == "handoff":
-        parser.add_argument("session", metavar="SESSION", help="an id, a title, or `last`")
-        parser.add_argument("platform", metavar="PLATFORM", help="where it goes on")
+        parser.add_argument("session", metavar="SESSION", help="session ID, title or `last`")
+        parser.add_argument("platform", metavar="PLATFORM", help="target platform")
     elif name == "add":
-        parser.add_argument("platform", metavar="PLATFORM", help="such as telegram")
+        parser.add_argument("platform", metavar="PLATFORM", help="platform, e.g. telegram")
     elif name == "install":
         parser.add_argument("--print", action="store_true", dest="only_print",
-                            help="only show what would be written")  # fmt: skip
+                            help="print the service file without writing it")  # fmt: skip
 
 
 def _run(action: Action) -> Any:

@@ -33,7 +33,7 @@ def logs(arguments: argparse.Namespace, out: Output) -> int:
     """Show the log, for people or as it is written."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
-        raise UsageError(f"there is no log yet: {path}")
+        raise UsageError(f"No log yet: {path} does not exist.")
     for entry in deque(_wanted(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
         _show(entry, out, as_json=arguments.json)
     if arguments.follow:
@@ -109,7 +109,9 @@ def trace(arguments: argparse.Namespace, out: Output) -> int:
     with history.reading() as db:
         found = [_traced(db, row) for row in db.find_incoming(arguments.message)]
     if not found:
-        raise UsageError(f"no message {arguments.message} came in, or it is older than a month")
+        raise UsageError(
+            f"Message {arguments.message} was not received, or it is older than a month."
+        )
     if arguments.json:
         out.json(found)
         return 0
@@ -140,8 +142,8 @@ def _tell(one: dict[str, Any], out: Output) -> None:
     out.text(f"message {one['inbox_id']}", "bold")
     sender = f"{one['sender'] or '?'} in {one['chat_id']} on {one['platform']}"
     rows = [
-        ("received", f"{_at(one['received_at'])}  from {sender}, there {one['message_id']}"),
-        ("says", _short(one["text"])),
+        ("received", f"{_at(one['received_at'])}  from {sender}, platform ID {one['message_id']}"),
+        ("text", _short(one["text"])),
         ("state", f"{one['state']}, attempts {one['attempts']}"),
     ]
     if one["session_id"]:
@@ -181,7 +183,7 @@ def channels(arguments: argparse.Namespace, out: Output) -> int:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0
     if not found:
-        out.text("No chat is known yet; they are listed once somebody has written.")
+        out.text("No known chats. A chat is listed after its first message.")
     now = time.time()
     for one in found:
         since = human_format.ago(one.last_active, now) if one.last_active else "never"
@@ -194,6 +196,9 @@ def handoff(arguments: argparse.Namespace, out: Output) -> int:
     with history.writing() as db:
         session_id = db.resolve_resume_session_id(db.resolve(arguments.session))
         if not db.request_handoff(session_id, arguments.platform.lower()):
-            raise UsageError(f"{session_id} is being handed over already")
-    out.text(f"The gateway goes on with {session_id} on {arguments.platform}, as soon as it runs.")
+            raise UsageError(f"A hand-off of {session_id} is already pending.")
+    out.text(
+        f"Handed off {session_id} to {arguments.platform}; "
+        "the gateway will pick it up once it is running."
+    )
     return 0

@@ -27,15 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes pairing`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = add(
-        actions, "list", "who was let in, and who asks to be", examples=EXAMPLES, run=show
+        actions, "list", "list approved users and pending requests", examples=EXAMPLES, run=show
     )
     add_json(listing)
-    approving = add(actions, "approve", "let somebody in", examples=EXAMPLES, run=approve)
+    approving = add(actions, "approve", "approve a user", examples=EXAMPLES, run=approve)
     approving.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    approving.add_argument("code", metavar="CODE", help="the code they were given")
-    revoking = add(actions, "revoke", "let somebody in no more", examples=EXAMPLES, run=revoke)
+    approving.add_argument("code", metavar="CODE", help="pairing code shown to the user")
+    revoking = add(actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke)
     revoking.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    revoking.add_argument("user", metavar="USER", help="their id, as `list` shows it")
+    revoking.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 
 
 def show(arguments: argparse.Namespace, out: Output) -> int:
@@ -47,12 +47,12 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
         return 0
     for one in allowed:
         since = human_format.date(one["allowed_at"])
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  since {since}")
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  approved {since}")
     for one in asking:
         asked = human_format.ago(one["created_at"], time.time())
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  asked {asked}")
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  requested {asked}")
     if not allowed and not asking:
-        out.text("Nobody was let in yet, and nobody asks to be.")
+        out.text("No approved users and no pending requests.")
     return 0
 
 
@@ -63,10 +63,13 @@ def approve(arguments: argparse.Namespace, out: Output) -> int:
         approved = db.approve_pairing(platform, arguments.code)
         is_locked = approved is None and db.is_pairing_locked(platform)
     if is_locked:
-        raise UsageError(f"too many wrong codes were given for {platform}; wait an hour")
+        raise UsageError(f"Too many wrong codes for {platform}. Try again in an hour.")
     if approved is None:
-        raise UsageError(f"nobody on {platform} has this code; it lives an hour and works once")
-    out.text(f"{approved.user_name or approved.user_id} on {platform} is let in.")
+        raise UsageError(
+            f"Unknown or expired code for {platform} "
+            "(codes are single-use and expire after an hour)."
+        )
+    out.text(f"Approved {approved.user_name or approved.user_id} on {platform}.")
     return 0
 
 
@@ -75,6 +78,6 @@ def revoke(arguments: argparse.Namespace, out: Output) -> int:
     with SessionDB() as db:
         was_in = db.revoke_user(arguments.platform.lower(), arguments.user)
     if not was_in:
-        raise UsageError(f"{arguments.user} was not let in on {arguments.platform}")
-    out.text(f"{arguments.user} is let in no more.")
+        raise UsageError(f"User {arguments.user} has no access on {arguments.platform}.")
+    out.text(f"Revoked the access of {arguments.user}.")
     return 0

@@ -26,7 +26,7 @@ examples:
   uptime | hermes send matrix:!room:example.org -
 
 TARGET is PLATFORM:CHAT, PLATFORM:CHAT#THREAD, a platform with a home channel, or the name of a
-chat (`hermes gateway channels` lists them). The gateway sends it, now or when it runs again.
+chat (see `hermes gateway channels`). The gateway sends the message, now or after its next start.
 """
 
 
@@ -36,13 +36,13 @@ class NotSentError(HermesError):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("target", metavar="TARGET", help="where to")
+    parser.add_argument("target", metavar="TARGET", help="chat to send to")
     parser.add_argument("text", metavar="TEXT", nargs="?", default="-",
-                        help="what; - or nothing reads standard input")  # fmt: skip
-    parser.add_argument("--file", type=Path, metavar="FILE", help="send a file along")
+                        help="message text (default: -, standard input)")  # fmt: skip
+    parser.add_argument("--file", type=Path, metavar="FILE", help="attach a file")
     parser.add_argument("--key", default="", metavar="KEY",
-                        help="the same key again is the same message, sent once")  # fmt: skip
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is sent")
+                        help="idempotency key: duplicates are sent only once")  # fmt: skip
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for delivery")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
     file = arguments.file
     if file is not None and not file.is_file():
-        raise UsageError(f"{file} is no file")
+        raise UsageError(f"{file} is not a file.")
     text = _text(arguments.text, has_file=file is not None)
     with history.writing() as db:
         channel = direct_send.find(db, config_of_home(), arguments.target)
@@ -80,7 +80,7 @@ def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> l
         if not is_open or time.monotonic() >= deadline:
             out.progress("")
             return rows
-        out.progress("sending …")
+        out.progress("Sending…")
         time.sleep(0.1)
 
 
@@ -95,10 +95,10 @@ def _tell(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: boo
         out.json({"target": address, "state": state, "error": error, "parts": parts})
         return 1 if state == "failed" else 0
     if state == "failed":
-        raise NotSentError(f"{address} did not take it: {error}")
+        raise NotSentError(f"Sending to {address} failed: {error}")
     if state == "sent":
         out.text(f"Sent to {address}.")
     else:
         why = f" ({error})" if error else ""
-        out.text(f"Kept for {address}; the gateway sends it as soon as it can{why}.")
+        out.text(f"Queued for {address}; the gateway sends it once it is running{why}.")
     return 0

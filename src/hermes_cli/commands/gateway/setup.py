@@ -24,7 +24,7 @@ GRACE_SECONDS: Final = 30
 # start cannot succeed before somebody changes something.
 UNIT: Final = """\
 [Unit]
-Description=Hermes: answers chats
+Description=Hermes gateway for chat apps
 After=network-online.target
 Wants=network-online.target
 
@@ -45,36 +45,36 @@ WantedBy=default.target
 """
 STEPS: Final = {
     "telegram": (
-        "Talk to @BotFather on Telegram, /newbot, and give Hermes the token:",
+        "Create a bot with @BotFather on Telegram (/newbot) and save its token:",
         "  hermes config set keys.telegram TOKEN",
     ),
     "matrix": (
-        "Make an account for the agent on a homeserver, and write into .env:",
+        "Create an account for the agent on a homeserver and add to .env:",
         "  MATRIX_HOMESERVER=https://matrix.example.org",
-        "and the account's access token:",
+        "Save the access token of the account:",
         "  hermes config set keys.matrix TOKEN",
-        "Rooms must not be encrypted.",
+        "Encrypted rooms are not supported.",
     ),
     "discord": (
-        "Make an application with a bot in Discord's developer portal, switch on its message",
-        "content intent, invite it, and give Hermes the token:",
+        "Create an application with a bot in the Discord developer portal, enable its message",
+        "content intent, invite the bot, and save its token:",
         "  hermes config set keys.discord TOKEN",
     ),
     "slack": (
-        "Make a Slack app with socket mode and the events message.* and app_mention, and give",
-        "Hermes its two tokens:",
+        "Create a Slack app with socket mode and the events message.* and app_mention, and save",
+        "its two tokens:",
         "  hermes config set keys.slack_bot xoxb-…",
         "  hermes config set keys.slack_app xapp-…",
     ),
     "webhook": (
-        "Choose a secret, and describe routes in config.yaml under platforms.webhook.routes:",
+        "Choose a secret, and define routes in config.yaml under platforms.webhook.routes:",
         "  hermes config set keys.webhook SECRET",
     ),
     "api_server": (
-        "Choose a key of at least 16 characters; clients send it as a bearer token:",
+        "Choose an access token of at least 16 characters; clients send it as a bearer token:",
         "  hermes config set keys.api_server KEY",
     ),
-    "local": ("There is nothing to do: the socket is always there.",),
+    "local": ("No setup needed: the socket is always available.",),
 }
 
 
@@ -84,13 +84,13 @@ def add(arguments: argparse.Namespace, out: Output) -> int:
     entry = registry.get(arguments.platform.lower())
     if entry is None:
         known = ", ".join(one.name for one in registry)
-        raise UsageError(f"there is no platform {arguments.platform}; there are {known}")
+        raise UsageError(f"Unknown platform {arguments.platform}. Available: {known}.")
     if library(entry) is not None:
         is_new = fetch(entry, out.progress)
-        out.text(f"The library for {entry.label} is {'here now' if is_new else 'here already'}.")
+        out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
     for line in STEPS.get(entry.name, ()):
-        out.text(line)
-    out.text("Then: hermes gateway start")
+        out.hint(line)
+    out.hint("Then run `hermes gateway start`.")
     return 0
 
 
@@ -127,7 +127,7 @@ def _systemd() -> Service:
     start = (
         "systemctl --user daemon-reload",
         f"systemctl --user enable --now {LABEL}",
-        "loginctl enable-linger    # so that it also runs while you are not logged in",
+        "loginctl enable-linger    # keep it running while you are not logged in",
     )
     return Service(path, content, start, (f"systemctl --user disable --now {LABEL}",))
 
@@ -162,8 +162,8 @@ def install(arguments: argparse.Namespace, out: Output) -> int:
         out.text(found.content.rstrip())
         return 0
     write_atomically(found.path, found.content)
-    out.text(f"Written: {found.path}")
-    out.text("To start it now and with the system:")
+    out.text(f"Wrote {found.path}")
+    out.text("To start it now and at every boot:")
     for line in found.start:
         out.text(f"  {line}")
     return 0
@@ -173,10 +173,10 @@ def uninstall(_wishes: argparse.Namespace, out: Output) -> int:
     """Remove that file."""
     found = service()
     if not found.path.exists():
-        out.text("It is not installed.")
+        out.text("The service is not installed.")
         return 0
     found.path.unlink()
-    out.text(f"Removed: {found.path}")
+    out.text(f"Removed {found.path}")
     for line in found.stop:
         out.text(f"  {line}")
     return 0

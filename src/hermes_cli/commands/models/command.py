@@ -10,6 +10,7 @@ from hermes_agent.providers.selection import key_name
 from hermes_cli.output import Column
 from hermes_cli.parser import add, add_json
 from hermes_conversation import agent_factory
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
@@ -36,9 +37,9 @@ def keep(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
     is_other = has_moved or settings.get_str("llm.model") != choice.model
     remarks = []
     if has_moved and config.unset("llm.key"):
-        remarks.append("The key of the former model (llm.key) was removed.")
+        remarks.append("Removed the API key of the previous model (llm.key).")
     if is_other and config.unset("llm.window"):
-        remarks.append("llm.window was set for the former model and is the default again.")
+        remarks.append("Reset llm.window, which was set for the previous model.")
     name = key_name(choice.api, choice.base_url)
     if name and key and key != settings.get_secret(name):
         config.set(name, key)
@@ -54,35 +55,37 @@ def _overruled(config: ConfigFile) -> Iterator[str]:
     for name in WRITTEN:
         if config.entry(name).source == "environment":
             variable = find_setting(SETTINGS, name).variable
-            yield f"The environment variable {variable} overrides what was written."
+            yield f"The environment variable {variable} overrides the saved setting."
 
 
 EXAMPLES = """\
 examples:
-  hermes models list                       what is chosen, and what is on this machine
-  hermes models get smollm2                fetch the small built-in model
-  hermes models use anthropic:NAME         let that one answer from now on
-  hermes models test                       ask it one short question
+  hermes models list                       list the selected and the local models
+  hermes models get smollm2                download the small built-in model
+  hermes models use anthropic:NAME         set the default model
+  hermes models test                       send one short question to it
 
-A NAME is anthropic:NAME, openai:NAME, openrouter:NAME, URL#NAME, smollm2, or, for another
-model where the present one comes from, just its name.
+NAME is anthropic:MODEL, openai:MODEL, openrouter:MODEL, URL#MODEL or smollm2; a plain MODEL
+selects another model of the current provider.
 """
 COLUMNS = (
     Column("name", style="cyan", flexible=True, least=20),
     Column("where", flexible=True),
     Column("state", style="dim", flexible=True),
 )
-LONGEST = 160
+SELECTED = "selected"
+NO_MODEL_SELECTED = "No model selected. Run `hermes setup`."
+MAX_SHOWN_CHARACTERS = 160
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     purposes = {
-        "list": ("what is chosen, and what is on this machine", "list --json", print_list),
-        "get": ("fetch the small built-in model", "get smollm2", get),
-        "use": ("let a model answer from now on", "use openrouter:NAME", use),
-        "test": ("ask a model one short question", "test http://127.0.0.1:8080/v1#NAME", test),
+        "list": ("list the selected and the local models", "list --json", print_list),
+        "get": ("download the small built-in model", "get smollm2", get),
+        "use": ("set the default model", "use openrouter:NAME", use),
+        "test": ("send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
     }
     children = {
         name: add(actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run)
@@ -93,11 +96,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name", metavar="NAME", choices=[built_in.NAME], help=built_in.NAME
     )
     children["get"].add_argument(
-        "--again", action="store_true", help="fetch it even if it is there"
+        "--again", action="store_true", help="download even if it is already installed"
     )
-    children["use"].add_argument("name", metavar="NAME", help="such as anthropic:NAME")
+    children["use"].add_argument("name", metavar="NAME", help="model, e.g. anthropic:NAME")
     children["test"].add_argument(
-        "name", metavar="NAME", nargs="?", default="", help="another one than the chosen one"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        default="",
+        help="model to test (default: the current one)",
     )
 
 
@@ -124,17 +131,18 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
         return 0
     rows = [] if choice is None else [(choice.model, where(choice), _state(choice))]
     rows += [
-        (f"{server.base_url}#{name}", server.name, "runs on this machine")
+        (f"{server.base_url}#{name}", server.name, "running locally")
         for server, names in servers
         for name in names
     ]
-    state = "here" if home.is_here else f"`hermes models get {built_in.NAME}` fetches it"
-    rows.append((built_in.NAME, "built in, a toy", state))
+    install = with_command_name(f"not installed; run `hermes models get {built_in.NAME}`")
+    state = "installed" if home.is_here else install
+    rows.append((built_in.NAME, "built-in demo", state))
     out.table(COLUMNS, rows)
     if choice is None:
         found = selection.found_here()
-        taken = f"{found.model} answers" if found else "nothing can answer; run `hermes setup`"
-        out.note(f"No model is chosen: {taken}.")
+        using = f"No model selected; using {found.model}." if found else NO_MODEL_SELECTED
+        out.note(using)
     return 0
 
 
@@ -148,15 +156,15 @@ def as_dict(choice: Choice) -> dict[str, Any]:
 def where(choice: Choice) -> str:
     """Where a model is, in a word."""
     if choice.api == "local":
-        return "built in"
+        return "built-in"
     default = "Anthropic" if choice.api == "anthropic" else choice.api
     return choice.base_url or default
 
 
 def _state(choice: Choice) -> str:
     if selection.key_name(choice.api, choice.base_url).startswith("keys.") and not choice.key:
-        return "chosen; its key is missing, run `hermes setup`"
-    return "chosen"
+        return with_command_name("selected; API key missing, run `hermes setup`")
+    return SELECTED
 
 
 # Changing it
@@ -167,9 +175,9 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
     fetch(out, is_anew=arguments.again)
     choice = selection.chosen(ConfigFile.of_home().settings())
     if choice is not None and choice.api != "local":
-        out.text(f"{choice.model} goes on answering; `hermes models use smollm2` changes that.")
+        out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
     else:
-        out.text('Try it: hermes chat -q "hello"')
+        out.hint('Try it with `hermes chat -q "hello"`.')
     return 0
 
 
@@ -177,9 +185,9 @@ def fetch(out: Output, *, is_anew: bool = False) -> None:
     """Have the built-in model here, with a line that says how it goes."""
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
-        out.note(f"fetching {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)")
+        out.note(f"Downloading {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)…")
     was_fetched = built_in.fetch(home, out.progress, is_anew=is_anew)
-    state = "is here now" if was_fetched else "was here already"
+    state = "installed" if was_fetched else "is already installed"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
     out.text(built_in.TOY)
 
@@ -194,12 +202,12 @@ def use(arguments: argparse.Namespace, out: Output) -> int:
     choice = selection.named(settings, arguments.name, current)
     for remark in keep(config, choice):
         out.note(remark)
-    out.text(f"{choice.model} ({where(choice)}) answers from now on.")
+    out.text(f"Default model: {choice.model} ({where(choice)}).")
     kept = selection.chosen(ConfigFile.of_home().settings()) or choice
     if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
-        out.note("It is not on this machine yet; fetch it with `hermes models get smollm2`.")
-    elif _state(kept) != "chosen":
-        out.note("There is no key for it yet; `hermes setup` asks for one.")
+        out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
+    elif _state(kept) != SELECTED:
+        out.note("The API key is missing. Run `hermes setup` to enter one.")
     return 0
 
 
@@ -212,14 +220,14 @@ def test(arguments: argparse.Namespace, out: Output) -> int:
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
     choice = agent_factory.chain(ConfigFile.of_home().settings(), arguments.name)[0]
-    out.progress(f"asking {choice.model} …")
+    out.progress(f"Waiting for {choice.model}…")
     trial = try_out(choice.provider())
     out.progress("")
     if trial.failure is not None:
         out.error(str(trial.failure))
         return 1
     said = " ".join(trial.text.split())
-    shown = said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
+    shown = said if len(said) <= MAX_SHOWN_CHARACTERS else f"{said[:MAX_SHOWN_CHARACTERS]}…"
     out.text(f"{choice.model} ({where(choice)}) answered in {trial.seconds:.1f} s: {shown}")
-    out.note(f"The first sign of life came after {trial.first_seconds:.2f} s.")
+    out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

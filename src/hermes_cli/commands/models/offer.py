@@ -28,9 +28,9 @@ def make_sure(model: str, out: Output) -> None:
 def _offer(out: Output) -> None:
     from hermes_cli.commands.models import command  # noqa: PLC0415 - once in a lifetime
 
-    out.note("No model is set up yet; `hermes setup` chooses one, with a key or without.")
+    out.note("No model is configured. Run `hermes setup` to choose one (an API key is optional).")
     size = f"{built_in.DOWNLOAD_MB} MB"
-    question = f"Fetch the small built-in one now ({size}, a toy, but it talks)?"
+    question = f"Download the small built-in model now ({size}; for trying things out only)?"
     if not confirm(question, out, is_sure=False):
         raise NoModelError(agent_factory.NO_MODEL)
     command.fetch(out)

@@ -10,6 +10,7 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import Choice
 from hermes_cli.commands.models import command
+from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -24,19 +25,19 @@ EXAMPLES = """\
 examples:
   hermes setup
 
-Asks where the model is, for the key (which is not shown) and for the model's name, tries it
-with one short question, and only then writes anything. Run it again to change your mind.
+Asks for the provider, the API key (hidden) and the model, tests the model with one short
+question, and then saves the choice. Run it again to change it.
 """
 WITHOUT_TERMINAL: Final = """\
-There is nobody to ask here. Set one of these instead:
+Not running interactively. Use one of these instead:
 
   Anthropic      export ANTHROPIC_API_KEY=…    hermes models use anthropic:NAME
   OpenAI         export OPENAI_API_KEY=…       hermes models use openai:NAME
   OpenRouter     export OPENROUTER_API_KEY=…   hermes models use openrouter:NAME
-  any address    export HERMES_LLM_KEY=…       hermes models use URL#NAME
-  the built-in   hermes models get smollm2     hermes models use smollm2
+  any endpoint   export HERMES_LLM_KEY=…       hermes models use URL#NAME
+  built-in demo  hermes models get smollm2     hermes models use smollm2
 
-`hermes config set keys.anthropic < FILE` keeps a key for good; `hermes models test` tries it.
+`hermes config set keys.anthropic < FILE` saves an API key; `hermes models test` tests it.
 """
 SHOWN_MODELS: Final = 10
 TRIES: Final = 3
@@ -57,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(_arguments: argparse.Namespace, out: Output) -> int:
     """Ask, try, write."""
     if not (sys.stdin.isatty() and out.is_terminal):
-        out.text(WITHOUT_TERMINAL.rstrip())
+        out.hint(WITHOUT_TERMINAL.rstrip())
         return 2
     config = ConfigFile.of_home()
     try:
@@ -66,16 +67,17 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
             out.text("Nothing was changed.")
             return 1
     except EOFError as error:
-        raise UsageError("set-up was left; nothing was changed") from error
+        raise UsageError("Setup cancelled; nothing was changed.") from error
     for remark in command.keep(config, choice, choice.key):
         out.note(remark)
-    out.text(f"Done: {choice.model} ({command.where(choice)}) answers. Talk to it: hermes chat")
+    where = command.where(choice)
+    out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")
     return 0
 
 
 def _ask_for_choice(out: Output, settings: Settings) -> Choice:
     ways = _ways()
-    out.text("Which model shall answer?")
+    out.text("Choose a provider:")
     for number, way in enumerate(ways, 1):
         out.text(f"  {number}. {way.title}")
     while True:
@@ -87,21 +89,21 @@ def _ask_for_choice(out: Output, settings: Settings) -> Choice:
 def _ways() -> list[Way]:
     """The menu: services with keys, what runs here, any address, the built-in model."""
     ways = [
-        Way("Anthropic (with a key)", _service("anthropic", "")),
-        Way("OpenAI (with a key)", _service("openai", selection.OPENAI)),
-        Way("OpenRouter (with a key)", _service("openai", selection.OPENROUTER)),
+        Way("Anthropic (API key)", _service("anthropic", "")),
+        Way("OpenAI (API key)", _service("openai", selection.OPENAI)),
+        Way("OpenRouter (API key)", _service("openai", selection.OPENROUTER)),
     ]
     for server in selection.local_servers():
         names = selection.served(server)
         if names:
-            title = f"{server.name}, which runs on this machine"
+            title = f"{server.name} (running locally)"
             ways.append(Way(title, _server(server.base_url, names)))
     is_here = built_in.BuiltIn.of_home().is_here
-    fetched = "it is here" if is_here else f"{built_in.DOWNLOAD_MB} MB to fetch"
+    fetched = "installed" if is_here else f"{built_in.DOWNLOAD_MB} MB download"
     return [
         *ways,
-        Way("another address that speaks as OpenAI does", _address),
-        Way(f"the built-in model: a toy, but without a key ({fetched})", _built_in),
+        Way("Another OpenAI-compatible endpoint", _address),
+        Way(f"Built-in demo model (no API key, {fetched})", _built_in),
     ]
 
 
@@ -125,10 +127,10 @@ def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Cho
 
 def _address(out: Output, _settings: Settings) -> Choice:
     while True:
-        base_url = _ask(out, "Address, such as http://127.0.0.1:8000/v1: ").rstrip("/")
+        base_url = _ask(out, "Base URL (e.g. http://127.0.0.1:8000/v1): ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
             return _with_key(Choice("openai", "", base_url), "", out, is_optional=True)
-        out.text("An address begins with http:// or https://")
+        out.text("The URL must start with http:// or https://.")
 
 
 def _built_in(out: Output, _settings: Settings) -> Choice:
@@ -142,7 +144,7 @@ def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = Fal
 
     for _ in range(TRIES):
         key = _ask_for_key(out, kept, is_optional=is_optional)
-        out.progress("asking which models there are …")
+        out.progress("Listing models…")
         offers = offered(choice._replace(key=key))
         out.progress("")
         if offers.failure is None or offers.failure.kind is not FailureKind.KEY:
@@ -150,7 +152,7 @@ def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = Fal
         out.error(offers.failure.message)
         kept = ""
     else:
-        raise UsageError("no key was taken; nothing was changed")
+        raise UsageError("No API key was accepted; nothing was changed.")
     if offers.failure is not None and offers.failure.kind is FailureKind.UNREACHABLE:
         raise UsageError(f"{offers.failure.message} Nothing was changed.")
     return choice._replace(key=key, model=_ask_for_model(out, offers.names))
@@ -159,10 +161,12 @@ def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = Fal
 def _ask_for_key(out: Output, kept: str, *, is_optional: bool) -> str:
     import getpass  # noqa: PLC0415 - not for every way
 
-    hint = " (Enter keeps the present one)" if kept else " (Enter for none)" * is_optional
+    hint = (
+        "; press Enter to keep the current one" if kept else "; press Enter for none" * is_optional
+    )
     while True:
         out.flush()
-        key = getpass.getpass(f"Key{hint}, not shown: ").strip() or kept
+        key = getpass.getpass(f"API key (hidden{hint}): ").strip() or kept
         if key or is_optional:
             return key
 
@@ -173,8 +177,8 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
     for number, name in enumerate(shown, 1):
         out.text(f"  {number}. {name}")
     if len(names) > len(shown):
-        out.text(f"  … and {len(names) - len(shown)} more, by name")
-    question = "Model, number or name [1]: " if shown else "Model: "
+        out.text(f"  … and {len(names) - len(shown)} more (enter the name)")
+    question = "Model number or name [1]: " if shown else "Model: "
     while True:
         answer = _ask(out, question)
         if not answer and shown:
@@ -189,14 +193,16 @@ def _is_wanted(choice: Choice, out: Output) -> bool:
     """Whether it answers; where it does not, whether it is wanted all the same."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
-    out.progress(f"asking {choice.model} …")
+    out.progress(f"Waiting for {choice.model}…")
     trial = try_out(choice.provider())
     out.progress("")
     if trial.failure is None:
-        out.text(f"It answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}")
+        out.text(
+            f"The model answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}"
+        )
         return True
     out.error(str(trial.failure))
-    return _ask(out, "Keep it all the same? [y/N] ").lower() in ("y", "yes")
+    return _ask(out, "Save it anyway? [y/N] ").lower() in ("y", "yes")
 
 
 def _ask(out: Output, question: str) -> str:

@@ -22,8 +22,8 @@ examples:
   hermes plugins enable boundary-log
   hermes plugins info boundary-log
 
-Plugins come with Hermes, lie in the `plugins` folder of HERMES_HOME, or are installed as
-packages. None is loaded unless it is enabled.
+Plugins come with Hermes, from the `plugins` directory of HERMES_HOME, or from installed
+packages. Only enabled plugins are loaded.
 """
 COLUMNS = (
     Column("plugin", style="cyan"),
@@ -40,15 +40,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = add(
         actions,
         "list",
-        "every plugin that is there, and whether it is loaded",
+        "list plugins and their state",
         examples="examples:\n  hermes plugins list\n  hermes plugins list --json\n",
         run=print_list,
     )
     add_json(listing)
     for name, purpose, run in (
-        ("enable", "load a plugin from now on", enable),
-        ("disable", "load a plugin no more", disable),
-        ("info", "everything about one plugin", info),
+        ("enable", "enable a plugin", enable),
+        ("disable", "disable a plugin", disable),
+        ("info", "show the details of a plugin", info),
     ):
         action = add(
             actions,
@@ -57,7 +57,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             examples=f"examples:\n  hermes plugins {name} boundary-log\n",
             run=run,
         )
-        action.add_argument("name", metavar="NAME", help="as `hermes plugins list` shows it")
+        action.add_argument(
+            "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
+        )
         add_json(action)
 
 
@@ -68,7 +70,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
         out.json([as_dict(plugin) for plugin in manager.plugins.values()])
         return 0
     if not manager.plugins:
-        out.text("There are no plugins.")
+        out.text("No plugins.")
         return 0
     out.table(COLUMNS, [_row(plugin) for plugin in manager.plugins.values()])
     return 0
@@ -113,9 +115,9 @@ def enable(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.json:
         out.json(as_dict(plugin))
     elif plugin.status == "loaded":
-        out.text(f"{plugin.key} is enabled")
+        out.text(f"Enabled {plugin.key}.")
     else:
-        out.text(f"{plugin.key} is enabled, but does not load: {plugin.detail}")
+        out.text(f"Enabled {plugin.key}, but it failed to load: {plugin.detail}")
     return 0 if plugin.status == "loaded" else 1
 
 
@@ -125,7 +127,7 @@ def disable(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.json:
         out.json(as_dict(plugin))
     else:
-        out.text(f"{arguments.name} is disabled")
+        out.text(f"Disabled {arguments.name}.")
     return 0
 
 

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = add(
         actions,
         "list",
-        "every hook, and which plugins registered for it",
+        "list hooks and the plugins registered for them",
         examples="examples:\n  hermes hooks list\n",
         run=print_list,
     )
@@ -57,31 +57,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     log = add(
         actions,
         "log",
-        "session boundaries, and whether plugins have heard of them",
+        "list session boundary events and their delivery",
         examples="examples:\n  hermes hooks log\n  hermes hooks log --session last --json\n",
         run=print_log,
     )
-    log.add_argument("--session", metavar="ID", help="only of this conversation")
-    log.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    log.add_argument("--session", metavar="ID", help="filter by session")
+    log.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
     add_json(log)
     replay_parser = add(
         actions,
         "replay",
-        "tell plugins of a boundary again, with the same event id",
+        "deliver an event to plugins again, with the same event ID",
         examples="examples:\n  hermes hooks replay 0198f2c1\n",
         run=replay,
     )
-    replay_parser.add_argument("event", metavar="EVENT", help="an event id or its beginning")
+    replay_parser.add_argument("event", metavar="EVENT", help="event ID or a prefix of it")
     add_json(replay_parser)
     test_parser = add(
         actions,
         "test",
-        "call a hook now, with facts you give",
+        "call a hook with the given arguments",
         examples="examples:\n  hermes hooks test on_session_start session_id=x platform=cli\n",
         run=test,
     )
-    test_parser.add_argument("hook", metavar="HOOK", help="as `hermes hooks list` shows it")
-    test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="what to say")
+    test_parser.add_argument("hook", metavar="HOOK", help="hook, as shown by `hermes hooks list`")
+    test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="argument of the hook")
     add_json(test_parser)
 
 
@@ -130,7 +130,7 @@ def print_log(arguments: argparse.Namespace, out: Output) -> int:
             if event["error"]:
                 out.text(f"{event['event_id'][:12]}: {event['error']}", "yellow")
     else:
-        out.text("No boundaries yet.")
+        out.text("No events yet.")
     return 0
 
 
@@ -154,10 +154,12 @@ def replay(arguments: argparse.Namespace, out: Output) -> int:
             for event in db.list_boundaries(limit=-1)
             if event["event_id"].startswith(arguments.event)
         ]
-        if len(found) != 1:
+        if not found:
             raise UsageError(
-                f"{len(found)} events begin with '{arguments.event}'. See `hermes hooks log`."
+                f"No event ID starts with '{arguments.event}'. See `hermes hooks log`."
             )
+        if len(found) > 1:
+            raise UsageError(f"{len(found)} event IDs start with '{arguments.event}'.")
         db.replay_boundary(found[0]["event_id"])
         Delivery(db, hermes_plugin_host.active()).deliver_due()
         event = next(
@@ -181,7 +183,7 @@ def test(arguments: argparse.Namespace, out: Output) -> int:
     for pair in arguments.facts:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"'{pair}' is no fact; write NAME=VALUE")
+            raise UsageError(f"Invalid argument '{pair}'. Use NAME=VALUE.")
         facts[name] = value
     outcomes = hermes_plugin_host.active().call(arguments.hook, facts)
     if arguments.json:

@@ -28,7 +28,7 @@ class Offered(NamedTuple):
         parser = argparse.ArgumentParser(
             prog=f"hermes {self.command.name}",
             description=self.command.help,
-            epilog=f"A command of the plugin {self.plugin}.",
+            epilog=f"Command of the plugin {self.plugin}.",
             formatter_class=Formatter,
             allow_abbrev=False,
         )
@@ -53,7 +53,7 @@ class Offered(NamedTuple):
         if isinstance(error, HermesError | BrokenPipeError):
             raise error
         raise PluginError(
-            f"the plugin {self.plugin} failed in `hermes {self.command.name}`: "
+            f"Plugin {self.plugin} failed in `hermes {self.command.name}`: "
             f"{type(error).__name__}: {error}"
         ) from error
 
@@ -65,5 +65,5 @@ def find(name: str, out: Output) -> Offered | None:
             if command.name == name:
                 return Offered(plugin.key, command)
         if plugin.status == "failed":
-            out.note(f"hermes: the plugin {plugin.key} does not load: {plugin.detail}")
+            out.note(f"hermes: plugin {plugin.key} failed to load: {plugin.detail}")
     return None

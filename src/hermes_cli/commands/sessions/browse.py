@@ -22,14 +22,14 @@ examples:
   hermes sessions show "$(hermes sessions browse)"
   hermes sessions browse --source telegram --since 1w --json
 
-Typing narrows the list; Enter prints the id of the selected conversation; F1 shows the keys.
+Type to filter the list; Enter prints the ID of the selected conversation; F1 shows the keys.
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
     parser = add(
-        actions, "browse", "pick a conversation by typing and looking", examples=EXAMPLES,
+        actions, "browse", "browse and search conversations interactively", examples=EXAMPLES,
         run=browse,
     )  # fmt: skip
     add_filters(parser)

@@ -31,29 +31,33 @@ TRASH_COLUMNS = (
 
 def configure(actions: Actions) -> None:
     """Add the actions."""
-    rename_parser = _one(actions, "rename", "give a conversation a title", rename,
+    rename_parser = _one(actions, "rename", "set the title of a conversation", rename,
                          "hermes sessions rename last Trip to Oslo")  # fmt: skip
-    rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="the new title")
+    rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="new title")
     for name, purpose, run in (
-        ("pin", "keep conversations safe from pruning", pin),
-        ("unpin", "let pruning take conversations again", unpin),
+        ("pin", "protect conversations from pruning", pin),
+        ("unpin", "remove the protection from pruning", unpin),
         ("archive", "hide conversations from lists", archive),
         ("unarchive", "show archived conversations again", unarchive),
     ):
         _many(actions, name, purpose, run, f"hermes sessions {name} last")
-    delete_parser = _many(actions, "delete", "move conversations into the trash", delete,
+    delete_parser = _many(actions, "delete", "move conversations to the trash", delete,
                           "hermes sessions delete 20260301_1030\n"
                           "  hermes sessions delete last --purge --yes")  # fmt: skip
-    delete_parser.add_argument("--purge", action="store_true", help="for good: no way back")
+    delete_parser.add_argument(
+        "--purge", action="store_true", help="delete permanently (cannot be undone)"
+    )
     _add_yes(delete_parser)
     restore_parser = add(
         actions,
         "restore",
-        "take conversations out of the trash, or show what is in it",
+        "restore conversations from the trash, or list it",
         examples="examples:\n  hermes sessions restore\n  hermes sessions restore 20260301_1030\n",
         run=restore,
     )
-    restore_parser.add_argument("ids", metavar="ID", nargs="*", help="as shown without any")
+    restore_parser.add_argument(
+        "ids", metavar="ID", nargs="*", help="session ID (omit to list the trash)"
+    )
     add_json(restore_parser)
     _configure_prune(actions)
 
@@ -62,7 +66,7 @@ def _one(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
     parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     add_json(parser)
     return parser
 
@@ -71,29 +75,29 @@ def _many(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
     parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
-    parser.add_argument("ids", metavar="ID", nargs="+", help="ids, titles, or `last`")
+    parser.add_argument("ids", metavar="ID", nargs="+", help="session IDs, titles or `last`")
     add_json(parser)
     return parser
 
 
 def _add_yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _configure_prune(actions: Actions) -> None:
     parser = add(
         actions,
         "prune",
-        "move conversations without activity for long into the trash",
+        "move inactive conversations to the trash",
         examples="examples:\n  hermes sessions prune --older-than 90d\n"
         "  hermes sessions prune --older-than 26w --source cron --yes\n\n"
-        "Without --yes it only shows what it would do. Pinned conversations and those still\n"
-        "running are spared; `hermes sessions restore` brings back what was pruned.\n",
+        "Without --yes, only a preview is printed. Pinned and running conversations are kept;\n"
+        "`hermes sessions restore` restores pruned ones.\n",
         run=prune,
     )
     parser.add_argument("--older-than", type=age_in_days, default=90, metavar="AGE",
-                        help="days without activity: 90, 90d, 12w (default 90)")  # fmt: skip
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+                        help="days without activity: 90, 90d, 12w (default: 90)")  # fmt: skip
+    parser.add_argument("--source", help="filter by source: cli, telegram, …")
     _add_yes(parser)
     add_json(parser)
 
@@ -104,7 +108,7 @@ def rename(arguments: argparse.Namespace, out: Output) -> int:
         session_id = _kept(db, arguments.id)
         title = " ".join(arguments.title)
         if not title.strip():
-            raise UsageError("a title needs at least one visible character")
+            raise UsageError("A title needs at least one visible character.")
         db.set_session_title(session_id, title)
         _done(out, arguments, "renamed", [session_id])
     return 0
@@ -147,7 +151,7 @@ def delete(arguments: argparse.Namespace, out: Output) -> int:
         what = human_format.plural(len(ids), "conversation")
         question = f"Delete {what}? They can be restored from the trash."
         if arguments.purge:
-            question = f"Delete {what} for good? There is no way back."
+            question = f"Delete {what} permanently? This cannot be undone."
         if not confirm(question, out, is_sure=arguments.yes):
             return 1
         for session_id in ids:
@@ -178,7 +182,9 @@ def _kept(db: SessionDB, text: str) -> str:
     """The session meant; one in the trash has to be restored first."""
     session_id = db.resolve(text)
     if any(row["session_id"] == session_id for row in db.list_trash()):
-        raise UsageError(f"{session_id} is in the trash; `hermes sessions restore` brings it back")
+        raise UsageError(
+            f"{session_id} is in the trash. Restore it with `hermes sessions restore {session_id}`."
+        )
     return session_id
 
 
@@ -237,13 +243,13 @@ def _print_plan(
     due: list[history.Row], spared: dict[str, int], arguments: argparse.Namespace, out: Output
 ) -> None:
     verb = "Moved" if arguments.yes else "Would move"
-    out.text(f"{verb} {human_format.plural(len(due), 'conversation')} into the trash.")
+    out.text(f"{verb} {human_format.plural(len(due), 'conversation')} to the trash.")
     if due and not arguments.yes:
         history.print_rows(due, out)
     for reason, count in sorted(spared.items()):
-        out.text(f"Spared {human_format.number(count)}: {reason}.", "dim")
+        out.text(f"Kept {human_format.number(count)}: {reason}.", "dim")
     if due and not arguments.yes:
-        out.text("Nothing was changed; --yes does it.", "bold")
+        out.text("Nothing was changed. Pass --yes to prune.", "bold")
 
 
 def _done(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:

@@ -24,7 +24,7 @@ examples:
   hermes sessions tail 20260301 --follow
   hermes sessions stats --json
 
-ID is a session id or the beginning of one, a title or the beginning of one, or `last`.
+ID is a session ID, a title, a prefix of either, or `last`.
 """
 NO_STATS = {
     "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
@@ -59,14 +59,14 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser = add(
         actions,
         "list",
-        "list conversations, the last active first",
+        "list conversations, most recently active first",
         examples="examples:\n  hermes sessions list\n  hermes sessions list --all --json\n",
         run=print_list,
     )
     add_filters(parser)
-    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    parser.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
     parser.add_argument("--all", action="store_true", help="no limit")
-    parser.add_argument("--archived", action="store_true", help="archived ones too")
+    parser.add_argument("--archived", action="store_true", help="include archived conversations")
     add_json(parser)
 
 
@@ -78,9 +78,11 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         examples="examples:\n  hermes sessions show last\n  hermes sessions show Trip --full\n",
         run=show,
     )
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
-    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
-    parser.add_argument("--inactive", action="store_true", help="undone and compacted messages too")
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
+    parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
+    parser.add_argument(
+        "--inactive", action="store_true", help="include undone and compacted messages"
+    )
     add_json(parser)
 
 
@@ -88,16 +90,16 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser = add(
         actions,
         "tail",
-        "print the end of a conversation, and what is added to it",
+        "print the end of a conversation and follow it",
         examples="examples:\n  hermes sessions tail last -n 3\n  hermes sessions tail last -f\n",
         run=tail,
     )
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("-n", "--lines", dest="count", type=not_negative, default=10,
-                        metavar="N", help="how many messages (default 10)")  # fmt: skip
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
-    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+                        metavar="N", help="number of messages (default: 10)")  # fmt: skip
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new messages")
+    parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
+    parser.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
@@ -120,7 +122,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
         elif rows:
             history.print_rows(rows, out)
         else:
-            out.text("No conversations fit.")
+            out.text("No matching conversations.")
         history.finish_indexing(db, out)
     return 0
 

@@ -28,28 +28,28 @@ examples:
   hermes sessions export pages/ --format html --since 1w
   hermes sessions export for-a-friend.html --session Oslo --redact
 
-JSONL can be imported again, exactly as it was; Markdown and HTML are for reading.
-OUT is a file, a folder (pages: one file each), or - for standard output.
+JSONL can be imported again without loss; Markdown and HTML are for reading.
+OUT is a file, a directory (one file per conversation), or - for standard output.
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "export", "write conversations to a file", examples=EXAMPLES, run=export)
+    parser = add(actions, "export", "export conversations to a file", examples=EXAMPLES, run=export)
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
-                        help="file, folder, or - (the default) for standard output")  # fmt: skip
+                        help="file, directory, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
-                        help="by the name of OUT, otherwise jsonl")  # fmt: skip
-    parser.add_argument("--session", metavar="ID", help="only this one")
+                        help="format (default: by the suffix of OUT, else jsonl)")  # fmt: skip
+    parser.add_argument("--session", metavar="ID", help="export only this conversation")
     parser.add_argument("--lineage", action="store_true",
-                        help="with --session: its ancestors and continuations, too")  # fmt: skip
+                        help="with --session: include its ancestors and continuations")  # fmt: skip
     add_filters(parser)
-    parser.add_argument("--all", action="store_true", help="archived ones too")
-    parser.add_argument("--trash", action="store_true", help="those in the trash, too")
-    parser.add_argument("--undone", action="store_true", help="md, html: undone messages, too")
+    parser.add_argument("--all", action="store_true", help="include archived conversations")
+    parser.add_argument("--trash", action="store_true", help="include conversations in the trash")
+    parser.add_argument("--undone", action="store_true", help="md, html: include undone messages")
     parser.add_argument("--redact", action="store_true",
-                        help="replace keys, tokens and passwords by [redacted:…]")  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+                        help="replace keys, tokens and passwords with [redacted:…]")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     add_json(parser)
 
 
@@ -59,13 +59,13 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
 
     form = _format(arguments)
     if arguments.json and arguments.out == STDOUT:
-        raise UsageError("--json reports about a file; give OUT, or leave --json away.")
+        raise UsageError("--json requires OUT: it describes the written file.")
     if not history.exists():
         raise UsageError(history.no_history())
     with history.reading() as db:
         ids = _selected(db, arguments)
         if not ids:
-            out.note("No conversations fit.")
+            out.note("No matching conversations.")
         if arguments.out == STDOUT:
             for piece in _pieces(db, ids, form, arguments):
                 out.raw(piece)
@@ -89,7 +89,7 @@ def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
         session_id = db.resolve(arguments.session)
         return db.relatives_of(session_id) if arguments.lineage else [session_id]
     if arguments.lineage:
-        raise UsageError("--lineage needs --session.")
+        raise UsageError("--lineage requires --session.")
     return db.sessions_to_export(
         include_archived=arguments.all, include_trashed=arguments.trash, **chosen(arguments)
     )
@@ -152,6 +152,6 @@ def _report(
         out.text(f"{path}  {human_format.size(size)}")
     if len(written) > 10:
         out.text(f"… and {human_format.plural(len(written) - 10, 'more file')}")
-    out.text(f"{human_format.plural(sessions, 'conversation')} exported")
+    out.text(f"{human_format.plural(sessions, 'conversation')} exported.")
     if arguments.redact:
-        out.note("Secrets were taken out, so this is no backup. Look it over before you share it.")
+        out.note("Secrets were redacted, so this file is not a backup. Review it before sharing.")

@@ -28,7 +28,7 @@ examples:
   hermes sessions import history.jsonl --dry-run
   hermes sessions import old.jsonl --on-conflict rename
 
-The file is checked as a whole first; a damaged one changes nothing.
+The complete file is checked first; a damaged file changes nothing.
 """
 
 
@@ -37,18 +37,20 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = add(
         actions,
         "import",
-        "take in conversations that were exported as JSONL",
+        "import conversations from JSONL",
         examples=EXAMPLES,
         run=run,
     )
-    parser.add_argument("file", metavar="FILE", help="an export, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help="exported file, or - for standard input")
     parser.add_argument(
         "--on-conflict",
         choices=("skip", "rename", "fail"),
         default="skip",
-        help="what to do with ids that are here already (default skip)",
+        help="handling of existing session IDs (default: skip)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="check and report only")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check the file without importing it"
+    )
     add_json(parser)
 
 
@@ -78,7 +80,7 @@ def _opened(name: str) -> IO[bytes]:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise PortableFileError(f"{name} cannot be read: {error.strerror}.") from error
+        raise PortableFileError(f"Cannot read {name}: {error.strerror}.") from error
 
 
 def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Output) -> ImportReport:
@@ -95,7 +97,7 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
 
     def progress(done: int, total: int) -> None:
         if time.monotonic() - began > PATIENCE_SECONDS:
-            out.progress(f"importing … {done:,} of {total:,} conversations")
+            out.progress(f"Importing: {done:,} of {total:,} conversations")
 
     with SessionDB(keeper=keep_facts) as db:
         report = db.import_file(
@@ -115,17 +117,15 @@ def _print(report: ImportReport, out: Output) -> None:
     out.text(f"{verb} {what} with {human_format.plural(report.messages, 'message')}.")
     if report.skipped:
         skipped = human_format.plural(len(report.skipped), "conversation")
-        out.text(f"Skipped {skipped} that are here already: {_some(report.skipped)}.")
+        out.text(f"Skipped {skipped} with existing IDs: {_some(report.skipped)}.")
     if report.unchanged:
-        out.text(
-            f"{human_format.plural(report.unchanged, 'conversation')} are here already, the same."
-        )
+        out.text(f"Unchanged: {human_format.plural(report.unchanged, 'conversation')}.")
     for old, new in report.renamed.items():
         out.text(f"{old} is now {new}")
     for session_id, title in report.retitled.items():
-        out.text(f"{session_id} is now called {title}")
+        out.text(f"{session_id} is now titled {title}")
     if report.is_redacted:
-        out.note("The file was redacted: the secrets in it are gone for good.")
+        out.note("The file was redacted: its secrets cannot be recovered.")
     if report.is_dry_run:
         out.text("Nothing was changed.", "bold")
 

@@ -23,27 +23,27 @@ examples:
   hermes sessions search ermissio --inside
   hermes sessions search Traceback --tools --sort rank
 
-Words are found anywhere in a message, in any order and any case. "quoted words" stand side
-by side, beginn* finds beginnings, `one OR two` either, -word leaves out (quote the query then).
+All words must occur in a message, in any order and case. Use "quotes" for a phrase, prefix*
+for word beginnings, `one OR two` for alternatives, and -word to exclude (quote the query then).
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "search", "find messages by their words", examples=EXAMPLES, run=search)
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
+    parser = add(actions, "search", "search all messages", examples=EXAMPLES, run=search)
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
-                        help="newest first (the default), oldest or best first")  # fmt: skip
+                        help="order: newest (default), oldest or best match first")  # fmt: skip
     parser.add_argument("--role", choices=("user", "assistant", "tool", "system"),
-                        help="only what this one said")  # fmt: skip
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
-    parser.add_argument("--session", metavar="ID", help="only this conversation")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"said since: {MOMENTS}")
-    parser.add_argument("--until", type=moment, metavar="WHEN", help="said before")
-    parser.add_argument("--tools", action="store_true", help="tool calls and results, too")
-    parser.add_argument("--inside", action="store_true", help="find pieces of words")
-    parser.add_argument("--undone", action="store_true", help="undone messages, too")
-    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+                        help="filter by role")  # fmt: skip
+    parser.add_argument("--source", help="filter by source: cli, telegram, …")
+    parser.add_argument("--session", metavar="ID", help="search only this conversation")
+    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"sent since: {MOMENTS}")
+    parser.add_argument("--until", type=moment, metavar="WHEN", help=f"sent before: {MOMENTS}")
+    parser.add_argument("--tools", action="store_true", help="include tool calls and results")
+    parser.add_argument("--inside", action="store_true", help="match parts of words")
+    parser.add_argument("--undone", action="store_true", help="include undone messages")
+    parser.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
     add_json(parser)
 
 
@@ -78,7 +78,7 @@ def search(arguments: argparse.Namespace, out: Output) -> int:
 def print_hits(db: SessionDB, hits: list[history.Row], out: Output) -> None:
     """Each hit under its conversation, the found words standing out."""
     if not hits:
-        out.text("Nothing found.")
+        out.text("No matching messages.")
     last = None
     for hit in hits:
         if hit["session_id"] != last:
@@ -116,4 +116,4 @@ def finish_filling(db: SessionDB, out: Output) -> None:
 
 
 def _filling(done: int, total: int) -> str:
-    return f"indexing words … {100 * done // max(total, 1)} % (searches read the rest meanwhile)"
+    return f"Indexing: {100 * done // max(total, 1)} % (results are already complete)"

@@ -74,7 +74,7 @@ def fold(text: str) -> str:
     if len(kept) >= len(text.rstrip()):
         return text
     left_out = len(text) - len(kept)
-    return f"{kept}\n… {left_out:,} more characters (--full shows them)"
+    return f"{kept}\n… {left_out:,} more characters (use --full)"
 
 
 def call_line(call: object, *, full: bool = False) -> str:
@@ -151,7 +151,7 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
             print_message(out, message, full=arguments.full)
         if messages.left_out:
             left_out = human_format.plural(messages.left_out, "undone or compacted message")
-            out.text(f"{left_out} not shown (--inactive shows them)", "dim")
+            out.text(f"{left_out} not shown (use --inactive)", "dim")
     return 0
 
 
@@ -162,7 +162,7 @@ def print_heading(session: history.Row, out: Output) -> None:
         ("id", str(session["id"])),
         ("source", str(session.get("source") or "")),
         ("model", str(session.get("model") or "")),
-        ("folder", str(session.get("cwd") or "")),
+        ("directory", str(session.get("cwd") or "")),
         ("started", human_format.local(session.get("started_at"))),
         ("state", history.state(session)),
     ]

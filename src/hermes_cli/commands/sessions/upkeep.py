@@ -20,7 +20,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     optimize_parser = add(
         actions,
         "optimize",
-        "give unused space back, finish the indexes",
+        "reclaim disk space and finish indexing",
         examples="examples:\n  hermes sessions optimize\n",
         run=optimize,
     )
@@ -28,8 +28,8 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     repair_parser = add(
         actions,
         "repair",
-        "make everything that is derived from the history anew",
-        examples="examples:\n  hermes sessions repair\n\nMessages are never changed by it.\n",
+        "rebuild indexes and other derived data",
+        examples="examples:\n  hermes sessions repair\n\nMessages are never changed.\n",
         run=repair,
     )
     add_json(repair_parser)
@@ -41,10 +41,10 @@ def optimize(arguments: argparse.Namespace, out: Output) -> int:
         before = db.stats()["database_bytes"]
         history.finish_indexing(db, out)
         finish_filling(db, out)
-        out.progress("clearing leftovers …")
+        out.progress("Removing leftovers…")
         db.optimize_fts()
         forgotten = db.clean_up()
-        out.progress("compacting the file … (other programs wait while this runs)")
+        out.progress("Compacting the database… (other programs wait meanwhile)")
         db.vacuum()
         out.progress("")
         after = db.stats()["database_bytes"]
@@ -62,7 +62,7 @@ def repair(arguments: argparse.Namespace, out: Output) -> int:
         sessions = db.repair_index()
         db.rebuild_search()
         while not db.fill_search(0.5) and (progress := db.search_progress()) is not None:
-            out.progress(f"indexing words … {100 * progress[0] // max(progress[1], 1)} %")
+            out.progress(f"Indexing: {100 * progress[0] // max(progress[1], 1)} %")
         out.progress("")
         is_whole = db.search_progress() is None
     if arguments.json:

@@ -23,16 +23,16 @@ examples:
   hermes backup /mnt/usb/
   hermes backup before-the-update.zip --with-secrets
 
-It may be taken while Hermes runs. `hermes restore FILE` puts it back.
+Hermes may be running meanwhile. Restore the backup with `hermes restore FILE`.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("target", metavar="TARGET", nargs="?", default=".",
-                        help="file or folder (default: hermes-backup-DATE.zip here)")  # fmt: skip
+                        help="file or directory (default: ./hermes-backup-DATE.zip)")  # fmt: skip
     parser.add_argument("--with-secrets", action="store_true",
-                        help="with the secrets (.env), which are left out otherwise")  # fmt: skip
+                        help="include the secrets (.env)")  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         path.mkdir(parents=True, exist_ok=True)
         path = output_files.unused(path, output_files.dated("hermes-backup", ".zip"))
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}.")
+        raise UsageError(f"Directory {path.parent} does not exist.")
     with history.reading() as db:
         done = db.backup_to(
             path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress
@@ -79,6 +79,6 @@ def _print(done: Manifest, out: Output) -> None:
         ]
     )
     for warning in done.warnings:
-        out.note(f"another program's search index is damaged: {warning}")
+        out.note(f"The search index of another program is damaged: {warning}")
     if not done.with_secrets:
-        out.note("Secrets (.env) are not in it; --with-secrets takes them along.")
+        out.note("Secrets (.env) are not included; use --with-secrets to include them.")

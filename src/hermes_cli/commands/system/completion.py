@@ -22,7 +22,7 @@ MOST_IDS = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell you use")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to complete for")
     parser.set_defaults(run=print_script)
 
 

@@ -25,8 +25,8 @@ examples:
   hermes config unset display.color
   hermes config check
 
-A value comes from the first of: environment variable, config.yaml (secrets: .env), default.
-Secrets are never printed, only whether they are set.
+Precedence: environment variable, config.yaml (secrets: .env), default.
+The values of secrets are never printed.
 """
 COLUMNS = (
     Column("name", style="cyan"),
@@ -42,17 +42,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     purposes = {
         "get": ("print the value of a setting", "hermes config get display.color", get),
         "set": ("change a setting", "hermes config set display.color never", set_value),
-        "unset": ("go back to the default", "hermes config unset display.color", unset),
+        "unset": ("reset a setting to its default", "hermes config unset display.color", unset),
         "list": ("list all settings and their values", "hermes config list --json", print_list),
-        "path": ("print where the settings are kept", "hermes config path", print_path),
-        "check": ("find mistakes in the settings", "hermes config check", check),
+        "path": ("print the path of config.yaml", "hermes config path", print_path),
+        "check": ("validate the settings", "hermes config check", check),
     }
     for name, (purpose, example, run) in purposes.items():
         action = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
         if name in {"get", "set", "unset"}:
-            action.add_argument("name", metavar="NAME", help="such as display.color")
+            action.add_argument("name", metavar="NAME", help="setting, e.g. display.color")
         if name == "set":
-            help_text = "the new value; without it, one line is read from standard input"
+            help_text = "new value (default: one line of standard input)"
             action.add_argument("value", metavar="VALUE", nargs="?", help=help_text)
         if name in {"get", "list", "check"}:
             add_json(action)
@@ -76,7 +76,7 @@ def set_value(arguments: argparse.Namespace, out: Output) -> int:
     written = config.set(setting.name, text)
     entry = config.entry(setting.name)
     if entry.source == "environment":
-        out.note(f"the environment variable {setting.variable} overrides what was written")
+        out.note(f"The environment variable {setting.variable} overrides the saved setting.")
     out.text(f"{setting.name} = {Entry(setting.name, written, entry.source).text}")
     return 0
 
@@ -129,7 +129,7 @@ def check(arguments: argparse.Namespace, out: Output) -> int:
         sign, style = ("✗", "red") if problem.is_error else ("!", "yellow")
         out.styled((f"{sign} ", style), (problem.message, ""))
     if not problems:
-        out.text("All settings can be used as written.")
+        out.text("Configuration is valid.")
     return int(has_error)
 
 
@@ -138,5 +138,5 @@ def _read_value(*, secret: bool) -> str:
     if secret and sys.stdin.isatty():
         import getpass  # noqa: PLC0415 - rarely needed
 
-        return getpass.getpass("value: ")
+        return getpass.getpass("API key (hidden): ")
     return sys.stdin.readline().rstrip("\n")

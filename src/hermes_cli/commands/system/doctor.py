@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_cli.parser import add_json
 from hermes_conversation.purge_hook import keep_facts
-from hermes_core import instance_lock
+from hermes_core import human_format, instance_lock
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreError
 from hermes_core.paths import config_path, hermes_home, state_db_path
@@ -25,7 +25,7 @@ examples:
   hermes doctor --fix
   hermes doctor --json
 
-Exit code 0: nothing failed. 1: at least one check failed; its line says what to do.
+Exit code 0: all checks passed. 1: at least one check failed; its line names the remedy.
 """
 SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
 
@@ -65,7 +65,9 @@ class Finding(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("--fix", action="store_true", help="mend what can be mended, then check")
+    parser.add_argument(
+        "--fix", action="store_true", help="fix what can be fixed, then check again"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -91,11 +93,11 @@ def fix(out: Output) -> None:
     with SessionDB(keeper=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
-            out.progress(f"indexing … {100 * done // total} %")
+            out.progress(f"Indexing: {100 * done // total} %")
         out.progress("")
         mended = db.repair_index()
     if mended:
-        out.note(f"{mended} sessions were indexed anew")
+        out.note(f"Re-indexed {human_format.plural(mended, 'session')}.")
 
 
 def check_python() -> Finding:
@@ -110,7 +112,7 @@ def check_config() -> Finding:
     status = "failed" if any(each.is_error for each in problems) else "warning"
     if problems:
         detail = " ".join(each.message for each in problems)
-        return Finding("settings", status, detail, f"correct {config_path()}")
+        return Finding("settings", status, detail, f"Edit {config_path()}")
     return Finding("settings", "ok", str(config_path()))
 
 
@@ -130,13 +132,13 @@ def _chats(db: SessionDB) -> list[Finding]:
     lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
     if not known and not waiting and not lost:
         return []
-    found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
+    found = [Finding("chats", "ok", f"{known} known, {waiting} with pending messages")]
     if waiting and not instance_lock.is_held(hermes_home() / "gateway.lock"):
-        text = f"{waiting} chats have messages that nobody answers"
-        found.append(Finding("gateway", "warning", text, "run: hermes gateway start"))
+        text = f"not running; {human_format.plural(waiting, 'chat')} with pending messages"
+        found.append(Finding("gateway", "warning", text, "Run `hermes gateway start`"))
     if lost:
-        text = f"{len(lost)} replies could not be sent, the last one: {lost[0]['error']}"
-        found.append(Finding("replies", "warning", text, "see: hermes gateway logs"))
+        text = f"{len(lost)} not delivered; latest error: {lost[0]['error']}"
+        found.append(Finding("replies", "warning", text, "See `hermes gateway logs`"))
     return found
 
 
@@ -146,7 +148,7 @@ def print_checks(checks: Sequence[Check], out: Output) -> None:
         sign, style = SIGNS.get(check.status, ("-", "dim"))
         out.styled((f"{sign} ", style), (check.name, "bold"), (f": {check.detail}", ""))
         if check.advice and check.status != "ok":
-            out.text(f"    {check.advice}")
+            out.hint(f"    {check.advice}")
 
 
 def as_dict(check: Check) -> dict[str, str]:

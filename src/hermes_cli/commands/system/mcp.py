@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
 examples:
-  hermes mcp add                 fetch the library for MCP, once
-  hermes mcp serve               let another agent list, search and read conversations
-  hermes mcp serve --allow-send  and send to chats
+  hermes mcp add                 install the MCP library
+  hermes mcp serve               let other agents list, search and read conversations
+  hermes mcp serve --allow-send  also let them send messages to chats
 
-Another agent is told to start `hermes mcp serve` and speaks to it through its pipes.
+Configure `hermes mcp serve` as a stdio server in the other agent.
 """
 
 
@@ -31,11 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     serving = add_command(
         actions, "serve", "serve conversations to other agents", examples=examples, run=serve
     )
-    serving.add_argument("--allow-send", action="store_true", help="let them send to chats, too")
+    serving.add_argument(
+        "--allow-send", action="store_true", help="also allow sending messages to chats"
+    )
     add_command(
         actions,
         "add",
-        "fetch the library for MCP",
+        "install the MCP library",
         examples="examples:\n  hermes mcp add\n",
         run=add,
     )
@@ -44,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def serve(arguments: argparse.Namespace, _out: Output) -> int:
     """Serve until the pipes are closed."""
     if not SDK.is_usable():
-        raise UsageError("this needs a library that is not here yet. Run: hermes mcp add")
+        raise UsageError("The MCP library is not installed. Run `hermes mcp add`.")
     from gateway import mcp_server  # noqa: PLC0415 - the library is slow to load
 
     db = history.writing() if arguments.allow_send else history.reading()
@@ -56,5 +58,5 @@ def serve(arguments: argparse.Namespace, _out: Output) -> int:
 def add(_wishes: argparse.Namespace, out: Output) -> int:
     """Fetch the library."""
     is_new = SDK.fetch(out.progress)
-    out.text(f"The library for MCP is {'here now' if is_new else 'here already'}.")
+    out.text(f"The MCP library {'was' if is_new else 'is already'} installed.")
     return 0

@@ -20,16 +20,16 @@ examples:
   hermes restore hermes-backup-20260301-101500.zip
   hermes restore backup.zip --to /tmp/a-look-at-it
 
-What is there is moved into a folder before-restore-DATE, never deleted. Programs that have
-the history open must be ended first.
+Existing files are moved to a directory before-restore-DATE, never deleted. Stop all programs
+that use the history first.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", metavar="FILE", help="a backup that `hermes backup` wrote")
-    parser.add_argument("--to", metavar="FOLDER", help="not into your home, but there")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("file", metavar="FILE", help="backup written by `hermes backup`")
+    parser.add_argument("--to", metavar="DIR", help="restore into this directory instead")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
             f"Replace the history in {folder} with the backup of "
             f"{human_format.local(manifest.created_at)} "
             f"({human_format.plural(manifest.sessions, 'conversation')})? "
-            f"{human_format.plural(len(present), 'present file')} will be moved aside."
+            f"{human_format.plural(len(present), 'existing file')} will be moved aside."
         )
         if present and not confirm(question, out, is_sure=arguments.yes):
             return 1
@@ -74,6 +74,6 @@ def _facts(done: Restored) -> dict[str, object]:
 def _print(done: Restored, out: Output) -> None:
     conversations = human_format.plural(done.manifest.sessions, "conversation")
     messages = human_format.plural(done.manifest.messages, "message")
-    out.text(f"{conversations} with {messages} restored to {done.folder}")
+    out.text(f"Restored {conversations} with {messages} to {done.folder}")
     if done.moved_to is not None:
-        out.text(f"What was there is in {done.moved_to}")
+        out.text(f"The previous files are in {done.moved_to}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MARKER: Final = "THIS-IS-A-DEMO.txt"
 TEXT: Final = """\
-Everything in this folder is invented, for `hermes demo`. `hermes demo --remove` takes it away.
+This directory contains sample data of `hermes demo`. Remove it with `hermes demo --remove`.
 """
 
 
@@ -34,7 +34,7 @@ def make() -> Path:
     """The demo's folder, made if it is missing; a folder of somebody's own is not touched."""
     place = folder()
     if place.exists() and any(place.iterdir()) and not is_demo(place):
-        raise UsageError(f"{place} is there already and is no demo; move it away first.")
+        raise UsageError(f"{place} exists and contains no sample data. Move it elsewhere first.")
     paths.private_folder(place)
     (place / MARKER).write_text(TEXT, encoding="utf-8")
     return place

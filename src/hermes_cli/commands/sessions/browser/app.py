@@ -35,8 +35,8 @@ STACKED_LINES: Final = 18
 TYPING_PAUSE_SECONDS: Final = 0.25
 MOVING_PAUSE_SECONDS: Final = 0.05
 KEYS: Final = (
-    "↑ ↓ PgUp PgDn Home End: move · Enter: choose · Esc: leave · Tab: preview · "
-    "Ctrl+A: archived too · Ctrl+T: pin · Ctrl+D: trash · F1: this"
+    "↑ ↓ PgUp PgDn Home End: move · Enter: select · Esc: close · Tab: preview · "
+    "Ctrl+A: include archived · Ctrl+T: pin · Ctrl+D: trash · F1: keys"
 )
 
 
@@ -49,7 +49,7 @@ class Question(NamedTuple):
     def text(self) -> str:
         """The words of it."""
         name = self.row.get("title") or self.row.get("preview") or self.row["id"]
-        return f"Move “{fit(one_line(str(name)), 40)}” into the trash? [y/N]"
+        return f"Move “{fit(one_line(str(name)), 40)}” to the trash? [y/N]"
 
 
 class Status(Static, can_focus=True):
@@ -188,7 +188,7 @@ class Picker(App[Row | None]):
         counted = (
             f"{human_format.number(len(entries))} of {total}" if self._typed.strip() else total
         )
-        archived = ", archived too" if self._with_archived else ""
+        archived = " including archived" if self._with_archived else ""
         self._say(f"{counted} conversations{archived} · F1: keys")
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -122,10 +123,11 @@ class Background:
 
         def change() -> None:
             self._conversations.trash(session_id)
-            words = f"{session_id} is in the trash; `hermes sessions restore` brings it back"
+            restore = with_command_name("`hermes sessions restore`")
+            words = f"{session_id} moved to the trash. {restore} restores it."
             self._report(RowChanged(session_id, words, is_gone=True))
 
-        self._run("move into the trash", change)
+        self._run("move to the trash", change)
 
     def _report(self, report: Message) -> None:
         self._app.post_message(report)
@@ -134,6 +136,6 @@ class Background:
         def isolated() -> None:
             failure = attempt(Step(name, work))
             if failure is not None:
-                self._report(WorkFailed(f"cannot {name}: {failure.error}"))
+                self._report(WorkFailed(f"Cannot {name}: {failure.error}"))
 
         self._app.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)
