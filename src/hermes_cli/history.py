@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli.output import Column
-from hermes_conversation.latest import latest_in
+from hermes_conversation.latest import latest_session_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.probe import may_be_set
@@ -63,7 +63,7 @@ def chosen(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())
-    found = latest_in(db, here)
+    found = latest_session_in(db, here)
     if found is not None:
         return str(db.resolve_resume_session_id(found["id"]))
     raise UsageError(f"No conversation in {here} to continue.")

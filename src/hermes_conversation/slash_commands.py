@@ -1,7 +1,7 @@
-"""Commands inside a conversation, `/name words`: one table for every front end.
+"""Slash commands of conversations, `/name arguments`: one table for every front end.
 
-A command gets the conversation and the words behind its name, and answers with text to show and,
-where it is more than text, with what to do next.
+A command gets the conversation and the text after its name. It returns text to display and
+actions for the front end.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import Item
     from hermes_conversation.conversation import Conversation
 
-LISTED: Final = 10
-ALLOWING: Final = ("once", "session", "always")
+LIST_LIMIT: Final = 10
+APPROVALS: Final = ("once", "session", "always")
 
 
-class Outcome(NamedTuple):
-    """What a command says, and what the front end is to do.
+class CommandOutcome(NamedTuple):
+    """The text of a command and the actions for the front end.
 
-    Say something, refill the line, leave; and with a turn that runs: stop it, say something
-    to it or after it, answer what it asks.
+    `say` sends a prompt, `fill` sets the input line, `leave` exits. For a running turn: `stop`
+    interrupts it, `steer` and `queue` send input during and after it, `answer` answers its
+    question.
     """
 
     text: str = ""
@@ -46,104 +47,104 @@ class SlashCommand(NamedTuple):
 
     name: str
     help: str
-    run: Callable[[Conversation, str], Outcome]
+    run: Callable[[Conversation, str], CommandOutcome]
     hint: str = ""
     aliases: tuple[str, ...] = ()
-    while_busy: bool = False  # whether it makes sense while a turn runs
+    while_busy: bool = False  # whether it is allowed while a turn runs
 
 
-def _new(conversation: Conversation, _words: str) -> Outcome:
-    return Outcome(f"Started a new conversation: {conversation.new()}")
+def _new(conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(f"Started a new conversation: {conversation.new()}")
 
 
-def _resume(conversation: Conversation, words: str) -> Outcome:
+def _resume(conversation: Conversation, words: str) -> CommandOutcome:
     if not words:
         return _sessions(conversation, "")
     conversation.resume(words)
     row = conversation.row()
     count = human_format.plural(row.get("message_count") or 0, "message")
-    return Outcome(f"Resumed {row.get('title') or conversation.session_id} ({count})")
+    return CommandOutcome(f"Resumed {row.get('title') or conversation.session_id} ({count})")
 
 
-def _sessions(conversation: Conversation, words: str) -> Outcome:
-    rows = conversation.db.list_sessions_rich(limit=LISTED, order_by_last_active=True)
+def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
+    rows = conversation.db.list_sessions_rich(limit=LIST_LIMIT, order_by_last_active=True)
     if words:
         rows = [row for row in rows if words.lower() in str(row).lower()]
     lines = [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
-    return Outcome("\n".join(lines) or "No conversations yet.")
+    return CommandOutcome("\n".join(lines) or "No conversations yet.")
 
 
-def _search(conversation: Conversation, words: str) -> Outcome:
-    hits = conversation.history.search_messages(_required(words, "/search WORDS"), limit=LISTED)
+def _search(conversation: Conversation, words: str) -> CommandOutcome:
+    hits = conversation.history.search_messages(_required(words, "/search WORDS"), limit=LIST_LIMIT)
     lines = [f"{hit['session_id']}  {hit['snippet_text']}" for hit in hits]
-    return Outcome("\n".join(lines) or "No matching messages.")
+    return CommandOutcome("\n".join(lines) or "No matching messages.")
 
 
-def _title(conversation: Conversation, words: str) -> Outcome:
-    return Outcome(conversation.title(words) or "No title. Set one with /title TEXT.")
+def _title(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(conversation.title(words) or "No title. Set one with /title TEXT.")
 
 
-def _undo(conversation: Conversation, words: str) -> Outcome:
+def _undo(conversation: Conversation, words: str) -> CommandOutcome:
     number = _number(words, 1)
     prompts = conversation.prompts()
     asked = prompts[-number].text if len(prompts) >= number else ""
     rows = conversation.undo(number)
     text = f"Undid {human_format.plural(rows, 'message')}. /redo restores them."
-    return Outcome(text, fill=asked)
+    return CommandOutcome(text, fill=asked)
 
 
-def _redo(conversation: Conversation, _words: str) -> Outcome:
+def _redo(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = conversation.redo()
-    return Outcome(
+    return CommandOutcome(
         f"Restored {human_format.plural(rows, 'message')}." if rows else "Nothing to redo."
     )
 
 
-def _retry(conversation: Conversation, _words: str) -> Outcome:
-    return Outcome(say=conversation.take_back_last())
+def _retry(conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(say=conversation.undo_last_prompt())
 
 
-def _branch(conversation: Conversation, words: str) -> Outcome:
-    return Outcome(f"Switched to a new branch: {conversation.branch(words)}")
+def _branch(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(f"Switched to a new branch: {conversation.branch(words)}")
 
 
-def _compress(conversation: Conversation, words: str) -> Outcome:
+def _compress(conversation: Conversation, words: str) -> CommandOutcome:
     result = conversation.compress(words)
     if not result.summary:
-        return Outcome("Nothing to summarize yet.")
-    return Outcome(
+        return CommandOutcome("Nothing to summarize yet.")
+    return CommandOutcome(
         f"Summarized: the model now sees {result.after} messages instead of {result.before}; "
         "the history is unchanged."
     )
 
 
-def _handoff(conversation: Conversation, words: str) -> Outcome:
+def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
     platform = _required(words, "/handoff PLATFORM, e.g. /handoff telegram")
     if not conversation.exists:
         raise UsageError("This conversation has no messages yet.")
     if not conversation.db.request_handoff(conversation.session_id, platform):
         raise UsageError("A hand-off is already pending.")
-    return Outcome(
+    return CommandOutcome(
         f"Handed off to {platform.capitalize()}; the gateway will pick it up once it is running."
     )
 
 
-def _usage(conversation: Conversation, _words: str) -> Outcome:
+def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
     row = conversation.row()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
     parts = [f"{row[name]:,} {name.replace('_', ' ')}" for name in names if row.get(name)]
     if not parts:
-        return Outcome("No tokens used yet.")
+        return CommandOutcome("No tokens used yet.")
     cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd")
     if cost:
         parts.append(f"about ${cost:.4f}")
     used, window = conversation.agent.context_tokens, conversation.agent.window
     if used:
         parts.append(f"{used / window:.0%} of the {window:,} token context window")
-    return Outcome(", ".join(parts))
+    return CommandOutcome(", ".join(parts))
 
 
-def _status(conversation: Conversation, _words: str) -> Outcome:
+def _status(conversation: Conversation, _words: str) -> CommandOutcome:
     row = conversation.row()
     lines = [
         f"conversation  {conversation.session_id}",
@@ -152,39 +153,41 @@ def _status(conversation: Conversation, _words: str) -> Outcome:
         f"directory     {conversation.agent.cwd}",
         f"messages      {row.get('message_count') or 0}",
     ]
-    return Outcome("\n".join(lines))
+    return CommandOutcome("\n".join(lines))
 
 
-def _model(conversation: Conversation, words: str) -> Outcome:
+def _model(conversation: Conversation, words: str) -> CommandOutcome:
     if not words:
-        return Outcome(conversation.agent.model)
-    return Outcome(f"Model set to {conversation.use_model(words)}.")
+        return CommandOutcome(conversation.agent.model)
+    return CommandOutcome(f"Model set to {conversation.use_model(words)}.")
 
 
-def _memory(_conversation: Conversation, _words: str) -> Outcome:
+def _memory(_conversation: Conversation, _words: str) -> CommandOutcome:
     files = MemoryFiles()
     about = (("memory", "Memory"), ("user", "About you"))
     parts = []
     for target, heading in about:
         lines = "\n".join(f"- {one}" for one in files.entries(target)) or "(empty)"
         parts.append(f"{heading} ({files.path(target)})\n{lines}")
-    return Outcome("\n\n".join(parts))
+    return CommandOutcome("\n\n".join(parts))
 
 
-def _skills(conversation: Conversation, _words: str) -> Outcome:
+def _skills(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = [
         (one.name, f"unavailable: {one.problem}" if one.problem else one.description)
-        for one in conversation.talk.skills
+        for one in conversation.bundle.skills
     ]
-    return Outcome(_columns(rows) or "No skills installed. See docs/how-to/extend-the-agent.md.")
+    return CommandOutcome(
+        _columns(rows) or "No skills installed. See docs/how-to/extend-the-agent.md."
+    )
 
 
-def _tools(conversation: Conversation, _words: str) -> Outcome:
+def _tools(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = [
         (one.name or one.origin, f"unavailable: {one.problem}" if one.problem else _about(one))
-        for one in conversation.talk.inventory()
+        for one in conversation.bundle.inventory()
     ]
-    return Outcome(_columns(rows))
+    return CommandOutcome(_columns(rows))
 
 
 def _about(item: Item) -> str:
@@ -196,31 +199,31 @@ def _columns(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:{width}}  {about}" for name, about in rows)
 
 
-def _save(conversation: Conversation, words: str) -> Outcome:
-    return Outcome(f"Saved to {conversation.save(words)}")
+def _save(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(f"Saved to {conversation.save(words)}")
 
 
-def _approve(_conversation: Conversation, words: str) -> Outcome:
+def _approve(_conversation: Conversation, words: str) -> CommandOutcome:
     choice = words.lower() or "once"
-    if choice not in ALLOWING:
-        raise UsageError(f"Usage: /approve {'|'.join(ALLOWING)}")
-    return Outcome(answer=choice)
+    if choice not in APPROVALS:
+        raise UsageError(f"Usage: /approve {'|'.join(APPROVALS)}")
+    return CommandOutcome(answer=choice)
 
 
-def _deny(_conversation: Conversation, _words: str) -> Outcome:
-    return Outcome(answer="deny")
+def _deny(_conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(answer="deny")
 
 
-def _stop(_conversation: Conversation, _words: str) -> Outcome:
-    return Outcome(stop=True)
+def _stop(_conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(stop=True)
 
 
-def _queue(_conversation: Conversation, words: str) -> Outcome:
-    return Outcome(queue=_required(words, "/queue TEXT"))
+def _queue(_conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(queue=_required(words, "/queue TEXT"))
 
 
-def _steer(_conversation: Conversation, words: str) -> Outcome:
-    return Outcome(steer=_required(words, "/steer TEXT"))
+def _steer(_conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(steer=_required(words, "/steer TEXT"))
 
 
 def _required(words: str, usage: str) -> str:
@@ -229,15 +232,15 @@ def _required(words: str, usage: str) -> str:
     return words
 
 
-def _help(_conversation: Conversation, _words: str) -> Outcome:
+def _help(_conversation: Conversation, _words: str) -> CommandOutcome:
     width = max(len(f"/{one.name} {one.hint}") for one in COMMANDS)
-    return Outcome(
+    return CommandOutcome(
         "\n".join(f"{f'/{one.name} {one.hint}':{width}}  {one.help}" for one in COMMANDS)
     )
 
 
-def _quit(_conversation: Conversation, _words: str) -> Outcome:
-    return Outcome(leave=True)
+def _quit(_conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(leave=True)
 
 
 def _number(words: str, default: int) -> int:
@@ -281,7 +284,7 @@ COMMANDS: Final = (
 
 
 def find(name: str) -> SlashCommand:
-    """The command called *name*; an error that names close ones if there is none."""
+    """The command called *name*; raise UsageError with similar names if it is unknown."""
     for one in COMMANDS:
         if name == one.name or name in one.aliases:
             return one
@@ -292,7 +295,7 @@ def find(name: str) -> SlashCommand:
     )
 
 
-def run(conversation: Conversation, line: str) -> Outcome:
-    """Carry out a line that begins with a slash."""
+def run(conversation: Conversation, line: str) -> CommandOutcome:
+    """Run a line that starts with a slash."""
     name, _, words = line[1:].partition(" ")
     return find(name.lower()).run(conversation, words.strip())

@@ -1,4 +1,4 @@
-"""A plugin's own description of itself: `plugin.yaml`."""
+"""The manifest of a plugin: `plugin.yaml`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST_NAME: Final = "plugin.yaml"
-# What a plugin is for; the kinds of the original are kept.
+# The kinds that hermes-agent defines.
 PLUGIN_KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """Who a plugin is, and what it says it needs and gives."""
+class PluginManifest:
+    """The metadata of a plugin."""
 
     name: str
     version: str = ""
@@ -30,8 +30,8 @@ class Manifest:
     provides_hooks: tuple[str, ...] = ()
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of the plugin in *folder*; PluginError says what is wrong with it."""
+def read_manifest(folder: Path) -> PluginManifest:
+    """Read the manifest of the plugin in *folder*; raise PluginError if it is invalid."""
     path = folder / MANIFEST_NAME
     try:
         text = yaml_reader.read_text(path)
@@ -41,7 +41,7 @@ def read_manifest(folder: Path) -> Manifest:
     kind = str(values.get("kind") or "standalone")
     if kind not in PLUGIN_KINDS:
         raise PluginError(f"{path}: invalid kind '{kind}': use {', '.join(PLUGIN_KINDS)}")
-    return Manifest(
+    return PluginManifest(
         name=str(values.get("name") or folder.name),
         version=str(values.get("version") or ""),
         description=str(values.get("description") or ""),

@@ -112,7 +112,7 @@ def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) ->
 def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
     child = talk(server)
     child.sendline("/titel")
-    child.expect("did you mean /title")
+    child.expect("Did you mean /title")
     child.expect(EDITOR)
     child.sendeof()
     child.expect(pexpect.EOF)
@@ -185,7 +185,7 @@ def conversation(server: ScriptServer, tmp_path: Path) -> Iterator[Conversation]
 
 
 def say(conversation: Conversation, text: str) -> None:
-    list(conversation.say(text))
+    list(conversation.send(text))
 
 
 def run(conversation: Conversation, line: str) -> Any:

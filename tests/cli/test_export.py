@@ -98,7 +98,7 @@ def test_secrets_are_left_out_on_request(hermes: Hermes, history: Path, there: P
     whole = hermes("sessions", "export", "--session", CHAT)
     assert SECRET in whole.out
     done = hermes("sessions", "export", "safe.jsonl", "--session", CHAT, "--redact")
-    assert "no backup" in done.err
+    assert "not a backup" in done.err
     text = (there / "safe.jsonl").read_text()
     assert SECRET not in text
     assert json.loads(text.splitlines()[0])["redacted"] is True

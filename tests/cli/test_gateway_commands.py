@@ -39,7 +39,7 @@ def test_it_is_started_told_about_and_stopped(hermes_after: Any) -> None:
 def test_people_are_let_in_and_out(hermes: Any) -> None:
     with SessionDB() as db:
         code = db.ask_to_pair("telegram", "42", "Somebody")
-    assert "asked" in hermes("pairing", "list").out
+    assert "requested" in hermes("pairing", "list").out
     assert (
         "nobody on telegram has this code"
         in hermes("pairing", "approve", "telegram", "WRONG123").err
@@ -54,7 +54,7 @@ def test_people_are_let_in_and_out(hermes: Any) -> None:
     assert "No approved users" in hermes("pairing", "list").out
     for number in range(5):
         hermes("pairing", "approve", "telegram", f"WRONG{number}")
-    assert "wait an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err
+    assert "Try again in an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err
 
 
 def test_doctor_names_messages_that_nobody_answers_and_replies_that_were_given_up(

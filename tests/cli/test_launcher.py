@@ -131,7 +131,7 @@ def test_a_changed_lock_file_installs_again(installed: Path) -> None:
     lock = installed / "requirements" / "runtime.lock"
     lock.write_text(lock.read_text() + "# changed\n")
     os.utime(lock, (1, 1))  # older than the stamp: only the content tells
-    assert "installing" in start(installed / "hermes").stderr
+    assert "Installing" in start(installed / "hermes").stderr
     assert start(installed / "hermes").stderr == ""
 
 
@@ -184,7 +184,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
     ]
     ends = [process.communicate(timeout=240) for process in pair]
     assert [out for out, _ in ends] == [VERSION, VERSION]
-    assert sum("installing" in err for _, err in ends) == 1
+    assert sum("Installing" in err for _, err in ends) == 1
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_a_machine_without_a_suitable_python(tmp_path: Path) -> None:
     old.chmod(0o755)
     refused = start(tree / "hermes", path=str(commands))
     assert refused.returncode == 1
-    assert "needs Python 3.11 or newer" in refused.stderr
+    assert "Python 3.11 or newer is required" in refused.stderr
     assert "Python 3.9.2" in refused.stderr
 
 

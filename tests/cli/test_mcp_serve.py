@@ -92,4 +92,4 @@ async def test_sending_has_to_be_switched_on(hermes_home: Path, talk: str) -> No
 
 
 def test_the_library_is_there_or_fetched(hermes: Any) -> None:
-    assert "here already" in hermes("mcp", "add").out
+    assert "already installed" in hermes("mcp", "add").out

@@ -183,7 +183,7 @@ async def test_the_trash_is_asked_for(picker: Picker, db: SessionDB) -> None:
         await pilot.press("ctrl+d", "y")
         await until(pilot, lambda: "talk11" not in entries(picker))
         assert [row["session_id"] for row in db.list_trash()] == ["talk11"]
-        assert "in the trash" in status(picker)
+        assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
 
 

@@ -90,7 +90,7 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
 def test_a_misspelt_name_gets_a_proposal(hermes: Hermes, action: str) -> None:
     done = hermes("plugins", action, "boundry-log")
     assert done.code == 2
-    assert "no plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
+    assert "Unknown plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
 
 
 def test_info_tells_everything(hermes: Hermes, hermes_home: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_plugins_command_runs(hermes: Hermes) -> None:
         (
             ["dice", "raise"],
             1,
-            "plugin dice failed in `hermes dice`: ValueError: the dice are lost",
+            "Plugin dice failed in `hermes dice`: ValueError: the dice are lost",
         ),
         (["dice", "exit"], 5, ""),
         (["dice", "complain"], 1, "hermes: no dice"),

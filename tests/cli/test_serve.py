@@ -16,7 +16,7 @@ def test_a_port_that_is_taken_is_a_usage_error(hermes: Hermes) -> None:
         port = taken.getsockname()[1]
         done = hermes("serve", "--port", str(port))
     assert done.code == 2
-    assert f"port {port} cannot be used" in done.err
+    assert f"Cannot listen on port {port}" in done.err
     assert "Traceback" not in done.err
 
 

@@ -58,7 +58,7 @@ def test_filters_narrow_the_list(hermes: Hermes) -> None:
     assert ids(hermes, "--source", "cli", "--since", "1y") == ["talk1"]
     wrong = hermes("sessions", "list", "--since", "yesterday")
     assert wrong.code == 2
-    assert "is no time" in wrong.err
+    assert "invalid time" in wrong.err
 
 
 def test_archived_conversations_are_hidden_and_come_back(hermes: Hermes) -> None:
@@ -106,7 +106,7 @@ def test_pruning_shows_before_it_does(hermes: Hermes) -> None:
     shown = hermes("sessions", "prune", "--older-than", "12w")
     assert "Would move 1 conversation" in shown.out
     assert "talk2" in shown.out
-    assert "Spared 1: pinned" in shown.out
+    assert "Kept 1: pinned" in shown.out
     assert len(ids(hermes)) == 4
     done = hermes("sessions", "prune", "--older-than", "90", "--yes", "--json")
     assert json.loads(done.out) == {

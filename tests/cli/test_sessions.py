@@ -65,7 +65,7 @@ def test_list_filters(hermes: Hermes) -> None:
     assert "system_prompt" not in rows[0]
     assert len(json.loads(hermes("sessions", "list", "--limit", "1", "--json").out)) == 1
     assert len(json.loads(hermes("sessions", "list", "--all", "--json").out)) == 2
-    assert "No conversations fit" in hermes("sessions", "list", "--source", "none").out
+    assert "No matching conversations" in hermes("sessions", "list", "--source", "none").out
     assert hermes("sessions", "list", "--limit", "0").code == 2
 
 
@@ -241,7 +241,7 @@ def test_a_large_foreign_history_is_listed_at_once_and_its_indexing_is_told(
     write_as_the_original(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
     done = hermes("sessions", "list", "--limit", "2", "--json")
     assert [row["id"] for row in json.loads(done.out)] == ["s2999", "s2998"]
-    assert re.fullmatch(r"indexing … \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
+    assert re.fullmatch(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
     terminal = pexpect.spawn(*_spawned("sessions", "list", "--limit", "2"), encoding="utf-8")
     terminal.expect(pexpect.EOF, timeout=60)
     assert "s2999" in terminal.before

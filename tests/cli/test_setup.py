@@ -76,10 +76,10 @@ def test_an_address_with_a_key_is_tried_and_kept(
 ) -> None:
     child = on_terminal("setup")
     child.logfile_read = shown = io.StringIO()
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline(server.base_url)
-    child.expect("not shown: ")
+    child.expect("none\\): ")
     child.sendline(SECRET)
     child.expect("1. scripted")
     child.expect("Model number or name")
@@ -98,20 +98,20 @@ def test_a_server_on_this_machine_is_offered(server: ScriptServer, hermes_home: 
     choose(child, "Ollama")
     child.expect("Model number or name")
     child.sendline("1")
-    child.expect("Done: scripted")
+    child.expect("Using scripted")
     assert ended(child) == 0
     assert server.base_url in written(hermes_home)
 
 
 def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Path) -> None:
     child = on_terminal("setup")
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline("no address")
     child.expect("must start with http")
     child.sendline(refusing)
     for _ in range(3):
-        child.expect("not shown: ")
+        child.expect("none\\): ")
         child.sendline("wrong")
         child.expect("The key was refused")
     assert ended(child) == 2
@@ -121,10 +121,10 @@ def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Pa
 def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
     with ScriptServer(Script.parse("steps: [{fail: {status: 402}}]")) as server:
         child = on_terminal("setup")
-        choose(child, "another address")
-        child.expect("Address")
+        choose(child, "Another OpenAI-compatible")
+        child.expect("Base URL")
         child.sendline(server.base_url)
-        child.expect("not shown: ")
+        child.expect("none\\): ")
         child.sendline("")
         child.expect("Model number or name")
         child.sendline("a-name")
@@ -137,10 +137,10 @@ def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
 
 def test_nobody_there_changes_nothing(hermes_home: Path) -> None:
     child = on_terminal("setup")
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline("http://127.0.0.1:9/v1")
-    child.expect("not shown: ")
+    child.expect("none\\): ")
     child.sendline("")
     child.expect("Nothing answers")
     assert ended(child) == 2
@@ -161,7 +161,7 @@ def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> N
     child = on_terminal("setup")
     choose(child, "the built-in model")
     child.expect("toy brain")
-    child.expect("Done: smollm2")
+    child.expect("Using smollm2")
     assert ended(child) == 0
     assert "smollm2" in hermes("models", "list").out.splitlines()[1]
 

@@ -148,9 +148,9 @@ def register(ctx):
         ("gone", "check_fn=lambda: False", "its availability check failed"),
         ("gone", "check_fn=lambda: 1 / 0", "its availability check failed"),
         ("gone", "check_fn=lambda: exit(3)", "its availability check failed"),
-        ("gone", "requires_env=('NO_SUCH_VARIABLE',)", "needs NO_SUCH_VARIABLE"),
+        ("gone", "requires_env=('NO_SUCH_VARIABLE',)", "missing environment variable NO_SUCH_VARIABLE"),
         ("not a name", "", "letters"),
-        ("read_file", "", "taken"),
+        ("read_file", "", "already in use"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_not_offered_and_the_log_says_why(
@@ -214,10 +214,10 @@ def test_a_sub_agent_has_the_tools_of_plugins(dice: Path, tmp_path: Path) -> Non
 def test_nothing_of_plugins_is_imported_without_one(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from hermes_conversation.extensions import Equipment, with_plugins\n"
+        "from hermes_conversation.extensions import Extensions, with_plugins\n"
         "from hermes_core.config.file import ConfigFile\n"
         "from pathlib import Path\n"
-        f"found = Equipment.found(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
+        f"found = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
         "assert found.tools() == [] and with_plugins([]).tools == []\n"
         "heavy = {'hermes_plugin_host', 'mcp', 'ruamel.yaml', 'asyncio',\n"
         "         'hermes_agent.mcp.server_pool'}\n"

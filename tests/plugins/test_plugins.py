@@ -146,7 +146,7 @@ async def wait_for_ever() -> None:
     ],
 )
 def test_whatever_a_callback_does_is_its_own_failure(function, error: str) -> None:
-    outcome = Callback("p", "h", function).call({}, limit_seconds=0.2)
+    outcome = Callback("p", "h", function).call({}, timeout_seconds=0.2)
     assert error in outcome.error
     assert outcome.is_failure
 
@@ -159,8 +159,8 @@ def test_plain_and_async_functions_answer_alike() -> None:
 def test_a_callback_that_keeps_hanging_is_not_called_any_more() -> None:
     callback = Callback("p", "h", lambda: time.sleep(600))
     for _ in range(3):
-        callback.call({}, limit_seconds=0.05)
-    outcome = callback.call({}, limit_seconds=3600)
+        callback.call({}, timeout_seconds=0.05)
+    outcome = callback.call({}, timeout_seconds=3600)
     assert "disabled after 3 consecutive timeouts" in outcome.error
     assert callback.calls == 3
 
@@ -293,7 +293,7 @@ def test_the_misbehaving_example_harms_nobody(
 ) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", how)
     make_plugin(hermes_home, "ears", LISTENING)
-    delivery = Delivery(db, loaded("misbehaving", "ears"), limit_seconds=0.2)
+    delivery = Delivery(db, loaded("misbehaving", "ears"), timeout_seconds=0.2)
     db.end_session("old", "idle")
     delivery.deliver_due()
     assert len(heard(hermes_home)) == 2

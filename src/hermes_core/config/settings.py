@@ -420,7 +420,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Whether your history is measured and rewarded with achievements.",
     ),
     Setting(
-        "achievements.hidden",
+        "achievements.hidden_ids",
         "list",
         (),
         "Achievements you do not want to see, by their ids.",

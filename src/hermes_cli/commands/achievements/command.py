@@ -42,7 +42,7 @@ examples:
 
 Achievements are computed locally from your history; nothing is sent anywhere.
 """
-HIDDEN = "achievements.hidden"
+HIDDEN = "achievements.hidden_ids"
 META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
 READ_ONLY = "read_only"  # nothing can be kept here
@@ -287,7 +287,7 @@ def _month(step: Shown) -> str:
 def hide(arguments: argparse.Namespace, out: Output) -> int:
     """Put an achievement on the list of those that are left out."""
     with report.looking(out) as look:
-        hidden = achievements.hidden()
+        hidden = achievements.hidden_ids()
         name = arguments.id
         if name not in hidden:
             one = found(look, name)
@@ -303,7 +303,7 @@ def hide(arguments: argparse.Namespace, out: Output) -> int:
 
 def unhide(arguments: argparse.Namespace, out: Output) -> int:
     """Take an achievement off that list."""
-    hidden = list(achievements.hidden())
+    hidden = list(achievements.hidden_ids())
     if arguments.id not in hidden:
         known = f" Hidden: {', '.join(hidden)}." if hidden else " No achievements are hidden."
         raise UsageError(f"'{arguments.id}' is not hidden.{known}")
@@ -322,6 +322,6 @@ def _set_hidden(ids: list[str]) -> None:
 
 def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
     if arguments.json:
-        out.json({"hidden": list(achievements.hidden())})
+        out.json({"hidden": list(achievements.hidden_ids())})
     else:
         out.text(text)

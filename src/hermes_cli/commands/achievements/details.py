@@ -47,7 +47,7 @@ def found(look: Look, wanted: str) -> Shown:
             return one
     from hermes_conversation import achievements  # noqa: PLC0415 - only for what is not there
 
-    if wanted in achievements.hidden():
+    if wanted in achievements.hidden_ids():
         raise UsageError(
             f"'{wanted}' is hidden. "
             f"Show it with `hermes achievements unhide {shlex.quote(wanted)}`."

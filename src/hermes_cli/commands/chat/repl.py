@@ -90,12 +90,12 @@ class ChatRepl:
             return "", "\n\n".join(filter(None, (line, returned)))
         return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED)
 
-    def _command(self, line: str) -> slash_commands.Outcome:
+    def _command(self, line: str) -> slash_commands.CommandOutcome:
         try:
             outcome = slash_commands.run(self._conversation, line)
         except HermesError as error:
             self._out.error(str(error))
-            return slash_commands.Outcome()
+            return slash_commands.CommandOutcome()
         if outcome.text:
             self._out.text(outcome.text)
         if outcome.stop or outcome.answer:

@@ -48,7 +48,7 @@ class TurnPrinter:
         if not self._as_json:
             self._conversation.agent.on_review = self._out.note
         is_first = True
-        for event in self._conversation.say(text):
+        for event in self._conversation.send(text):
             if isinstance(event, events.MessageStored) and event.role == "user":
                 if not is_first:
                     self.on_steering_read()
@@ -82,7 +82,7 @@ class TurnPrinter:
 def _line(event: events.Event) -> str:
     """What is remarked beside the answer."""
     if isinstance(event, events.ToolStarted):
-        return f"· {agent_factory.summary(event.call.name, event.call.arguments)}"
+        return f"· {agent_factory.summarize_call(event.call.name, event.call.arguments)}"
     if isinstance(event, events.ToolFinished):
         return f"  {event.call.name} took {event.seconds:.1f} s"
     if isinstance(event, events.Retrying):

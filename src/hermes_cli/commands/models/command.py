@@ -219,7 +219,7 @@ def test(arguments: argparse.Namespace, out: Output) -> int:
     """Ask once; 1 when there is no answer."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
-    choice = agent_factory.chain(ConfigFile.of_home().settings(), arguments.name)[0]
+    choice = agent_factory.model_chain(ConfigFile.of_home().settings(), arguments.name)[0]
     out.progress(f"Waiting for {choice.model}…")
     trial = try_out(choice.provider())
     out.progress("")

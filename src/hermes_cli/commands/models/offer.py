@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def make_sure(model: str, out: Output) -> None:
     """Somebody can answer, or there is an error that says what to do."""
     try:
-        agent_factory.chain(ConfigFile.of_home().settings(), model)
+        agent_factory.model_chain(ConfigFile.of_home().settings(), model)
     except NoModelError:
         if not (sys.stdin.isatty() and out.is_watched):
             raise

@@ -77,20 +77,20 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _row(plugin: Plugin) -> tuple[str, ...]:
-    manifest = plugin.found.manifest
+    manifest = plugin.discovered.manifest
     what = plugin.detail if plugin.status == "failed" else manifest.description
-    return plugin.key, plugin.status, plugin.found.origin, manifest.version, what
+    return plugin.key, plugin.status, plugin.discovered.origin, manifest.version, what
 
 
 def as_dict(plugin: Plugin) -> dict[str, object]:
     """A plugin for programs."""
-    manifest = plugin.found.manifest
+    manifest = plugin.discovered.manifest
     return {
         "name": plugin.key,
         "state": plugin.status,
         "problem": plugin.detail,
-        "origin": plugin.found.origin,
-        "folder": str(plugin.found.folder or ""),
+        "origin": plugin.discovered.origin,
+        "folder": str(plugin.discovered.folder or ""),
         "version": manifest.version,
         "description": manifest.description,
         "author": manifest.author,
@@ -106,7 +106,7 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
 
 def enable(arguments: argparse.Namespace, out: Output) -> int:
     """Put a plugin on the list, and say whether it loads."""
-    activation.known(arguments.name)
+    activation.find_plugin(arguments.name)
     if history.exists():
         with history.writing() as db:
             plugin = activation.enable(arguments.name, db)
@@ -133,7 +133,7 @@ def disable(arguments: argparse.Namespace, out: Output) -> int:
 
 def info(arguments: argparse.Namespace, out: Output) -> int:
     """One plugin."""
-    plugin = activation.known(arguments.name)
+    plugin = activation.find_plugin(arguments.name)
     facts = as_dict(plugin)
     if arguments.json:
         out.json(facts)
