@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CommandModule(Protocol):
-    """What a module in `hermes_cli.commands` offers."""
+    """The interface of a module in `hermes_cli.commands`."""
 
     EXAMPLES: str
 
@@ -32,8 +32,8 @@ class CommandModule(Protocol):
         ...
 
 
-class Command(NamedTuple):
-    """One command: its name, where it lives, what it is for."""
+class CommandEntry(NamedTuple):
+    """A command: its name, module and purpose."""
 
     name: str
     module: str
@@ -45,45 +45,53 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("chat", "hermes_cli.commands.chat.command", "chat with the agent in plain text"),
-    Command("tui", "hermes_cli.commands.chat.tui", "start the full-screen terminal UI"),
-    Command("setup", "hermes_cli.commands.models.setup", "configure a model provider"),
-    Command(
+    CommandEntry("chat", "hermes_cli.commands.chat.command", "chat with the agent in plain text"),
+    CommandEntry("tui", "hermes_cli.commands.chat.tui", "start the full-screen terminal UI"),
+    CommandEntry("setup", "hermes_cli.commands.models.setup", "configure a model provider"),
+    CommandEntry(
         "models", "hermes_cli.commands.models.command", "list, download, select and test models"
     ),
-    Command(
+    CommandEntry(
         "sessions",
         "hermes_cli.commands.sessions.command",
         "manage conversations",
     ),
-    Command("achievements", "hermes_cli.commands.achievements.command", "show earned achievements"),
-    Command(
+    CommandEntry(
+        "achievements", "hermes_cli.commands.achievements.command", "show earned achievements"
+    ),
+    CommandEntry(
         "recap", "hermes_cli.commands.achievements.recap", "summarize a year, a month or a week"
     ),
-    Command("dashboard", "hermes_cli.commands.dashboard.command", "open the web dashboard"),
-    Command("plugins", "hermes_cli.commands.plugins.command", "list, enable and disable plugins"),
-    Command("hooks", "hermes_cli.commands.plugins.hooks", "inspect plugin hooks and the event log"),
-    Command(
+    CommandEntry("dashboard", "hermes_cli.commands.dashboard.command", "open the web dashboard"),
+    CommandEntry(
+        "plugins", "hermes_cli.commands.plugins.command", "list, enable and disable plugins"
+    ),
+    CommandEntry(
+        "hooks", "hermes_cli.commands.plugins.hooks", "inspect plugin hooks and the event log"
+    ),
+    CommandEntry(
         "backup", "hermes_cli.commands.system.backup", "back up history and settings to one file"
     ),
-    Command("restore", "hermes_cli.commands.system.restore", "restore a backup"),
-    Command("config", "hermes_cli.commands.system.config", "read and change settings"),
-    Command(
+    CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
+    CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
+    CommandEntry(
         "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),
-    Command("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
-    Command("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
-    Command("pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"),
-    Command(
+    CommandEntry("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
+    CommandEntry("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
+    CommandEntry(
+        "pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"
+    ),
+    CommandEntry(
         "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
     ),
-    Command("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
-    Command(
+    CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
+    CommandEntry(
         "demo",
         "hermes_cli.commands.dashboard.demo",
         "try Hermes with sample data",
     ),
-    Command(
+    CommandEntry(
         "doctor", "hermes_cli.commands.system.doctor", "check the installation and the history"
     ),
 )
@@ -101,26 +109,26 @@ Run `hermes COMMAND --help` for the options of a command.
 """
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help in the width of the terminal, at most 100 columns."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Formats help in the width of the terminal, at most 100 columns."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
-def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
-    """The parser, with the arguments of *command* filled in, or of all when *is_whole*."""
+def build_parser(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
+    """Build the parser with the arguments of *command*, or of all if *is_complete*."""
     parser = argparse.ArgumentParser(
         prog=command_name(),
         description="Hermes is a personal AI agent that saves every conversation.",
         epilog=with_command_name(EXAMPLES),
-        formatter_class=Formatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in COMMANDS:
-        child = add(commands, each.name, each.help)
+        child = add_command(commands, each.name, each.help)
         if is_whole or each.name == command:
             module = each.load()
             child.epilog = with_command_name(module.EXAMPLES)
@@ -128,7 +136,7 @@ def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentPa
     return parser
 
 
-def add(
+def add_command(
     actions: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     purpose: str,
@@ -136,13 +144,13 @@ def add(
     examples: str = "",
     run: Run | None = None,
 ) -> argparse.ArgumentParser:
-    """One more command or action under *actions*."""
+    """Add a command or an action to *actions*."""
     child = actions.add_parser(
         name,
         help=purpose,
         description=purpose[0].upper() + purpose[1:] + ".",
         epilog=with_command_name(examples),
-        formatter_class=Formatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     if run is not None:
@@ -150,13 +158,13 @@ def add(
     return child
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`, with the same words everywhere."""
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="output JSON")
 
 
-def add_conversation(parser: argparse.ArgumentParser, source: str) -> None:
-    """Which conversation, and with whom: the same for every way to talk."""
+def add_conversation_options(parser: argparse.ArgumentParser, source: str) -> None:
+    """Add the options that select the conversation and the model."""
     parser.add_argument(
         "-c", "--continue", dest="again", action="store_true",
         help="continue the most recent conversation in this directory",

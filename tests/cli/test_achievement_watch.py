@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from achievements.life import Life
-from hermes_cli.commands.achievements.display import notice_of
+from hermes_cli.commands.achievements.display import notice_text
 from support.command_line import command
 from support.waiting import PATIENCE_SECONDS
 
@@ -108,4 +108,4 @@ def unlock(name: str, tier: str = "clay") -> dict[str, str]:
 )
 def test_a_notice_is_one_line(unlocks: list[dict[str, str]], is_first: bool, notice: str) -> None:
     found = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
-    assert notice_of(found) == notice
+    assert notice_text(found) == notice

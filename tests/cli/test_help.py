@@ -41,7 +41,7 @@ def all_parsers() -> dict[str, argparse.ArgumentParser]:
     return {
         name: node
         for command in parser.COMMANDS
-        for name, node in walk(parser.build(command.name))
+        for name, node in walk(parser.build_parser(command.name))
         if name == "" or name.split()[0] == command.name
     }
 

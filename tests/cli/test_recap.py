@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pexpect
 import pytest
 
-from hermes_cli.commands.achievements.scan_progress import scanning
+from hermes_cli.commands.achievements.scan_progress import progress_text
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
@@ -247,9 +247,9 @@ def on_terminal(*arguments: str, columns: int) -> str:
 
 
 def test_how_far_a_scan_is_is_one_line() -> None:
-    assert scanning(3, 1000, 400.0).endswith(" 3 of 1,000 sessions")
-    assert scanning(500, 1000, 4.2).endswith(" 500 of 1,000 sessions, about 4 s left")
-    assert len(scanning(99_999, 100_000, 100.0)) < 80
+    assert progress_text(3, 1000, 400.0).endswith(" 3 of 1,000 sessions")
+    assert progress_text(500, 1000, 4.2).endswith(" 500 of 1,000 sessions, about 4 s left")
+    assert len(progress_text(99_999, 100_000, 100.0)) < 80
 
 
 def test_while_another_process_scans_the_last_state_is_shown(hermes: Hermes, march: Path) -> None:

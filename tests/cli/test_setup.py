@@ -159,7 +159,7 @@ def test_leaving_changes_nothing(key: str, code: int, hermes_home: Path) -> None
 def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "models").symlink_to(built_in_model().folder.parent)
     child = on_terminal("setup")
-    choose(child, "the built-in model")
+    choose(child, "Built-in demo")
     child.expect("toy brain")
     child.expect("Using smollm2")
     assert ended(child) == 0

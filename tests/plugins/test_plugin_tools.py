@@ -148,7 +148,11 @@ def register(ctx):
         ("gone", "check_fn=lambda: False", "its availability check failed"),
         ("gone", "check_fn=lambda: 1 / 0", "its availability check failed"),
         ("gone", "check_fn=lambda: exit(3)", "its availability check failed"),
-        ("gone", "requires_env=('NO_SUCH_VARIABLE',)", "missing environment variable NO_SUCH_VARIABLE"),
+        (
+            "gone",
+            "requires_env=('NO_SUCH_VARIABLE',)",
+            "missing environment variable NO_SUCH_VARIABLE",
+        ),
         ("not a name", "", "letters"),
         ("read_file", "", "already in use"),
     ],

@@ -1,4 +1,4 @@
-"""`hermes achievements`: what your history has earned, and what is within reach."""
+"""`hermes achievements`: list and manage achievements."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from hermes_achievements.evaluation.standings import STATES
 from hermes_cli import history
 from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements import export as achievement_export
-from hermes_cli.commands.achievements.details import found, show
-from hermes_cli.commands.achievements.display import Tiers, amount, cell, line, name_cells
+from hermes_cli.commands.achievements.details import find_achievement, show
+from hermes_cli.commands.achievements.display import (
+    Tiers,
+    amount_text,
+    cell,
+    name_cells,
+    print_line,
+)
 from hermes_cli.commands.achievements.overview import overview, step_as_dict
 from hermes_cli.commands.achievements.watch import watch
-from hermes_cli.filters import MOMENTS, moment, positive
+from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import achievements
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
@@ -27,7 +33,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.commands.achievements.report import Look
+    from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import Output
 
     Shown = dict[str, Any]
@@ -42,11 +48,11 @@ examples:
 
 Achievements are computed locally from your history; nothing is sent anywhere.
 """
-HIDDEN = "achievements.hidden_ids"
-META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
+HIDDEN_SETTING = "achievements.hidden_ids"
+SCAN_FIELDS = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
 READ_ONLY = "read_only"  # nothing can be kept here
-KEPT = "Interrupted. The next scan continues from here."
+INTERRUPTED = "Interrupted. The next scan continues from here."
 COLUMNS = (
     Column("id", style="cyan"),
     Column("name", optional=True),
@@ -60,12 +66,12 @@ COLUMNS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions; without one, the overview is printed."""
     parser.set_defaults(run=overview)
-    add_json(parser)
+    add_json_option(parser)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     _configure_list(actions)
     _configure_named(actions)
     _configure_scans(actions)
-    timeline = add(
+    timeline = add_command(
         actions,
         "timeline",
         "list unlocks and tiers in the order they were earned",
@@ -73,10 +79,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  hermes achievements timeline --since 2026-01-01 --json\n",
         run=print_timeline,
     )
-    timeline.add_argument("--limit", type=positive, metavar="N", help="show only the latest N")
-    timeline.add_argument("--since", type=moment, metavar="WHEN", help=f"earned since: {MOMENTS}")
-    add_json(timeline)
-    export = add(
+    timeline.add_argument(
+        "--limit", type=parse_positive, metavar="N", help="show only the latest N"
+    )
+    timeline.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"earned since: {TIME_FORMATS}"
+    )
+    add_json_option(timeline)
+    export = add_command(
         actions,
         "export",
         "export achievements to a file, without conversation titles",
@@ -89,11 +99,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export.add_argument("--format", choices=achievement_export.FORMATS,
                         help="format (default: by the suffix of FILE, else markdown)")  # fmt: skip
     export.add_argument("--force", action="store_true", help="replace an existing file")
-    add_json(export)
+    add_json_option(export)
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "list",
         "list all achievements with progress",
@@ -108,8 +118,8 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument(
         "--order", choices=views.ORDERS, default="asc", help="sort order (default: asc)"
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="maximum number")
-    add_json(parser)
+    parser.add_argument("--limit", type=parse_positive, metavar="N", help="maximum number")
+    add_json_option(parser)
 
 
 def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,7 +128,7 @@ def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser
         ("hide", "hide an achievement", hide),
         ("unhide", "show a hidden achievement again", unhide),
     ):
-        action = add(
+        action = add_command(
             actions,
             name,
             purpose,
@@ -126,11 +136,11 @@ def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser
             run=run,
         )
         action.add_argument("id", metavar="ID", help="ID, as shown by `hermes achievements list`")
-        add_json(action)
+        add_json_option(action)
 
 
 def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    again = add(
+    again = add_command(
         actions,
         "rescan",
         "scan the history and report new achievements",
@@ -138,22 +148,22 @@ def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser
         run=rescan,
     )
     again.add_argument("--full", action="store_true", help="scan the complete history again")
-    add_json(again)
-    follow = add(
+    add_json_option(again)
+    follow = add_command(
         actions,
         "watch",
         "print new unlocks as they happen",
         examples="examples:\n  hermes achievements watch\n",
         run=watch,
     )
-    follow.add_argument("--interval", type=positive, default=2, metavar="SECONDS",
+    follow.add_argument("--interval", type=parse_positive, default=2, metavar="SECONDS",
                         help="scan interval (default: 2)")  # fmt: skip
     follow.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The achievements that fit."""
-    with report.looking(out) as look:
+    """Print the matching achievements."""
+    with report.open_report(out) as look:
         rows = views.listed(
             look.snapshot,
             look.catalogue,
@@ -164,14 +174,14 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             limit=arguments.limit,
         )
         if arguments.json:
-            out.json([report.public(one) for one in rows])
+            out.json([report.public_fields(one) for one in rows])
         elif rows:
             tiers = Tiers(look.catalogue)
             out.table(COLUMNS, [_row(one, tiers) for one in rows])
         else:
             out.text("No matching achievements.")
         if not look.has_history:
-            out.note(history.no_history())
+            out.note(history.no_history_text())
     return 0
 
 
@@ -184,33 +194,35 @@ def _row(one: Shown, tiers: Tiers) -> tuple[str, ...]:
         one["name"],
         tiers.name(one["tier"]),
         percent,
-        amount(one),
+        amount_text(one),
         one["description"],
     )
 
 
 def rescan(arguments: argparse.Namespace, out: Output) -> int:
-    """Scan, and say what is new."""
+    """Scan the history and print new achievements."""
     began = time.monotonic()
     try:
-        with report.looking(out, full=arguments.full) as look:
+        with report.open_report(out, full=arguments.full) as look:
             _report(look, time.monotonic() - began, arguments, out)
     except KeyboardInterrupt:
-        out.note(KEPT)
+        out.note(INTERRUPTED)
         raise
     return 0
 
 
-def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Output) -> None:
+def _report(
+    look: AchievementReport, seconds: float, arguments: argparse.Namespace, out: Output
+) -> None:
     snapshot, meta = look.snapshot, look.snapshot["scan_meta"]
     if arguments.json:
         names = ("unlocked_count", "discovered_count", "secret_count", "total_count")
         counts = {name: snapshot[name] for name in names}
         facts = {"seconds": round(seconds, 3), **counts, "new": _unlocks(look)}
-        out.json({**_what_was_read(look), **facts})
+        out.json({**_scan_summary(look), **facts})
         return
     if not look.has_history:
-        out.text(history.no_history())
+        out.text(history.no_history_text())
         return
     earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
     if look.is_earlier:
@@ -223,25 +235,25 @@ def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Outp
     if not look.news["count"]:
         out.text("No new achievements.")
     elif report.wants_notices():
-        out.text(display.notice_of(look.news), "yellow")
+        out.text(display.notice_text(look.news), "yellow")
 
 
-def _what_was_read(look: Look) -> Shown:
-    """How the scan went; where another process is at it, this one has read nothing."""
-    found = {name: look.snapshot["scan_meta"].get(name) for name in META}
+def _scan_summary(look: AchievementReport) -> Shown:
+    """The summary of the scan; empty if another process was scanning."""
+    found = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
     if look.is_earlier:
         mode = BUSY if look.source and look.source.can_travel else READ_ONLY
         found |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
     return found
 
 
-def _unlocks(look: Look) -> list[Shown]:
+def _unlocks(look: AchievementReport) -> list[Shown]:
     return [report.unlock_as_dict(one) for one in look.news["unlocks"]]
 
 
 def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
-    """Unlocks and tiers, grouped by month."""
-    with report.looking(out) as look:
+    """Print unlocks and tiers by month."""
+    with report.open_report(out) as look:
         steps = [
             step
             for step in views.timeline(look.snapshot)
@@ -251,7 +263,7 @@ def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
         if arguments.json:
             out.json([step_as_dict(step) for step in steps])
         elif not look.has_history:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         elif not steps:
             out.text(
                 "No achievements in this period." if arguments.since else "No achievements yet."
@@ -261,7 +273,7 @@ def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
+def _print_months(steps: list[Shown], look: AchievementReport, out: Output) -> None:
     tiers = Tiers(look.catalogue)
     names = name_cells(out, (step["name"] for step in steps))
     for number, (month, group) in enumerate(groupby(steps, key=_month)):
@@ -270,12 +282,12 @@ def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
         out.text(month, "bold")
         for step in group:
             sign = display.STAR if step["is_first"] else " "
-            line(
+            print_line(
                 out,
                 (f"  {human_format.local(step['at'])[:16]}  ", "dim"),
                 (f"{sign} {cell(step['name'], names)}  ", ""),
                 tiers.cell(step["tier"]),
-                (f"  {report.conversation(step)}", "dim"),
+                (f"  {report.conversation_name(step)}", "dim"),
             )
 
 
@@ -285,42 +297,42 @@ def _month(step: Shown) -> str:
 
 
 def hide(arguments: argparse.Namespace, out: Output) -> int:
-    """Put an achievement on the list of those that are left out."""
-    with report.looking(out) as look:
+    """Hide an achievement."""
+    with report.open_report(out) as look:
         hidden = achievements.hidden_ids()
         name = arguments.id
         if name not in hidden:
-            one = found(look, name)
+            one = find_achievement(look, name)
             name = one["id"]
             if not one["discovered"]:
                 raise UsageError(
                     f"'{name}' is a secret achievement; it can be hidden once it is discovered."
                 )
             _set_hidden([*hidden, name])
-    _say_hidden(arguments, f"{name} is now hidden.", out)
+    _report_hidden(arguments, f"{name} is now hidden.", out)
     return 0
 
 
 def unhide(arguments: argparse.Namespace, out: Output) -> int:
-    """Take an achievement off that list."""
+    """Show a hidden achievement again."""
     hidden = list(achievements.hidden_ids())
     if arguments.id not in hidden:
         known = f" Hidden: {', '.join(hidden)}." if hidden else " No achievements are hidden."
         raise UsageError(f"'{arguments.id}' is not hidden.{known}")
     _set_hidden([one for one in hidden if one != arguments.id])
-    _say_hidden(arguments, f"{arguments.id} is no longer hidden.", out)
+    _report_hidden(arguments, f"{arguments.id} is no longer hidden.", out)
     return 0
 
 
 def _set_hidden(ids: list[str]) -> None:
     config = ConfigFile.of_home()
     try:
-        config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
+        config.set(HIDDEN_SETTING, ", ".join(ids)) if ids else config.unset(HIDDEN_SETTING)
     except OSError as error:
         raise UsageError(f"Cannot write the settings: {error}.") from error
 
 
-def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
+def _report_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
     if arguments.json:
         out.json({"hidden": list(achievements.hidden_ids())})
     else:

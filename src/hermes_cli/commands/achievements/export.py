@@ -1,4 +1,4 @@
-"""`hermes achievements export`: what has been earned, as a file to show around."""
+"""`hermes achievements export`: achievements as a file to share."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
 
 STDOUT: Final = "-"
-PICTURE: Final = "png"
-FORMATS: Final = ("json", "markdown", "svg", PICTURE)
+IMAGE_FORMAT: Final = "png"
+FORMATS: Final = ("json", "markdown", "svg", IMAGE_FORMAT)
 SUFFIXES: Final = {
-    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg", ".png": PICTURE,
+    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg", ".png": IMAGE_FORMAT,
 }  # fmt: skip
 
 
@@ -30,16 +30,16 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
     form = _format(arguments)
     if arguments.file == STDOUT and arguments.json:
         raise UsageError("--json requires FILE: it describes the written file.")
-    if arguments.file == STDOUT and form == PICTURE:
+    if arguments.file == STDOUT and form == IMAGE_FORMAT:
         raise UsageError("An image requires FILE, e.g. achievements.png.")
-    with report.looking(out) as look:
+    with report.open_report(out) as look:
         made = render(look.snapshot, look.catalogue, form)
     if arguments.file == STDOUT:
         out.raw(made.content)
         return 0
     path = Path(arguments.file)
     if output_files.is_folder(arguments.file):
-        path = output_files.unused(path, made.name)
+        path = output_files.unused_path(path, made.name)
     output_files.make_folder(path.parent)
     size = output_files.write(path, [made.content], is_replacing=arguments.force)
     if arguments.json:
@@ -50,7 +50,7 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _format(arguments: argparse.Namespace) -> str:
-    """The format asked for, or the one that the file's name tells."""
+    """The requested format, or the one of the file suffix."""
     if arguments.format:
         return str(arguments.format)
     if arguments.file == STDOUT:

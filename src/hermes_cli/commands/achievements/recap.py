@@ -1,4 +1,4 @@
-"""`hermes recap`: look back on a year, a month or a week."""
+"""`hermes recap`: summarize a year, a month or a week."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAYS, spoken
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 from hermes_cli.output import Column
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format
 from hermes_core.terminal_text import fit, one_line, pad, width
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 SHADES: Final = ("·", "░", "▒", "▓", "█")
 STYLES: Final = ("dim", "green", "green", "green", "bold green")
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-TALL: Final = 4  # lines of the bars for hours
+CHART_LINES: Final = 4  # lines of the bars for hours
 PAGE: Final = 80  # columns where lines have no end
-BAR: Final = 24
+BAR_CELLS: Final = 24
 FIGURE: Final = 26  # columns that a figure takes
-MOST_RANKED: Final = 5
-MOST_TIERS: Final = 10
+MAX_RANKED: Final = 5
+MAX_TIERS: Final = 10
 
 
 def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
@@ -48,9 +48,9 @@ def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
     _days(recap, columns, out)
     _hours(recap, columns, out)
     _ranked("Weekdays", _weekdays(recap), columns, out)
-    _ranked("Tools", recap.tools[:MOST_RANKED], columns, out)
-    _ranked("Programs", recap.programs[:MOST_RANKED], columns, out)
-    _ranked("Models, by messages", recap.models[:MOST_RANKED], columns, out)
+    _ranked("Tools", recap.tools[:MAX_RANKED], columns, out)
+    _ranked("Programs", recap.programs[:MAX_RANKED], columns, out)
+    _ranked("Models, by messages", recap.models[:MAX_RANKED], columns, out)
     _sentences(highlights(recap), columns, out)
     _tier_ups(recap.tier_ups, catalogue, out)
 
@@ -85,7 +85,7 @@ def _days(recap: Recap, columns: int, out: Output) -> None:
 
 
 def _calendar(found: list[Cell], out: Output) -> None:
-    """A week on each line, with the days' numbers."""
+    """A calendar with a week per line."""
     out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAYS).rstrip(), "dim")
     for week in range(found[-1].week + 1):
         days = [cell for cell in found if cell.week == week]
@@ -96,7 +96,7 @@ def _calendar(found: list[Cell], out: Output) -> None:
 
 
 def _strip(found: list[Cell], columns: int, out: Output) -> None:
-    """A weekday on each line and a column for each week; as many weeks as there is room."""
+    """A line per weekday and a column per week, as many as fit."""
     at_once = max(1, columns - 6)
     for first in range(0, found[-1].week + 1, at_once):
         part = [cell for cell in found if first <= cell.week < first + at_once]
@@ -112,7 +112,7 @@ def _strip(found: list[Cell], columns: int, out: Output) -> None:
 
 
 def _months(part: Sequence[Cell], first: int) -> str:
-    """The names of the months above the weeks in which they begin."""
+    """The names of the months above their first weeks."""
     line = ""
     for week, name in heat_map.month_labels(part):
         if week - first >= len(line) + (1 if line else 0):
@@ -125,15 +125,15 @@ def _shade(cell: Cell, cells: int) -> tuple[str, str]:
 
 
 def _hours(recap: Recap, columns: int, out: Output) -> None:
-    """Upright bars, an hour each."""
+    """Vertical bars, one per hour."""
     most = max(recap.hours)
     if not most:
         return
     _title("Messages by hour", out)
     step = next((one for one in (3, 2) if columns >= 5 + 24 * one), 1)
     wide = max(1, step - 1)
-    heights = [-(-count * TALL * 8 // most) for count in recap.hours]
-    for line in reversed(range(TALL)):
+    heights = [-(-count * CHART_LINES * 8 // most) for count in recap.hours]
+    for line in reversed(range(CHART_LINES)):
         bars = "".join(
             pad(EIGHTHS[min(8, max(0, tall - line * 8))] * wide, step) for tall in heights
         )
@@ -149,7 +149,7 @@ def _weekdays(recap: Recap) -> list[tuple[str, int]]:
 def _ranked(
     title: str, counted: Sequence[Counted | tuple[str, int]], columns: int, out: Output
 ) -> None:
-    """Names with level bars."""
+    """Names with horizontal bars."""
     if not counted:
         return
     _title(title, out)
@@ -157,7 +157,7 @@ def _ranked(
     names = [one_line(name) for name, _ in counted]
     digits = max(len(f"{times:,}") for _, times in counted)
     room = min(max(map(width, names)), max(8, columns - 9 - digits - 8))
-    bar = max(4, min(BAR, columns - 9 - digits - room))
+    bar = max(4, min(BAR_CELLS, columns - 9 - digits - room))
     for name, (_, times) in zip(names, counted, strict=True):
         full = round(bar * times / most) or (1 if times else 0)
         out.styled(
@@ -182,7 +182,7 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Out
         return
     _title(f"{plural(len(found), 'tier')} reached", out)
     names = {tier.id: tier.name for tier in catalogue.tiers}
-    newest = list(reversed(found))[:MOST_TIERS]
+    newest = list(reversed(found))[:MAX_TIERS]
     out.table(
         (Column("tier"), Column("achievement", flexible=True), Column("reached", optional=True)),
         [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
@@ -212,12 +212,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write an HTML page")
     parser.add_argument("--png", metavar="FILE", help="write an image")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-class Shown(NamedTuple):
-    """A recap with its period, and why that one."""
+class RecapView(NamedTuple):
+    """A recap and its period."""
 
     period: Period
     recap: Recap
@@ -230,9 +230,9 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     """Print the recap, or write it to files."""
     from hermes_cli import history  # noqa: PLC0415 - `--help` does without
 
-    asked = _asked(arguments)
+    asked = _requested_period(arguments)
     _refuse_existing(arguments)
-    shown = _look_back(asked, out) if history.exists() else None
+    shown = _compute_recap(asked, out) if history.exists() else None
     if shown is None:
         if arguments.json:
             out.json({"period": None})
@@ -242,7 +242,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         _write_files(shown, arguments)
         out.json({"period": shown.period._asdict(), **shown.recap.plain()})
     elif shown.recap.is_empty:
-        out.text(_nothing(shown))
+        out.text(_no_activity_text(shown))
     elif arguments.html or arguments.png:
         for path, size in _write_files(shown, arguments):
             out.text(f"{path}  {human_format.size(size)}  {shown.period.name}")
@@ -251,8 +251,8 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[str, Period | None]:
-    """The kind of period, and the period itself if it was named."""
+def _requested_period(arguments: argparse.Namespace) -> tuple[str, Period | None]:
+    """The requested kind of period, and the period if given."""
 
     for kind in (periods.YEAR, periods.MONTH, periods.WEEK):
         text = getattr(arguments, kind)
@@ -261,8 +261,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[str, Period | None]:
     return periods.MONTH, None
 
 
-def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
-    """Scan the history and look back; None when it is empty."""
+def _compute_recap(asked: tuple[str, Period | None], out: Output) -> RecapView | None:
+    """Scan the history and compute the recap; None if it is empty."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
     from hermes_achievements.evaluation import views  # noqa: PLC0415 - as above
     from hermes_achievements.recap.period_report import days_with_something  # noqa: PLC0415 - as above
@@ -276,12 +276,12 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     timeline: list[dict[str, Any]] = []
     is_rewarded = achievements.is_enabled()
     if is_rewarded:
-        found_now = scan_progress.scanned(out, is_known_enough=False)
+        found_now = scan_progress.scan_history(out, is_known_enough=False)
         service, source = found_now.service, found_now.source
         timeline = views.timeline(found_now.snapshot)
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
-        tally = scan_progress.tallied(out, source, ledger, is_scanned=is_rewarded)
+        tally = scan_progress.compute_tally(out, source, ledger, is_scanned=is_rewarded)
         days = days_with_something(tally)
         if not days:
             return None
@@ -297,25 +297,25 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
             )  # fmt: skip
     out.progress("")
     service.close()
-    return Shown(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
+    return RecapView(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
 
 
-def _heading(shown: Shown) -> str:
-    """The period, and why it is this one where nobody asked for it."""
+def _heading(shown: RecapView) -> str:
+    """The name of the period, with the reason if it is a fallback."""
     name = shown.period.name
     if not shown.is_fallback:
         return name
     return f"{name}, the last {shown.period.kind} with activity"
 
 
-def _nothing(shown: Shown) -> str:
+def _no_activity_text(shown: RecapView) -> str:
 
     first, last = map(spoken, shown.span)
     return f"No activity in {shown.period.name}. Your history ranges from {first} to {last}."
 
 
 def _refuse_existing(arguments: argparse.Namespace) -> None:
-    """Say before a long scan that a file is in the way."""
+    """Raise UsageError before the scan if an output file exists."""
     from hermes_core.errors import UsageError  # noqa: PLC0415 - as above
 
     for name in (arguments.html, arguments.png):
@@ -323,7 +323,7 @@ def _refuse_existing(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{name} already exists; use --force to replace it.")
 
 
-def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path, int]]:
+def _write_files(shown: RecapView, arguments: argparse.Namespace) -> list[tuple[Path, int]]:
     from hermes_cli import output_files  # noqa: PLC0415 - as above
 
     written = []
@@ -333,19 +333,19 @@ def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path
         path = Path(name).expanduser()
         if output_files.is_folder(name):
             output_files.make_folder(path)
-            path = output_files.unused(path, f"hermes-recap-{shown.period.id}.{kind}")
+            path = output_files.unused_path(path, f"hermes-recap-{shown.period.id}.{kind}")
         content = _page(shown) if kind == "html" else _picture(shown)
         written.append((path, output_files.write(path, [content], is_replacing=arguments.force)))
     return written
 
 
-def _page(shown: Shown) -> bytes:
+def _page(shown: RecapView) -> bytes:
     from hermes_achievements.pictures.recap_page import page  # noqa: PLC0415 - as above
 
     return page(shown.recap, shown.period.name, shown.catalogue).encode()
 
 
-def _picture(shown: Shown) -> bytes:
+def _picture(shown: RecapView) -> bytes:
     from hermes_achievements.pictures import svg  # noqa: PLC0415 - as above
     from hermes_achievements.pictures.recap_card import recap_card  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""`hermes chat`: talk to the agent, one question or a whole conversation."""
+"""`hermes chat`: one question, or an interactive chat in plain text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_cli import history
-from hermes_cli.commands.chat.repl import ChatRepl, Ending
-from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, as_json
+from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
+from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
-from hermes_cli.parser import add_conversation, add_json
+from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.purge_hook import keep_facts
@@ -34,7 +34,7 @@ examples:
   hermes chat --model smollm2            use the small built-in model
   hermes chat -q "hello" --json          print the events as JSON lines
 """
-NOTHING_ASKED = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
+NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,25 +45,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "context", nargs="?", choices=["-"], help="- appends standard input to the question"
     )
-    add_conversation(parser, "cli")
-    add_json(parser)
+    add_conversation_options(parser, "cli")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Talk."""
+    """Ask the question, or start the interactive chat."""
     question = _question(arguments)
     with SessionDB(keeper=keep_facts) as db:
         person = TerminalPrompter(out, is_there=sys.stdin.isatty() and not arguments.json)
         wish = ConversationOptions(
-            history.chosen(db, arguments.resume, is_latest=arguments.again),
+            history.chosen_session(db, arguments.resume, is_latest=arguments.again),
             arguments.model,
             arguments.source,
         )
-        offer.make_sure(wish.model, out)
+        offer.require_model(wish.model, out)
         conversation = Conversation(db, person, wish)
-        _warn_of_toy(conversation, out, is_json=arguments.json)
-        ending = Ending(conversation)
+        _warn_of_demo_model(conversation, out, is_json=arguments.json)
+        ending = ChatShutdown(conversation)
         speaker = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
@@ -75,22 +75,22 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
             ending.finish(out, is_told=question is None)
 
 
-def _warn_of_toy(conversation: Conversation, out: Output, *, is_json: bool) -> None:
-    """Say once in a conversation that the built-in model is no real one."""
+def _warn_of_demo_model(conversation: Conversation, out: Output, *, is_json: bool) -> None:
+    """Print once per conversation that the built-in model is only a demo."""
     if conversation.agent.model != built_in.NAME or conversation.exists:
         return
     if is_json:
-        out.json_line(as_json(Notice(built_in.TOY)))
+        out.json_line(event_as_dict(Notice(built_in.TOY)))
     else:
         out.note(built_in.TOY)
 
 
 def _question(arguments: argparse.Namespace) -> str | None:
-    """What is asked, with what is piped; None where somebody sits and will say it."""
+    """The question with piped input; None for an interactive chat."""
     is_there = sys.stdin.isatty()
     piped = "" if is_there and arguments.context != "-" else sys.stdin.read().strip()
     if arguments.question and piped:
         return f"{arguments.question}\n\n{piped}"
     if not (arguments.question or piped or is_there):
-        raise UsageError(NOTHING_ASKED)
+        raise UsageError(NO_QUESTION)
     return arguments.question or piped or None

@@ -1,4 +1,4 @@
-"""Talking at length on a plain terminal: a line, an answer, and so on, in normal scrollback."""
+"""The interactive loop of `hermes chat` on a plain terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_cli import history
-from hermes_cli.commands.chat.turn_printer import INTERRUPTED
-from hermes_cli.commands.chat.typed_input import BusyInput, Keyboard
+from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
+from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_conversation import slash_commands
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
-TWICE_SECONDS: Final = 2.0
-AGAIN_SECONDS: Final = 0.5
-FEW_SESSIONS: Final = 300
+DOUBLE_INTERRUPT_SECONDS: Final = 2.0
+INTERRUPT_RETRY_SECONDS: Final = 0.5
+MAX_FIRST_SCAN_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
 
 class ChatRepl:
-    """A line, an answer, and so on, until somebody leaves."""
+    """Reads prompts and prints answers until the user exits."""
 
     def __init__(
         self,
         conversation: Conversation,
         speaker: TurnPrinter,
         person: TerminalPrompter,
-        ending: Ending,
+        ending: ChatShutdown,
         out: Output,
     ) -> None:
         self._conversation = conversation
@@ -50,7 +50,7 @@ class ChatRepl:
         self._out = out
         mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
         self._busy_input = BusyInput(conversation, out, mode)
-        self._keyboard = Keyboard(self._busy_input.take, ending.leave_soon)
+        self._keyboard = KeyboardReader(self._busy_input.take, ending.leave_soon)
         self._busy_input.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
         self._busy_input.give_up = self._keyboard.give_up
         self._busy_input.leave = ending.leave_soon
@@ -59,14 +59,14 @@ class ChatRepl:
         person.reads = self._keyboard.ask
 
     def run(self) -> int:
-        """Read lines and answer them; the exit code."""
-        lines = _lines()
+        """Run the loop; return the exit code."""
+        lines = _line_editor()
         self._out.note(
             f"Hermes, {self._conversation.agent.model}. Type /help for commands, Ctrl+D to exit."
         )
         following, typed = "", self._busy_input.pending.restore()
         while not self._ending.is_asked_to_leave:
-            line = following or _next(lines, self._ending, typed)
+            line = following or _read_line(lines, self._ending, typed)
             following, typed = "", ""
             if line is None:
                 break
@@ -80,7 +80,7 @@ class ChatRepl:
         return self._ending.code
 
     def _say(self, line: str) -> tuple[str, str]:
-        """A turn; what is said next of what was typed meanwhile, and what goes back."""
+        """Run a turn; return the next input, and the input returned to the line editor."""
         try:
             with self._ending.turn(), self._keyboard:
                 code = self._speaker.say(line)
@@ -88,7 +88,7 @@ class ChatRepl:
             self._out.error(f"{error}. Run `hermes -c` to watch it.")
             returned = self._busy_input.pending.after_turn(is_complete=False).returned
             return "", "\n\n".join(filter(None, (line, returned)))
-        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED)
+        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
         try:
@@ -103,7 +103,7 @@ class ChatRepl:
         return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
 
 
-def _lines() -> Any:
+def _line_editor() -> Any:
     """A line editor with history and completion of commands."""
     from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for talking at length
     from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
@@ -115,14 +115,14 @@ def _lines() -> Any:
 
 
 def prompts_path() -> Path:
-    """The file of what was sent before; it is there, and its owner's alone."""
+    """The private file of the prompt history, created if missing."""
     path = paths.private_folder(paths.hermes_home()) / "prompt_history"
     path.touch(mode=paths.FILE_MODE)
     return paths.private_file(path)
 
 
-def _next(lines: Any, ending: Ending, typed: str) -> str | None:
-    """The next line, which begins with what was *typed* before; None at the end of input."""
+def _read_line(lines: Any, ending: ChatShutdown, typed: str) -> str | None:
+    """Read a line, prefilled with *typed*; None at the end of input."""
     while True:
         try:
             return str(lines.prompt(default=typed))
@@ -134,12 +134,12 @@ def _next(lines: Any, ending: Ending, typed: str) -> str | None:
             typed = ""  # Ctrl-C has cleared the line
 
 
-def tell_news(out: Output) -> None:
-    """A line about what was earned, on a terminal, where that takes no time."""
+def report_new_achievements(out: Output) -> None:
+    """Print new achievements on a terminal, unless the scan would take long."""
     if not out.is_watched:
         return
     from hermes_cli.commands.achievements import display  # noqa: PLC0415 - only on a terminal
-    from hermes_cli.commands.achievements.report import looking  # noqa: PLC0415 - as above
+    from hermes_cli.commands.achievements.report import open_report  # noqa: PLC0415 - as above
     from hermes_conversation import achievements  # noqa: PLC0415 - only on a terminal
 
     settings = ConfigFile.of_home().settings()
@@ -147,15 +147,15 @@ def tell_news(out: Output) -> None:
         return
     is_first = achievements.service().current() is None
     if is_first:
-        with history.reading() as db:
-            if db.session_count() > FEW_SESSIONS:
+        with history.open_for_reading() as db:
+            if db.session_count() > MAX_FIRST_SCAN_SESSIONS:
                 return  # a first scan that would keep somebody waiting
-    with looking(out) as look:
+    with open_report(out) as look:
         if look.news["count"]:
-            out.note(display.notice_of({**look.news, "is_first_scan": False}))
+            out.note(display.notice_text({**look.news, "is_first_scan": False}))
 
 
-class Ending:
+class ChatShutdown:
     """How the process is asked to stop, and what is done before it does.
 
     Handlers only ask, without taking a lock: another thread passes it on. The turn ends by
@@ -174,7 +174,7 @@ class Ending:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """While a turn runs, a request to end is obeyed when it has stored what it showed."""
+        """Defer shutdown requests until the turn has stored its output."""
         self._interrupted_at = 0.0
         passing_on = threading.Thread(target=self._pass_on, name="hermes-signals", daemon=True)
         passing_on.start()
@@ -187,24 +187,24 @@ class Ending:
             passing_on.join(timeout=5)
 
     def _pass_on(self) -> None:
-        """Stop the turn when a handler asks for it; again, should it just have begun."""
+        """Interrupt the turn on request; repeat it for a turn that has only just started."""
         reason: str | None = ""
         while reason is not None:
             with contextlib.suppress(queue.Empty):
-                reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
+                reason = self._asked.get(timeout=INTERRUPT_RETRY_SECONDS if reason else None)
             if reason:
                 self._conversation.agent.interrupt(reason)
                 self.on_stop()
 
     def is_second_interrupt(self) -> bool:
-        """Whether Ctrl-C came twice in a moment."""
+        """Whether Ctrl+C was pressed twice in a short time."""
         now = time.monotonic()
-        is_second = now - self._interrupted_at < TWICE_SECONDS
+        is_second = now - self._interrupted_at < DOUBLE_INTERRUPT_SECONDS
         self._interrupted_at = now
         return is_second
 
     def leave_soon(self) -> None:
-        """Leave when the turn is over."""
+        """Exit after the turn."""
         self.is_asked_to_leave = True
 
     def _install(self) -> Iterator[tuple[int, Any]]:
@@ -213,7 +213,7 @@ class Ending:
             yield number, signal.signal(number, self._end)
 
     def _interrupt(self, _number: int, _frame: object) -> None:
-        """The first Ctrl-C stops the turn; the second does not wait for it."""
+        """Interrupt the turn on the first Ctrl+C; exit on the second."""
         if self.is_second_interrupt():
             self.is_asked_to_leave = True
             raise KeyboardInterrupt
@@ -228,14 +228,14 @@ class Ending:
         self._asked.put(signal.Signals(number).name)
 
     def finish(self, out: Output, *, is_told: bool) -> None:
-        """Stop what runs, end the conversation's row, tell plugins."""
+        """Stop the agent, end the conversation's row, notify plugins."""
         existed = self._conversation.exists
         steps = [
             Step("leave the conversation", lambda: self._conversation.leave("cli_close")),
-            Step("notify plugins", lambda: history.announce(self._conversation.db)),
+            Step("notify plugins", lambda: history.deliver_events(self._conversation.db)),
         ]
         if is_told and existed and not self.is_asked_to_leave:
-            steps.append(Step("report new achievements", lambda: tell_news(out)))
+            steps.append(Step("report new achievements", lambda: report_new_achievements(out)))
         run_all(steps)
         for number, handler in self._before.items():
             signal.signal(number, handler)

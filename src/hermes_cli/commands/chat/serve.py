@@ -1,4 +1,4 @@
-"""`hermes serve`: keep conversations running while terminals come and go."""
+"""`hermes serve`: the background daemon that runs conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from hermes_core.instance_record import DAEMON
@@ -38,12 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=0, help="port to listen on (default: any free port)"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Serve, or tell about the one that does."""
+    """Run the server, or control the running instance."""
     if arguments.status:
         return _status(arguments, out)
     if arguments.stop:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _require_port(port: int) -> None:
-    """The port can be listened on, or there is an error that says why not."""
+    """Raise UsageError if the port cannot be listened on."""
     if port == 0:
         return
     from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only for those who choose

@@ -1,4 +1,4 @@
-"""`hermes`, `hermes tui`: talk to the agent on a whole screen."""
+"""`hermes`, `hermes tui`: the full-screen terminal UI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
 from hermes_cli.commands.models import offer
-from hermes_cli.parser import add_conversation
+from hermes_cli.parser import add_conversation_options
 from hermes_core import __version__
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -42,23 +42,23 @@ F1 shows the keys.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes tui`."""
-    add_conversation(parser, "tui")
+    add_conversation_options(parser, "tui")
     parser.add_argument("--no-daemon", action="store_true", help="do not use the background daemon")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Talk on a whole screen."""
+    """Run the terminal UI."""
     from hermes_tui import terminal_driver  # noqa: PLC0415 - as below
 
     try:
         terminal_driver.require()
     except UsageError as error:
         raise UsageError(NO_TERMINAL) from error
-    if output_settings.color(out.note) == "never":
+    if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
-    offer.make_sure(arguments.model, out)
-    connect = _connecting(arguments, out)
+    offer.require_model(arguments.model, out)
+    connect = _connector(arguments, out)
     # A toolkit for whole screens takes longer to load than most commands to run.
     from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
 
@@ -69,14 +69,14 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     conversation = Conversation(connect, opening)
     conversation.open()
     app = _app(conversation)
-    is_there = _show(app)
+    is_there = _run_app(app)
     if is_there and conversation.exists:
-        _tell(conversation, out)
+        _print_farewell(conversation, out)
     return app.return_code or 0
 
 
-def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
-    """How the conversation is reached: in the daemon, or in this process."""
+def _connector(arguments: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
+    """The connection to the daemon, or to a server in this process."""
     if not arguments.no_daemon:
         if daemon.summoned().version == __version__:
             return daemon.reached
@@ -102,8 +102,8 @@ def _app(conversation: Conversation) -> HermesApp:
     )
 
 
-def _show(app: HermesApp) -> bool:
-    """Show it until somebody leaves; whether the terminal is still there."""
+def _run_app(app: HermesApp) -> bool:
+    """Run the app; return whether the terminal still exists."""
     try:
         app.run()
     except OSError as error:
@@ -116,11 +116,11 @@ def _show(app: HermesApp) -> bool:
     return True
 
 
-def _tell(conversation: Conversation, out: Output) -> None:
-    """How to go on, and what was earned meanwhile."""
+def _print_farewell(conversation: Conversation, out: Output) -> None:
+    """Print how to continue, and new achievements."""
     session_id = conversation.session_id
     if conversation.goes_on:
         out.note("The turn continues in the background. To return to it:")
     else:
-        repl.tell_news(out)
+        repl.report_new_achievements(out)
     out.note(f"To continue: `hermes -r {session_id}`\n         or: `hermes chat -r {session_id}`")

@@ -1,4 +1,4 @@
-"""A turn on a plain terminal: the answer to standard output, remarks beside it to the other."""
+"""Prints a turn on a plain terminal: the answer on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
     from hermes_conversation.conversation import Conversation
 
-INTERRUPTED: Final = 130
-ENDS: Final = {
+INTERRUPTED_EXIT_CODE: Final = 130
+EXIT_CODES: Final = {
     events.TurnEnd.COMPLETE: 0,
     events.TurnEnd.TOO_LONG: 0,
     events.TurnEnd.FAILED: 1,
-    events.TurnEnd.INTERRUPTED: INTERRUPTED,
+    events.TurnEnd.INTERRUPTED: INTERRUPTED_EXIT_CODE,
 }
 
 DECISIONS: Final = {
@@ -29,11 +29,11 @@ DECISIONS: Final = {
     **dict.fromkeys(("a", "always"), "always"),
     **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
 }
-NO_DECISION: Final = "Please answer once, session, always or deny."
+INVALID_DECISION: Final = "Please answer once, session, always or deny."
 
 
 class TurnPrinter:
-    """Says something to the agent and shows what comes back."""
+    """Sends a prompt to the agent and prints the events of the turn."""
 
     def __init__(self, conversation: Conversation, out: Output, *, as_json: bool = False) -> None:
         self._conversation = conversation
@@ -43,7 +43,7 @@ class TurnPrinter:
         self.on_steering_read: Callable[[], object] = lambda: None
 
     def say(self, text: str) -> int:
-        """One turn; the exit code that stands for its end."""
+        """Run one turn; return the exit code."""
         code = 1
         if not self._as_json:
             self._conversation.agent.on_review = self._out.note
@@ -54,12 +54,12 @@ class TurnPrinter:
                     self.on_steering_read()
                 is_first = False
             if self._as_json:
-                self._out.json_line(as_json(event))
+                self._out.json_line(event_as_dict(event))
                 self._out.flush()
             else:
                 self._show(event)
             if isinstance(event, events.TurnFinished):
-                code = ENDS[event.end]
+                code = EXIT_CODES[event.end]
         return code
 
     def _show(self, event: events.Event) -> None:
@@ -80,7 +80,7 @@ class TurnPrinter:
 
 
 def _line(event: events.Event) -> str:
-    """What is remarked beside the answer."""
+    """The note for an event, or ''."""
     if isinstance(event, events.ToolStarted):
         return f"· {agent_factory.summarize_call(event.call.name, event.call.arguments)}"
     if isinstance(event, events.ToolFinished):
@@ -95,8 +95,8 @@ def _line(event: events.Event) -> str:
     return ""
 
 
-def as_json(event: events.Event) -> dict[str, Any]:
-    """An event for programs: its name and its facts."""
+def event_as_dict(event: events.Event) -> dict[str, Any]:
+    """An event as a dict: its name and its fields."""
     facts = event._asdict()
     for name, value in facts.items():
         if hasattr(value, "_asdict"):
@@ -105,7 +105,7 @@ def as_json(event: events.Event) -> dict[str, Any]:
 
 
 class TerminalPrompter:
-    """Whoever sits at the terminal; nobody when there is none."""
+    """Prompts the user at the terminal; denies everything without one."""
 
     def __init__(self, out: Output, *, is_there: bool) -> None:
         self._out = out
@@ -115,7 +115,7 @@ class TerminalPrompter:
         self.reads: Callable[[], str] = sys.stdin.readline
 
     def approve(self, request: ApprovalRequest) -> str:
-        """Ask whether a command may run, until the answer is one of the words for it."""
+        """Ask for approval of a command until the answer is valid."""
         if not self._is_there:
             return "deny"
         self._out.note(f"{request.description}\n  {request.command}")
@@ -134,10 +134,10 @@ class TerminalPrompter:
             choice = DECISIONS.get(line.strip().lower())
             if choice is not None:
                 return choice
-            self._out.note(NO_DECISION)
+            self._out.note(INVALID_DECISION)
 
     def secret(self, prompt: str, name: str) -> str:
-        """A key or a password, typed unseen."""
+        """Prompt for a secret, hidden."""
         del name
         if not self._is_there:
             return ""
@@ -149,7 +149,7 @@ class TerminalPrompter:
             return ""
 
     def clarify(self, question: str, choices: list[str]) -> str:
-        """Pass a question of the model on."""
+        """Ask a question of the model."""
         if not self._is_there:
             return ""
         self._out.note(question)

@@ -1,4 +1,4 @@
-"""What a person says on a plain terminal while a turn runs: to it, after it, or about it."""
+"""Lines typed on a plain terminal while a turn runs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
-PIECE: Final = 4096
+READ_BYTES: Final = 4096
 
 
-class Keyboard:
+class KeyboardReader:
     """Reads lines in a thread of its own as long as it is entered.
 
     A line answers the question that waits for one, unless it begins with a slash; any other
@@ -64,7 +64,7 @@ class Keyboard:
         self._thread = None
 
     def ask(self) -> str:
-        """The next line with its end; empty when nobody will type one."""
+        """Wait for the next line, with its newline; empty at the end of input."""
         with self._lock:
             if self._is_over:
                 return ""
@@ -72,7 +72,7 @@ class Keyboard:
         return self._answers.get()
 
     def answer(self, text: str) -> bool:
-        """Answer the question that waits, as if it had been typed; whether there was one."""
+        """Answer the open question as if typed; return whether there was one."""
         with self._lock:
             if not self._waiting:
                 return False
@@ -89,7 +89,7 @@ class Keyboard:
                 ready = {key.fd for key, _ in selector.select()}
                 if self._wake[0] in ready:
                     return
-                data = os.read(sys.stdin.fileno(), PIECE)
+                data = os.read(sys.stdin.fileno(), READ_BYTES)
                 if not data:
                     self._end()
                     return
@@ -103,12 +103,12 @@ class Keyboard:
             self._take(line)
 
     def _end(self) -> None:
-        """Ctrl-D: nothing more will be typed."""
+        """Handle the end of input."""
         self.give_up()
         self._on_end()
 
     def give_up(self) -> None:
-        """Whoever waits for an answer gets none, and so does whoever asks from now on."""
+        """End every open and later question without an answer."""
         with self._lock:
             self._is_over = True
             given_up, self._waiting = self._waiting, 0
@@ -116,8 +116,8 @@ class Keyboard:
             self._answers.put("")
 
 
-BUSY: Final = "A turn is running. Wait for it, or /stop it."
-NOTES: Final[dict[str, str]] = {
+TURN_IS_RUNNING: Final = "A turn is running. Wait for it, or /stop it."
+MODE_NOTES: Final[dict[str, str]] = {
     "steer": "· sent to the running turn",
     "queue": "· queued until the turn ends",
     "interrupt": "",
@@ -148,13 +148,13 @@ class BusyInput:
 
     def _submit(self, text: str, mode: BusyMode) -> None:
         self.pending.submit(text, mode)
-        if NOTES[mode]:
-            self._out.note(NOTES[mode])
+        if MODE_NOTES[mode]:
+            self._out.note(MODE_NOTES[mode])
 
     def _command(self, line: str) -> None:
         command = slash_commands.find(line[1:].partition(" ")[0].lower())
         if not command.while_busy:
-            self._out.note(BUSY)
+            self._out.note(TURN_IS_RUNNING)
             return
         outcome = slash_commands.run(self._conversation, line)
         if outcome.text:

@@ -1,4 +1,4 @@
-"""`hermes dashboard`: conversations and what became of them, on a web page."""
+"""`hermes dashboard`: run and control the web dashboard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import paths
 from hermes_core.background_process import end
 from hermes_core.config.file import ConfigFile
@@ -42,18 +42,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="port (default: setting dashboard.port, 9229)")
     parser.add_argument("--host", help="address to listen on (default: setting dashboard.host)")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     words = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
-    secret = add(
+    secret = add_command(
         actions, "password", "set the password for other machines", examples=words, run=password
     )
     secret.add_argument("--remove", action="store_true", help="remove the password")
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Serve, or tell about the one that does."""
+    """Run the server, or control the running instance."""
     home = paths.hermes_home()
     if arguments.status:
         return _status(DASHBOARD.find(home), arguments, out)
@@ -62,34 +62,34 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.link and not DASHBOARD.is_running(home):
         raise UsageError("The dashboard is not running. Start it with `hermes dashboard`.")
     if DASHBOARD.is_running(home):
-        return _again(arguments, out)
+        return _open_running(arguments, out)
     from hermes_cli.commands.dashboard import process  # noqa: PLC0415 - not to ask or to stop
 
     code = process.serve(arguments, out)
-    return _again(arguments, out) if code is None else code
+    return _open_running(arguments, out) if code is None else code
 
 
-def _again(arguments: argparse.Namespace, out: Output) -> int:
-    """One runs already: a fresh link to it."""
+def _open_running(arguments: argparse.Namespace, out: Output) -> int:
+    """Print a new link to the running dashboard."""
     from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
 
-    found = links.running(paths.hermes_home())
-    link = links.fresh(found)
+    found = links.find_running(paths.hermes_home())
+    link = links.request_link(found)
     if not arguments.link:
         out.note(f"The dashboard is already running (PID {found.pid}).")
-    if _is_elsewhere(found, arguments):
+    if _ignores_address(found, arguments):
         out.note(
             f"It listens on {found.url}; --host and --port have no effect. "
             "To change them, run `hermes dashboard --stop` and start it again."
         )
-    links.show(found, link, out, as_json=arguments.json)
+    links.print_link(found, link, out, as_json=arguments.json)
     if not (arguments.no_open or arguments.link):
         links.open_browser(link, out)
     return 0
 
 
-def _is_elsewhere(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
-    """Whether the one that runs listens where it was not asked to."""
+def _ignores_address(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
+    """Whether the running dashboard listens on another address than requested."""
     here = urlsplit(found.url)
     port = arguments.port or here.port or 0  # 0 takes any
     host = arguments.host or here.hostname or ""
@@ -124,11 +124,11 @@ def _stop(found: InstanceRecord | None, out: Output) -> int:
 
 
 def password(arguments: argparse.Namespace, out: Output) -> int:
-    """Set or remove the password; whoever was logged in is no longer."""
+    """Set or remove the password; signs out all browsers."""
     file = PasswordFile(paths.hermes_home())
     if arguments.remove:
         return _remove(file, out)
-    file.set(_asked(out))
+    file.set(_read_password(out))
     out.text("Password set. All browsers have to sign in again.")
     host = ConfigFile.of_home().settings().get_str("dashboard.host")
     if is_loopback(host):
@@ -142,8 +142,8 @@ def _remove(file: PasswordFile, out: Output) -> int:
     return 0
 
 
-def _asked(out: Output) -> str:
-    """Typed twice, unseen; from a pipe, its first line."""
+def _read_password(out: Output) -> str:
+    """Prompt twice, hidden; from a pipe, read the first line."""
     if not sys.stdin.isatty():
         given = sys.stdin.readline().rstrip("\r\n")
         if not given:

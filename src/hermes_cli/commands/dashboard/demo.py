@@ -1,4 +1,4 @@
-"""`hermes demo`: the dashboard on a history that was made up, in a folder of its own."""
+"""`hermes demo`: the dashboard on sample data, in a separate directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli.commands.dashboard.demo_data import home
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from hermes_core.instance_record import DAEMON, DASHBOARD
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import Output
 
-HOME: Final = "HERMES_HOME"
-PORT: Final = 9230
+HOME_VARIABLE: Final = "HERMES_HOME"
+DEMO_PORT: Final = 9230
 EXAMPLES = """\
 examples:
   hermes demo                     create the sample data and open the dashboard on it
@@ -39,21 +39,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--make", action="store_true", help="create the sample data only")
     what.add_argument("--remove", action="store_true", help="remove the sample data")
-    parser.add_argument("--port", type=int, default=PORT, help=f"port (default: {PORT})")
+    parser.add_argument("--port", type=int, default=DEMO_PORT, help=f"port (default: {DEMO_PORT})")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Make the demo if it is missing, and show it."""
+    """Create the sample data if missing, and open the dashboard."""
     if arguments.remove:
         return _remove(arguments, out)
     folder = home.make()
-    os.environ[HOME] = str(folder)  # from here on, this process knows no other history
+    os.environ[HOME_VARIABLE] = str(folder)  # from here on, this process knows no other history
     _fill(folder, out)
     if arguments.make:
-        return _told(folder, arguments, out, f"The sample data is in {folder}.")
+        return _report(folder, arguments, out, f"The sample data is in {folder}.")
     out.note(f"Using sample data in {folder}. Remove it with `hermes demo --remove`.")
     words = ["dashboard", "--port", str(arguments.port)]
     words += ["--no-open"] * arguments.no_open + ["--json"] * arguments.json
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _fill(folder: Path, out: Output) -> None:
-    """Write the history, unless it is there; one that was left half way is written anew."""
+    """Write the sample data unless it is complete."""
     done = folder / "state.db"
     if done.exists():
         return
@@ -72,7 +72,7 @@ def _fill(folder: Path, out: Output) -> None:
     from hermes_core.clock import ManualClock  # noqa: PLC0415 - as above
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
-    _end_daemon(folder)
+    _stop_daemon(folder)
     half = folder / "half"
     shutil.rmtree(half, ignore_errors=True)
 
@@ -96,15 +96,15 @@ def _remove(arguments: argparse.Namespace, out: Output) -> int:
             "The dashboard of the demo is running. Stop it first (Ctrl+C in its terminal)."
         )
     if home.is_demo(folder):
-        _end_daemon(folder)
+        _stop_daemon(folder)
     removed = home.remove()
     if removed is None:
-        return _told(None, arguments, out, "No sample data to remove.")
-    return _told(removed, arguments, out, f"Removed {removed}.")
+        return _report(None, arguments, out, "No sample data to remove.")
+    return _report(removed, arguments, out, f"Removed {removed}.")
 
 
-def _end_daemon(folder: Path) -> None:
-    """End the daemon that the demo's chats left behind: it writes into the folder."""
+def _stop_daemon(folder: Path) -> None:
+    """Stop the daemon of the demo, which writes into its directory."""
     if not DAEMON.is_running(folder):
         return
     found = DAEMON.find(folder)
@@ -113,7 +113,7 @@ def _end_daemon(folder: Path) -> None:
     end(found.pid, lambda: not DAEMON.is_running(folder))
 
 
-def _told(folder: Path | None, arguments: argparse.Namespace, out: Output, text: str) -> int:
+def _report(folder: Path | None, arguments: argparse.Namespace, out: Output, text: str) -> int:
     if arguments.json:
         out.json({"folder": None if folder is None else str(folder), "is_there": _is_there()})
     else:

@@ -1,11 +1,11 @@
-"""`hermes gateway`: answer chats, always on."""
+"""`hermes gateway`: run and inspect the gateway for chat apps."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +23,8 @@ examples:
 """
 
 
-class Action(NamedTuple):
-    """A word behind `hermes gateway`; its module is imported when it is used."""
+class GatewayAction(NamedTuple):
+    """An action of `hermes gateway`; its module is imported on use."""
 
     name: str
     purpose: str
@@ -35,11 +35,13 @@ class Action(NamedTuple):
 
 
 ACTIONS: Final = (
-    Action("run", "run the gateway in the foreground", "process", "run", ("run",)),
-    Action("start", "start the gateway in the background", "process", "start", ("start",)),
-    Action("stop", "stop the running instance", "process", "stop", ("stop",)),
-    Action("restart", "restart after current turns finish", "process", "restart", ("restart",)),
-    Action(
+    GatewayAction("run", "run the gateway in the foreground", "process", "run", ("run",)),
+    GatewayAction("start", "start the gateway in the background", "process", "start", ("start",)),
+    GatewayAction("stop", "stop the running instance", "process", "stop", ("stop",)),
+    GatewayAction(
+        "restart", "restart after current turns finish", "process", "restart", ("restart",)
+    ),
+    GatewayAction(
         "status",
         "show whether it is running, and pending messages",
         "process",
@@ -47,7 +49,7 @@ ACTIONS: Final = (
         ("status",),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "logs",
         "show the log",
         "logs",
@@ -55,7 +57,7 @@ ACTIONS: Final = (
         ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "trace",
         "trace a message",
         "logs",
@@ -63,7 +65,7 @@ ACTIONS: Final = (
         ("trace 42", "trace 1718 --json"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "channels",
         "list known chats",
         "logs",
@@ -71,22 +73,24 @@ ACTIONS: Final = (
         ("channels", "channels --json"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "handoff",
         "hand a conversation off to a chat app",
         "logs",
         "handoff",
         ("handoff last telegram",),
     ),
-    Action("add", "install a platform's library", "setup", "add", ("add telegram", "add matrix")),
-    Action(
+    GatewayAction(
+        "add", "install a platform's library", "setup", "add", ("add telegram", "add matrix")
+    ),
+    GatewayAction(
         "install",
         "install a system service (systemd or launchd)",
         "setup",
         "install",
         ("install", "install --print"),
     ),
-    Action("uninstall", "remove the system service", "setup", "uninstall", ("uninstall",)),
+    GatewayAction("uninstall", "remove the system service", "setup", "uninstall", ("uninstall",)),
 )
 
 
@@ -95,15 +99,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in ACTIONS:
         lines = "\n".join(f"  hermes gateway {one}" for one in action.examples)
-        child = add(
-            actions, action.name, action.purpose, examples=f"examples:\n{lines}\n", run=_run(action)
+        child = add_command(
+            actions,
+            action.name,
+            action.purpose,
+            examples=f"examples:\n{lines}\n",
+            run=_runner(action),
         )
-        _arguments(child, action.name)
+        _add_arguments(child, action.name)
         if action.has_json:
-            add_json(child)
+            add_json_option(child)
 
 
-def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "logs":
         parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines")
         parser.add_argument(
@@ -126,7 +134,7 @@ def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
                             help="print the service file without writing it")  # fmt: skip
 
 
-def _run(action: Action) -> Any:
+def _runner(action: GatewayAction) -> Any:
     def carried_out(arguments: argparse.Namespace, out: Output) -> int:
         module = import_module(f"hermes_cli.commands.gateway.{action.module}")
         return int(getattr(module, action.function)(arguments, out))

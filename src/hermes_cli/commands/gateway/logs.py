@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
     from hermes_state import SessionDB
 
-LOOK_SECONDS: Final = 0.5
-USUAL: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
+POLL_SECONDS: Final = 0.5
+COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
 
 
 # What it has done
 
 
 def logs(arguments: argparse.Namespace, out: Output) -> int:
-    """Show the log, for people or as it is written."""
+    """Print the log as text or JSON."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
         raise UsageError(f"No log yet: {path} does not exist.")
-    for entry in deque(_wanted(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
+    for entry in deque(_filter_entries(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
         _show(entry, out, as_json=arguments.json)
     if arguments.follow:
-        for entry in _wanted(_coming(path), arguments):
+        for entry in _filter_entries(_follow(path), arguments):
             _show(entry, out, as_json=arguments.json)
     return 0
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    """What is in the file and in the one before it."""
+    """The entries of the log file and its predecessor."""
     for one in (path.with_name(path.name + ".1"), path):
         if one.exists():
             with one.open(encoding="utf-8", errors="replace") as file:
                 yield from filter(None, map(_entry, file))
 
 
-def _coming(path: Path) -> Iterator[dict[str, Any]]:
-    """What is written from now on; a file that was changed for a new one is followed."""
+def _follow(path: Path) -> Iterator[dict[str, Any]]:
+    """New entries as they are written; follows a rotated file."""
     file = path.open(encoding="utf-8", errors="replace")
     try:
         file.seek(0, 2)
@@ -62,7 +62,7 @@ def _coming(path: Path) -> Iterator[dict[str, Any]]:
                 if entry is not None:
                     yield entry
                 continue
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             if path.exists() and path.stat().st_size < file.tell():
                 file.close()
                 file = path.open(encoding="utf-8", errors="replace")
@@ -78,7 +78,7 @@ def _entry(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _wanted(
+def _filter_entries(
     entries: Iterator[dict[str, Any]], arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     levels = logging.getLevelNamesMapping()
@@ -94,7 +94,9 @@ def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
     if as_json:
         out.json_line(entry)
         return
-    facts = " ".join(f"{name}={value}" for name, value in entry.items() if name not in USUAL)
+    facts = " ".join(
+        f"{name}={value}" for name, value in entry.items() if name not in COMMON_FIELDS
+    )
     at = str(entry.get("at", ""))[:23].replace("T", " ")
     level = str(entry.get("level", ""))
     style = {"warning": "yellow", "error": "red", "critical": "red"}.get(level, "")
@@ -105,9 +107,9 @@ def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
 
 
 def trace(arguments: argparse.Namespace, out: Output) -> int:
-    """Follow a message from the platform to its reply."""
-    with history.reading() as db:
-        found = [_traced(db, row) for row in db.find_incoming(arguments.message)]
+    """Print the way of a message from the platform to its reply."""
+    with history.open_for_reading() as db:
+        found = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
     if not found:
         raise UsageError(
             f"Message {arguments.message} was not received, or it is older than a month."
@@ -116,11 +118,11 @@ def trace(arguments: argparse.Namespace, out: Output) -> int:
         out.json(found)
         return 0
     for one in found:
-        _tell(one, out)
+        _print_trace(one, out)
     return 0
 
 
-def _traced(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
+def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
     session_id = row["session_id"]
     uid = f"inbox:{row['inbox_id']}"
     names = ("inbox_id", "platform", "account", "chat_id", "message_id", "session_key", "state")
@@ -138,7 +140,7 @@ def _traced(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tell(one: dict[str, Any], out: Output) -> None:
+def _print_trace(one: dict[str, Any], out: Output) -> None:
     out.text(f"message {one['inbox_id']}", "bold")
     sender = f"{one['sender'] or '?'} in {one['chat_id']} on {one['platform']}"
     rows = [
@@ -174,10 +176,10 @@ def _short(text: str) -> str:
 
 
 def channels(arguments: argparse.Namespace, out: Output) -> int:
-    """List the chats that are known."""
+    """List known chats."""
     found = []
     if history.exists():
-        with history.reading() as db:
+        with history.open_for_reading() as db:
             found = direct_send.channels(db, config_of_home())
     if arguments.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
@@ -192,8 +194,8 @@ def channels(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def handoff(arguments: argparse.Namespace, out: Output) -> int:
-    """Ask that a conversation goes on in a chat."""
-    with history.writing() as db:
+    """Request the hand-off of a conversation to a chat."""
+    with history.open_for_writing() as db:
         session_id = db.resolve_resume_session_id(db.resolve(arguments.session))
         if not db.request_handoff(session_id, arguments.platform.lower()):
             raise UsageError(f"A hand-off of {session_id} is already pending.")

@@ -1,11 +1,11 @@
-"""`hermes pairing`: who may talk to the agent in chats."""
+"""`hermes pairing`: manage who may chat with the agent."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
@@ -26,20 +26,22 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes pairing`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
+    listing = add_command(
         actions, "list", "list approved users and pending requests", examples=EXAMPLES, run=show
     )
-    add_json(listing)
-    approving = add(actions, "approve", "approve a user", examples=EXAMPLES, run=approve)
+    add_json_option(listing)
+    approving = add_command(actions, "approve", "approve a user", examples=EXAMPLES, run=approve)
     approving.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     approving.add_argument("code", metavar="CODE", help="pairing code shown to the user")
-    revoking = add(actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke)
+    revoking = add_command(
+        actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke
+    )
     revoking.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     revoking.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 
 
 def show(arguments: argparse.Namespace, out: Output) -> int:
-    """List people."""
+    """List approved users and pending requests."""
     with SessionDB() as db:
         allowed, asking = db.allowed_users(), db.asking_users()
     if arguments.json:
@@ -57,7 +59,7 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def approve(arguments: argparse.Namespace, out: Output) -> int:
-    """Let somebody in."""
+    """Approve a user."""
     platform = arguments.platform.lower()
     with SessionDB() as db:
         approved = db.approve_pairing(platform, arguments.code)
@@ -74,7 +76,7 @@ def approve(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def revoke(arguments: argparse.Namespace, out: Output) -> int:
-    """Let somebody in no more."""
+    """Revoke the access of a user."""
     with SessionDB() as db:
         was_in = db.revoke_user(arguments.platform.lower(), arguments.user)
     if not was_in:

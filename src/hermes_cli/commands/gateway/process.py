@@ -25,7 +25,7 @@ STOP_SECONDS = 240.0
 
 
 def run(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats."""
+    """Run the gateway in the foreground."""
     out.note(f"Listening on {socket_path()}. Press Ctrl+C to stop.")
     log_file.install(log_file.GATEWAY)
     ended = main.run(out.note)
@@ -37,7 +37,7 @@ def run(_wishes: argparse.Namespace, out: Output) -> int:
 
 
 def start(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats in the background."""
+    """Start the gateway in the background."""
     if status.running_pid() is not None:
         raise UsageError(f"The gateway is already running (PID {status.running_pid()}).")
     log = paths.logs_path() / "gateway.log"
@@ -64,14 +64,14 @@ def _is_up(process_id: int) -> bool:
 
 
 def restart(_wishes: argparse.Namespace, out: Output) -> int:
-    """Let the one that runs begin anew."""
+    """Restart the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
         raise UsageError("The gateway is not running. Start it with `hermes gateway start`.")
     before = (status.read_runtime_status() or {}).get("start_time")
     os.kill(process_id, signal.SIGUSR1)
     deadline = time.monotonic() + STOP_SECONDS + START_SECONDS
-    while not (_is_up(process_id) and _started() != before):
+    while not (_is_up(process_id) and _start_time() != before):
         if time.monotonic() > deadline or status.running_pid() not in {process_id, None}:
             raise UsageError(
                 f"The gateway (PID {process_id}) did not restart. See `hermes gateway logs`."
@@ -83,12 +83,12 @@ def restart(_wishes: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _started() -> float | None:
+def _start_time() -> float | None:
     return (status.read_runtime_status() or {}).get("start_time")
 
 
 def stop(_wishes: argparse.Namespace, out: Output) -> int:
-    """End the one that runs."""
+    """Stop the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
         out.text("The gateway is not running.")
@@ -105,12 +105,12 @@ def stop(_wishes: argparse.Namespace, out: Output) -> int:
 
 
 def tell(arguments: argparse.Namespace, out: Output) -> int:
-    """Whether one runs."""
+    """Print the status."""
     process_id = status.running_pid()
     found = status.read_runtime_status() or {}
     waiting = 0
     if history.exists():
-        with history.reading() as db:
+        with history.open_for_reading() as db:
             waiting = db.waiting_places()
     if arguments.json:
         facts = {

@@ -1,4 +1,4 @@
-"""`hermes send`: a message to a chat, from a script."""
+"""`hermes send`: send a message to a chat from a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import history
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
     from hermes_state import SessionDB
 
-WAIT_SECONDS: Final = 30.0
+DELIVERY_WAIT_SECONDS: Final = 30.0
 EXAMPLES: Final = """\
 examples:
   hermes send telegram "The backup is done."
@@ -31,7 +31,7 @@ chat (see `hermes gateway channels`). The gateway sends the message, now or afte
 
 
 class NotSentError(HermesError):
-    """It was given up."""
+    """The message was not sent."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", default="", metavar="KEY",
                         help="idempotency key: duplicates are sent only once")  # fmt: skip
     parser.add_argument("--no-wait", action="store_true", help="do not wait for delivery")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Send it."""
+    """Send the message."""
     from gateway import status  # noqa: PLC0415 - slow to load
     from gateway.outbound import direct_send  # noqa: PLC0415 - slow to load
     from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
@@ -57,12 +57,12 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     if file is not None and not file.is_file():
         raise UsageError(f"{file} is not a file.")
     text = _text(arguments.text, has_file=file is not None)
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         channel = direct_send.find(db, config_of_home(), arguments.target)
         numbers = direct_send.send(db, channel, text, arguments.key, file)
         is_waiting = not arguments.no_wait and status.running_pid() is not None
-        states = _states(db, numbers, WAIT_SECONDS if is_waiting else 0.0, out)
-    return _tell(out, channel.address, states, as_json=arguments.json)
+        states = _states(db, numbers, DELIVERY_WAIT_SECONDS if is_waiting else 0.0, out)
+    return _report(out, channel.address, states, as_json=arguments.json)
 
 
 def _text(written: str, *, has_file: bool) -> str:
@@ -72,7 +72,7 @@ def _text(written: str, *, has_file: bool) -> str:
 
 
 def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> list[dict[str, Any]]:
-    """What became of each part, after waiting for them."""
+    """The rows of the parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
         rows = [db.reply(one) or {} for one in numbers]
@@ -84,7 +84,7 @@ def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> l
         time.sleep(0.1)
 
 
-def _tell(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
+def _report(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
     states = {str(one.get("state")) for one in rows}
     state = next(iter(states)) if len(states) == 1 else "partly sent"
     error = next((one["error"] for one in rows if one.get("error")), None)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import Output
 
-LABEL: Final = "hermes-gateway"
+SERVICE_NAME: Final = "hermes-gateway"
 GRACE_SECONDS: Final = 30
 # KillMode=mixed: the gateway is told to end and sees to what it has started; 78 means that a
 # start cannot succeed before somebody changes something.
-UNIT: Final = """\
+SYSTEMD_UNIT: Final = """\
 [Unit]
 Description=Hermes gateway for chat apps
 After=network-online.target
@@ -43,7 +43,7 @@ ExecReload=/bin/kill -USR1 $MAINPID
 [Install]
 WantedBy=default.target
 """
-STEPS: Final = {
+SETUP_STEPS: Final = {
     "telegram": (
         "Create a bot with @BotFather on Telegram (/newbot) and save its token:",
         "  hermes config set keys.telegram TOKEN",
@@ -79,7 +79,7 @@ STEPS: Final = {
 
 
 def add(arguments: argparse.Namespace, out: Output) -> int:
-    """Fetch a platform's library, and say what to do next."""
+    """Install the library of a platform and print the next steps."""
     registry = Registry.of_home()
     entry = registry.get(arguments.platform.lower())
     if entry is None:
@@ -88,14 +88,14 @@ def add(arguments: argparse.Namespace, out: Output) -> int:
     if library(entry) is not None:
         is_new = fetch(entry, out.progress)
         out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
-    for line in STEPS.get(entry.name, ()):
+    for line in SETUP_STEPS.get(entry.name, ()):
         out.hint(line)
     out.hint("Then run `hermes gateway start`.")
     return 0
 
 
-class Service(NamedTuple):
-    """What a system's supervisor is told, and how it is made to look."""
+class SystemService(NamedTuple):
+    """The service file, and the commands that start and stop the service."""
 
     path: Path
     content: str
@@ -103,8 +103,8 @@ class Service(NamedTuple):
     stop: tuple[str, ...]
 
 
-def service(platform: str = sys.platform) -> Service:
-    """For the system Hermes runs on."""
+def service(platform: str = sys.platform) -> SystemService:
+    """The service for the current operating system."""
     return _launchd() if platform == "darwin" else _systemd()
 
 
@@ -117,29 +117,29 @@ def _stop_seconds() -> int:
     return max(60, drain) + GRACE_SECONDS
 
 
-def _systemd() -> Service:
-    path = Path.home() / ".config" / "systemd" / "user" / f"{LABEL}.service"
-    content = UNIT.format(
+def _systemd() -> SystemService:
+    path = Path.home() / ".config" / "systemd" / "user" / f"{SERVICE_NAME}.service"
+    content = SYSTEMD_UNIT.format(
         command=" ".join(map(_quoted, _command())),
         home=_quoted(str(paths.hermes_home())),
         stop_seconds=_stop_seconds(),
     )
     start = (
         "systemctl --user daemon-reload",
-        f"systemctl --user enable --now {LABEL}",
+        f"systemctl --user enable --now {SERVICE_NAME}",
         "loginctl enable-linger    # keep it running while you are not logged in",
     )
-    return Service(path, content, start, (f"systemctl --user disable --now {LABEL}",))
+    return SystemService(path, content, start, (f"systemctl --user disable --now {SERVICE_NAME}",))
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it."""
+    """Quote an argument for a systemd unit."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if any(one in word for one in ' "\\') else escaped
 
 
-def _launchd() -> Service:
-    name = f"local.{LABEL}"
+def _launchd() -> SystemService:
+    name = f"local.{SERVICE_NAME}"
     path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
     facts = {
         "Label": name,
@@ -152,11 +152,11 @@ def _launchd() -> Service:
     }
     content = plistlib.dumps(facts).decode()
     start = (f"launchctl bootstrap gui/$(id -u) {path}",)
-    return Service(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
+    return SystemService(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
 
 
 def install(arguments: argparse.Namespace, out: Output) -> int:
-    """Write the file for the supervisor, and say how to start it."""
+    """Write the service file and print how to start the service."""
     found = service()
     if arguments.only_print:
         out.text(found.content.rstrip())
@@ -170,7 +170,7 @@ def install(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def uninstall(_wishes: argparse.Namespace, out: Output) -> int:
-    """Remove that file."""
+    """Remove the service file."""
     found = service()
     if not found.path.exists():
         out.text("The service is not installed.")

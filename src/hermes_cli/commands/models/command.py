@@ -1,4 +1,4 @@
-"""`hermes models`: which models there are, which one answers, and whether it does."""
+"""`hermes models`: list, download, select and test models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import key_name
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import agent_factory
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hermes_agent.providers.selection import Choice
     from hermes_cli.output import Output
 
-WRITTEN: Final = ("llm.api", "llm.base_url", "llm.model")
+MODEL_SETTINGS: Final = ("llm.api", "llm.base_url", "llm.model")
 
 
-def keep(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
+def save_choice(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
     """Let *choice* answer from now on; remarks for the user.
 
     A key and a window that were set for the model of another address go: the key must not
@@ -43,16 +43,18 @@ def keep(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
     name = key_name(choice.api, choice.base_url)
     if name and key and key != settings.get_secret(name):
         config.set(name, key)
-    for setting, value in zip(WRITTEN, (choice.api, choice.base_url, choice.model), strict=True):
+    for setting, value in zip(
+        MODEL_SETTINGS, (choice.api, choice.base_url, choice.model), strict=True
+    ):
         if value:
             config.set(setting, value)
         else:
             config.unset(setting)
-    return [*remarks, *_overruled(config)]
+    return [*remarks, *_overridden_settings(config)]
 
 
-def _overruled(config: ConfigFile) -> Iterator[str]:
-    for name in WRITTEN:
+def _overridden_settings(config: ConfigFile) -> Iterator[str]:
+    for name in MODEL_SETTINGS:
         if config.entry(name).source == "environment":
             variable = find_setting(SETTINGS, name).variable
             yield f"The environment variable {variable} overrides the saved setting."
@@ -83,15 +85,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     purposes = {
         "list": ("list the selected and the local models", "list --json", print_list),
-        "get": ("download the small built-in model", "get smollm2", get),
+        "get": ("download the small built-in model", "get smollm2", download),
         "use": ("set the default model", "use openrouter:NAME", use),
         "test": ("send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
     }
     children = {
-        name: add(actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run)
+        name: add_command(
+            actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run
+        )
         for name, (purpose, words, run) in purposes.items()
     }
-    add_json(children["list"])
+    add_json_option(children["list"])
     children["get"].add_argument(
         "name", metavar="NAME", choices=[built_in.NAME], help=built_in.NAME
     )
@@ -112,7 +116,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The chosen model, those of servers on this machine, and the built-in one."""
+    """Print the selected model, those of local servers, and the built-in one."""
     choice = selection.chosen(ConfigFile.of_home().settings())
     servers = [(server, selection.served(server)) for server in selection.local_servers()]
     home = built_in.BuiltIn.of_home()
@@ -129,7 +133,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             }
         )
         return 0
-    rows = [] if choice is None else [(choice.model, where(choice), _state(choice))]
+    rows = [] if choice is None else [(choice.model, provider_text(choice), _state_text(choice))]
     rows += [
         (f"{server.base_url}#{name}", server.name, "running locally")
         for server, names in servers
@@ -147,21 +151,21 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def as_dict(choice: Choice) -> dict[str, Any]:
-    """A choice for programs; of the key only whether there is one."""
+    """A choice as a dict, without its API key."""
     facts = choice._asdict()
     has_key = bool(facts.pop("key"))
     return {**facts, "has_key": has_key}
 
 
-def where(choice: Choice) -> str:
-    """Where a model is, in a word."""
+def provider_text(choice: Choice) -> str:
+    """The provider or base URL of a model."""
     if choice.api == "local":
         return "built-in"
     default = "Anthropic" if choice.api == "anthropic" else choice.api
     return choice.base_url or default
 
 
-def _state(choice: Choice) -> str:
+def _state_text(choice: Choice) -> str:
     if selection.key_name(choice.api, choice.base_url).startswith("keys.") and not choice.key:
         return with_command_name("selected; API key missing, run `hermes setup`")
     return SELECTED
@@ -170,9 +174,9 @@ def _state(choice: Choice) -> str:
 # Changing it
 
 
-def get(arguments: argparse.Namespace, out: Output) -> int:
-    """Fetch the built-in model."""
-    fetch(out, is_anew=arguments.again)
+def download(arguments: argparse.Namespace, out: Output) -> int:
+    """Download the built-in model."""
+    install_built_in(out, is_anew=arguments.again)
     choice = selection.chosen(ConfigFile.of_home().settings())
     if choice is not None and choice.api != "local":
         out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
@@ -181,8 +185,8 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def fetch(out: Output, *, is_anew: bool = False) -> None:
-    """Have the built-in model here, with a line that says how it goes."""
+def install_built_in(out: Output, *, is_anew: bool = False) -> None:
+    """Install the built-in model, with progress."""
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
         out.note(f"Downloading {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)…")
@@ -193,20 +197,20 @@ def fetch(out: Output, *, is_anew: bool = False) -> None:
 
 
 def use(arguments: argparse.Namespace, out: Output) -> int:
-    """Write down which model answers from now on."""
+    """Save the default model."""
     config = ConfigFile.of_home()
     settings = config.settings()
     current = selection.chosen(settings)
     if current is None and _is_plain(arguments.name):
         current = selection.found_here()
     choice = selection.named(settings, arguments.name, current)
-    for remark in keep(config, choice):
+    for remark in save_choice(config, choice):
         out.note(remark)
-    out.text(f"Default model: {choice.model} ({where(choice)}).")
+    out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
     kept = selection.chosen(ConfigFile.of_home().settings()) or choice
     if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
         out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
-    elif _state(kept) != SELECTED:
+    elif _state_text(kept) != SELECTED:
         out.note("The API key is missing. Run `hermes setup` to enter one.")
     return 0
 
@@ -216,7 +220,7 @@ def _is_plain(name: str) -> bool:
 
 
 def test(arguments: argparse.Namespace, out: Output) -> int:
-    """Ask once; 1 when there is no answer."""
+    """Send one question; exit code 1 if it fails."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
     choice = agent_factory.model_chain(ConfigFile.of_home().settings(), arguments.name)[0]
@@ -228,6 +232,6 @@ def test(arguments: argparse.Namespace, out: Output) -> int:
         return 1
     said = " ".join(trial.text.split())
     shown = said if len(said) <= MAX_SHOWN_CHARACTERS else f"{said[:MAX_SHOWN_CHARACTERS]}…"
-    out.text(f"{choice.model} ({where(choice)}) answered in {trial.seconds:.1f} s: {shown}")
+    out.text(f"{choice.model} ({provider_text(choice)}) answered in {trial.seconds:.1f} s: {shown}")
     out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

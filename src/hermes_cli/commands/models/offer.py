@@ -1,4 +1,4 @@
-"""With no model at all, whoever sits at the terminal is offered the small built-in one."""
+"""Offers the built-in model to interactive users without a configured model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hermes_cli.output import Output
 
 
-def make_sure(model: str, out: Output) -> None:
-    """Somebody can answer, or there is an error that says what to do."""
+def require_model(model: str, out: Output) -> None:
+    """Raise NoModelError unless a model is available or the user installs one."""
     try:
         agent_factory.model_chain(ConfigFile.of_home().settings(), model)
     except NoModelError:
@@ -33,4 +33,4 @@ def _offer(out: Output) -> None:
     question = f"Download the small built-in model now ({size}; for trying things out only)?"
     if not confirm(question, out, is_sure=False):
         raise NoModelError(agent_factory.NO_MODEL)
-    command.fetch(out)
+    command.install_built_in(out)

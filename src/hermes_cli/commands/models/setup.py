@@ -1,4 +1,4 @@
-"""`hermes setup`: choose a model in under a minute, with a key that was tried."""
+"""`hermes setup`: choose a provider and a model, and test them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ examples:
 Asks for the provider, the API key (hidden) and the model, tests the model with one short
 question, and then saves the choice. Run it again to change it.
 """
-WITHOUT_TERMINAL: Final = """\
+NON_INTERACTIVE_HELP: Final = """\
 Not running interactively. Use one of these instead:
 
   Anthropic      export ANTHROPIC_API_KEY=…    hermes models use anthropic:NAME
@@ -39,44 +39,44 @@ Not running interactively. Use one of these instead:
 
 `hermes config set keys.anthropic < FILE` saves an API key; `hermes models test` tests it.
 """
-SHOWN_MODELS: Final = 10
-TRIES: Final = 3
+MAX_SHOWN_MODELS: Final = 10
+MAX_KEY_ATTEMPTS: Final = 3
 
 
-class Way(NamedTuple):
-    """One line of the menu: what it says, and how it becomes a choice."""
+class ProviderOption(NamedTuple):
+    """An entry of the menu and the function that asks for its details."""
 
     title: str
     ask: Callable[[Output, Settings], Choice]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """There is nothing to say beforehand."""
+    """Set the function; the command has no arguments."""
     parser.set_defaults(run=run)
 
 
 def run(_arguments: argparse.Namespace, out: Output) -> int:
-    """Ask, try, write."""
+    """Ask for the choice, test it, save it."""
     if not (sys.stdin.isatty() and out.is_terminal):
-        out.hint(WITHOUT_TERMINAL.rstrip())
+        out.hint(NON_INTERACTIVE_HELP.rstrip())
         return 2
     config = ConfigFile.of_home()
     try:
         choice = _ask_for_choice(out, config.settings())
-        if not _is_wanted(choice, out):
+        if not _test_choice(choice, out):
             out.text("Nothing was changed.")
             return 1
     except EOFError as error:
         raise UsageError("Setup cancelled; nothing was changed.") from error
-    for remark in command.keep(config, choice, choice.key):
+    for remark in command.save_choice(config, choice, choice.key):
         out.note(remark)
-    where = command.where(choice)
+    where = command.provider_text(choice)
     out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")
     return 0
 
 
 def _ask_for_choice(out: Output, settings: Settings) -> Choice:
-    ways = _ways()
+    ways = _provider_options()
     out.text("Choose a provider:")
     for number, way in enumerate(ways, 1):
         out.text(f"  {number}. {way.title}")
@@ -86,31 +86,31 @@ def _ask_for_choice(out: Output, settings: Settings) -> Choice:
             return ways[int(answer) - 1].ask(out, settings)
 
 
-def _ways() -> list[Way]:
-    """The menu: services with keys, what runs here, any address, the built-in model."""
+def _provider_options() -> list[ProviderOption]:
+    """The menu: hosted providers, local servers, any endpoint, the built-in model."""
     ways = [
-        Way("Anthropic (API key)", _service("anthropic", "")),
-        Way("OpenAI (API key)", _service("openai", selection.OPENAI)),
-        Way("OpenRouter (API key)", _service("openai", selection.OPENROUTER)),
+        ProviderOption("Anthropic (API key)", _hosted_provider("anthropic", "")),
+        ProviderOption("OpenAI (API key)", _hosted_provider("openai", selection.OPENAI)),
+        ProviderOption("OpenRouter (API key)", _hosted_provider("openai", selection.OPENROUTER)),
     ]
     for server in selection.local_servers():
         names = selection.served(server)
         if names:
             title = f"{server.name} (running locally)"
-            ways.append(Way(title, _server(server.base_url, names)))
+            ways.append(ProviderOption(title, _local_server(server.base_url, names)))
     is_here = built_in.BuiltIn.of_home().is_here
     fetched = "installed" if is_here else f"{built_in.DOWNLOAD_MB} MB download"
     return [
         *ways,
-        Way("Another OpenAI-compatible endpoint", _address),
-        Way(f"Built-in demo model (no API key, {fetched})", _built_in),
+        ProviderOption("Another OpenAI-compatible endpoint", _custom_endpoint),
+        ProviderOption(f"Built-in demo model (no API key, {fetched})", _built_in),
     ]
 
 
 # One way each
 
 
-def _service(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
+def _hosted_provider(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
     def ask(out: Output, settings: Settings) -> Choice:
         kept = settings.get_secret(selection.key_name(api, base_url)) or ""
         return _with_key(Choice(api, "", base_url), kept, out)
@@ -118,14 +118,14 @@ def _service(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
     return ask
 
 
-def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Choice]:
+def _local_server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Choice]:
     def ask(out: Output, _settings: Settings) -> Choice:
         return Choice("openai", _ask_for_model(out, names), base_url)
 
     return ask
 
 
-def _address(out: Output, _settings: Settings) -> Choice:
+def _custom_endpoint(out: Output, _settings: Settings) -> Choice:
     while True:
         base_url = _ask(out, "Base URL (e.g. http://127.0.0.1:8000/v1): ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
@@ -134,15 +134,15 @@ def _address(out: Output, _settings: Settings) -> Choice:
 
 
 def _built_in(out: Output, _settings: Settings) -> Choice:
-    command.fetch(out)
+    command.install_built_in(out)
     return Choice("local", built_in.NAME)
 
 
 def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = False) -> Choice:
-    """*choice* with a key that the address takes, and a model it offers."""
+    """*choice* with an accepted API key and a model."""
     from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every way
 
-    for _ in range(TRIES):
+    for _ in range(MAX_KEY_ATTEMPTS):
         key = _ask_for_key(out, kept, is_optional=is_optional)
         out.progress("Listing models…")
         offers = offered(choice._replace(key=key))
@@ -172,8 +172,8 @@ def _ask_for_key(out: Output, kept: str, *, is_optional: bool) -> str:
 
 
 def _ask_for_model(out: Output, names: list[str]) -> str:
-    """One of *names*, by its number, or any other by its name."""
-    shown = names[:SHOWN_MODELS]
+    """Ask for one of *names* by number, or any model by name."""
+    shown = names[:MAX_SHOWN_MODELS]
     for number, name in enumerate(shown, 1):
         out.text(f"  {number}. {name}")
     if len(names) > len(shown):
@@ -189,8 +189,8 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
             return answer
 
 
-def _is_wanted(choice: Choice, out: Output) -> bool:
-    """Whether it answers; where it does not, whether it is wanted all the same."""
+def _test_choice(choice: Choice, out: Output) -> bool:
+    """Test the model; if it fails, ask whether to save it anyway."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
     out.progress(f"Waiting for {choice.model}…")

@@ -1,4 +1,4 @@
-"""`hermes plugins`: which there are, which are on, and what became of them."""
+"""`hermes plugins`: list, enable and disable plugins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import hermes_plugin_host
 from hermes_cli import history
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_plugin_host import activation
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ COLUMNS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
+    listing = add_command(
         actions,
         "list",
         "list plugins and their state",
         examples="examples:\n  hermes plugins list\n  hermes plugins list --json\n",
         run=print_list,
     )
-    add_json(listing)
+    add_json_option(listing)
     for name, purpose, run in (
         ("enable", "enable a plugin", enable),
         ("disable", "disable a plugin", disable),
         ("info", "show the details of a plugin", info),
     ):
-        action = add(
+        action = add_command(
             actions,
             name,
             purpose,
@@ -60,11 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
         )
-        add_json(action)
+        add_json_option(action)
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All plugins."""
+    """Print all plugins."""
     manager = hermes_plugin_host.active()
     if arguments.json:
         out.json([as_dict(plugin) for plugin in manager.plugins.values()])
@@ -83,7 +83,7 @@ def _row(plugin: Plugin) -> tuple[str, ...]:
 
 
 def as_dict(plugin: Plugin) -> dict[str, object]:
-    """A plugin for programs."""
+    """A plugin as a dict."""
     manifest = plugin.discovered.manifest
     return {
         "name": plugin.key,
@@ -105,10 +105,10 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
 
 
 def enable(arguments: argparse.Namespace, out: Output) -> int:
-    """Put a plugin on the list, and say whether it loads."""
+    """Enable a plugin and print whether it loads."""
     activation.find_plugin(arguments.name)
     if history.exists():
-        with history.writing() as db:
+        with history.open_for_writing() as db:
             plugin = activation.enable(arguments.name, db)
     else:
         plugin = activation.enable(arguments.name, None)
@@ -122,7 +122,7 @@ def enable(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def disable(arguments: argparse.Namespace, out: Output) -> int:
-    """Put a plugin on the other list."""
+    """Disable a plugin."""
     plugin = activation.disable(arguments.name)
     if arguments.json:
         out.json(as_dict(plugin))
@@ -132,16 +132,18 @@ def disable(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def info(arguments: argparse.Namespace, out: Output) -> int:
-    """One plugin."""
+    """Print the details of a plugin."""
     plugin = activation.find_plugin(arguments.name)
     facts = as_dict(plugin)
     if arguments.json:
         out.json(facts)
         return 0
     out.text(plugin.key, "bold")
-    out.pairs([(name.replace("_", " "), _words(value)) for name, value in facts.items() if value])
+    out.pairs(
+        [(name.replace("_", " "), _value_text(value)) for name, value in facts.items() if value]
+    )
     return 0
 
 
-def _words(value: object) -> str:
+def _value_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""`hermes hooks`: what plugins are told, what they were told, and telling them again."""
+"""`hermes hooks`: inspect hooks and the event log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
 from hermes_cli import history
-from hermes_cli.filters import positive
+from hermes_cli.filters import parse_positive
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.hooks import HOOKS, spec
@@ -46,15 +46,15 @@ LOG_COLUMNS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
+    listing = add_command(
         actions,
         "list",
         "list hooks and the plugins registered for them",
         examples="examples:\n  hermes hooks list\n",
         run=print_list,
     )
-    add_json(listing)
-    log = add(
+    add_json_option(listing)
+    log = add_command(
         actions,
         "log",
         "list session boundary events and their delivery",
@@ -62,9 +62,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         run=print_log,
     )
     log.add_argument("--session", metavar="ID", help="filter by session")
-    log.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
-    add_json(log)
-    replay_parser = add(
+    log.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
+    add_json_option(log)
+    replay_parser = add_command(
         actions,
         "replay",
         "deliver an event to plugins again, with the same event ID",
@@ -72,8 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         run=replay,
     )
     replay_parser.add_argument("event", metavar="EVENT", help="event ID or a prefix of it")
-    add_json(replay_parser)
-    test_parser = add(
+    add_json_option(replay_parser)
+    test_parser = add_command(
         actions,
         "test",
         "call a hook with the given arguments",
@@ -82,11 +84,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     test_parser.add_argument("hook", metavar="HOOK", help="hook, as shown by `hermes hooks list`")
     test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="argument of the hook")
-    add_json(test_parser)
+    add_json_option(test_parser)
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All hooks."""
+    """Print all hooks."""
     manager = hermes_plugin_host.active()
     rows: list[dict[str, Any]] = []
     for hook in HOOKS:
@@ -115,11 +117,11 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def print_log(arguments: argparse.Namespace, out: Output) -> int:
-    """Events, newest first."""
+    """Print events, newest first."""
     if not history.exists():
-        out.json([]) if arguments.json else out.text(history.no_history())
+        out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         session_id = db.resolve(arguments.session) if arguments.session else None
         events = db.list_boundaries(session_id, limit=arguments.limit)
     if arguments.json:
@@ -148,7 +150,7 @@ def _row(event: dict[str, Any]) -> tuple[str, ...]:
 
 def replay(arguments: argparse.Namespace, out: Output) -> int:
     """Deliver an event again, now."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         found = [
             event
             for event in db.list_boundaries(limit=-1)
@@ -177,7 +179,7 @@ def replay(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def test(arguments: argparse.Namespace, out: Output) -> int:
-    """Call a hook with given facts."""
+    """Call a hook with the given arguments."""
     spec(arguments.hook)
     facts = {}
     for pair in arguments.facts:

@@ -1,4 +1,4 @@
-"""`hermes sessions browse`: pick a conversation by typing and looking."""
+"""`hermes sessions browse`: browse and search conversations interactively."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_cli import history, output_settings
-from hermes_cli.filters import add_filters, chosen
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import add_filters, session_filter
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import Output
 
-LEFT = 130
+CANCELLED_EXIT_CODE = 130
 EXAMPLES = """\
 examples:
   hermes sessions browse
@@ -28,34 +28,34 @@ Type to filter the list; Enter prints the ID of the selected conversation; F1 sh
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(
+    parser = add_command(
         actions, "browse", "browse and search conversations interactively", examples=EXAMPLES,
         run=browse,
     )  # fmt: skip
     add_filters(parser)
-    add_json(parser)
+    add_json_option(parser)
 
 
 def browse(arguments: argparse.Namespace, out: Output) -> int:
-    """Print the id of the conversation that was picked."""
+    """Print the ID of the selected conversation."""
     # A toolkit for whole screens takes longer to load than most commands to run.
-    from hermes_cli.commands.sessions.browser.app import Picker  # noqa: PLC0415
-    from hermes_cli.commands.sessions.browser.catalogue import Conversations  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser.catalogue import SessionSource  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
 
     terminal_driver.require()
     if not history.exists():
-        raise StoreUnavailableError(history.no_history())
-    if output_settings.color(out.note) == "never":
+        raise StoreUnavailableError(history.no_history_text())
+    if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
-    with history.reading() as db:
-        conversations = Conversations(db, chosen(arguments), history.announce)
-        picker = Picker(conversations, terminal_driver.TerminalDriver)
+    with history.open_for_reading() as db:
+        conversations = SessionSource(db, session_filter(arguments), history.deliver_events)
+        picker = BrowserApp(conversations, terminal_driver.TerminalDriver)
         row = picker.run()
     if row is None:
-        return picker.return_code or LEFT
+        return picker.return_code or CANCELLED_EXIT_CODE
     if arguments.json:
-        out.json(history.listed(row))
+        out.json(history.listed_fields(row))
     else:
         out.text(str(row["id"]))
     return 0

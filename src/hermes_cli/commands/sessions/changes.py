@@ -1,4 +1,4 @@
-"""`hermes sessions` rename, pin, archive, delete, restore, prune: keeping the history in order."""
+"""`hermes sessions` rename, pin, archive, delete, restore and prune."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.filters import age_in_days
+from hermes_cli.filters import parse_age_days
 from hermes_cli.output import Column, confirm
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
@@ -31,7 +31,7 @@ TRASH_COLUMNS = (
 
 def configure(actions: Actions) -> None:
     """Add the actions."""
-    rename_parser = _one(actions, "rename", "set the title of a conversation", rename,
+    rename_parser = _add_single(actions, "rename", "set the title of a conversation", rename,
                          "hermes sessions rename last Trip to Oslo")  # fmt: skip
     rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="new title")
     for name, purpose, run in (
@@ -40,15 +40,15 @@ def configure(actions: Actions) -> None:
         ("archive", "hide conversations from lists", archive),
         ("unarchive", "show archived conversations again", unarchive),
     ):
-        _many(actions, name, purpose, run, f"hermes sessions {name} last")
-    delete_parser = _many(actions, "delete", "move conversations to the trash", delete,
+        _add_multiple(actions, name, purpose, run, f"hermes sessions {name} last")
+    delete_parser = _add_multiple(actions, "delete", "move conversations to the trash", delete,
                           "hermes sessions delete 20260301_1030\n"
                           "  hermes sessions delete last --purge --yes")  # fmt: skip
     delete_parser.add_argument(
         "--purge", action="store_true", help="delete permanently (cannot be undone)"
     )
     _add_yes(delete_parser)
-    restore_parser = add(
+    restore_parser = add_command(
         actions,
         "restore",
         "restore conversations from the trash, or list it",
@@ -58,25 +58,25 @@ def configure(actions: Actions) -> None:
     restore_parser.add_argument(
         "ids", metavar="ID", nargs="*", help="session ID (omit to list the trash)"
     )
-    add_json(restore_parser)
+    add_json_option(restore_parser)
     _configure_prune(actions)
 
 
-def _one(
+def _add_single(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
-    add_json(parser)
+    add_json_option(parser)
     return parser
 
 
-def _many(
+def _add_multiple(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
     parser.add_argument("ids", metavar="ID", nargs="+", help="session IDs, titles or `last`")
-    add_json(parser)
+    add_json_option(parser)
     return parser
 
 
@@ -85,7 +85,7 @@ def _add_yes(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_prune(actions: Actions) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "prune",
         "move inactive conversations to the trash",
@@ -95,58 +95,64 @@ def _configure_prune(actions: Actions) -> None:
         "`hermes sessions restore` restores pruned ones.\n",
         run=prune,
     )
-    parser.add_argument("--older-than", type=age_in_days, default=90, metavar="AGE",
+    parser.add_argument("--older-than", type=parse_age_days, default=90, metavar="AGE",
                         help="days without activity: 90, 90d, 12w (default: 90)")  # fmt: skip
     parser.add_argument("--source", help="filter by source: cli, telegram, …")
     _add_yes(parser)
-    add_json(parser)
+    add_json_option(parser)
 
 
 def rename(arguments: argparse.Namespace, out: Output) -> int:
     """Set a title."""
-    with history.writing() as db:
-        session_id = _kept(db, arguments.id)
+    with history.open_for_writing() as db:
+        session_id = _resolve_untrashed(db, arguments.id)
         title = " ".join(arguments.title)
         if not title.strip():
             raise UsageError("A title needs at least one visible character.")
         db.set_session_title(session_id, title)
-        _done(out, arguments, "renamed", [session_id])
+        _report(out, arguments, "renamed", [session_id])
     return 0
 
 
 def pin(arguments: argparse.Namespace, out: Output) -> int:
     """Pin."""
-    return _each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
+    return _change_each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
 
 
 def unpin(arguments: argparse.Namespace, out: Output) -> int:
     """Unpin."""
-    return _each(arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False))
+    return _change_each(
+        arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False)
+    )
 
 
 def archive(arguments: argparse.Namespace, out: Output) -> int:
     """Archive."""
-    return _each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
+    return _change_each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
 
 
 def unarchive(arguments: argparse.Namespace, out: Output) -> int:
-    """Bring back from the archive."""
-    return _each(arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False))
+    """Unarchive."""
+    return _change_each(
+        arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False)
+    )
 
 
-def _each(arguments: argparse.Namespace, out: Output, word: str, change: history.Change) -> int:
-    with history.writing() as db:
-        ids = [_kept(db, text) for text in arguments.ids]
+def _change_each(
+    arguments: argparse.Namespace, out: Output, word: str, change: history.Change
+) -> int:
+    with history.open_for_writing() as db:
+        ids = [_resolve_untrashed(db, text) for text in arguments.ids]
         for session_id in ids:
             change(db, session_id)
-        _done(out, arguments, word, ids)
+        _report(out, arguments, word, ids)
     return 0
 
 
 def delete(arguments: argparse.Namespace, out: Output) -> int:
-    """Move into the trash, or remove for good."""
-    with history.writing() as db:
-        find = db.resolve if arguments.purge else functools.partial(_kept, db)
+    """Move to the trash, or delete permanently."""
+    with history.open_for_writing() as db:
+        find = db.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
         ids = [find(text) for text in arguments.ids]
         what = human_format.plural(len(ids), "conversation")
         question = f"Delete {what}? They can be restored from the trash."
@@ -159,27 +165,27 @@ def delete(arguments: argparse.Namespace, out: Output) -> int:
                 db.purge_session(session_id)
             else:
                 db.delete_session(session_id)
-        history.announce(db)
-        _done(out, arguments, "purged" if arguments.purge else "deleted", ids)
+        history.deliver_events(db)
+        _report(out, arguments, "purged" if arguments.purge else "deleted", ids)
     return 0
 
 
 def restore(arguments: argparse.Namespace, out: Output) -> int:
-    """Take out of the trash, or list it."""
-    with history.writing() as db:
+    """Restore from the trash, or list it."""
+    with history.open_for_writing() as db:
         if not arguments.ids:
             _print_trash(db, arguments, out)
             return 0
-        ids = [_in_trash(db, text) for text in arguments.ids]
+        ids = [_resolve_trashed(db, text) for text in arguments.ids]
         for session_id in ids:
             db.restore_session(session_id)
-        history.announce(db)
-        _done(out, arguments, "restored", ids)
+        history.deliver_events(db)
+        _report(out, arguments, "restored", ids)
     return 0
 
 
-def _kept(db: SessionDB, text: str) -> str:
-    """The session meant; one in the trash has to be restored first."""
+def _resolve_untrashed(db: SessionDB, text: str) -> str:
+    """Resolve a session; raise UsageError if it is in the trash."""
     session_id = db.resolve(text)
     if any(row["session_id"] == session_id for row in db.list_trash()):
         raise UsageError(
@@ -188,8 +194,8 @@ def _kept(db: SessionDB, text: str) -> str:
     return session_id
 
 
-def _in_trash(db: SessionDB, text: str) -> str:
-    """The one trashed session meant by an id, its beginning, or its former title."""
+def _resolve_trashed(db: SessionDB, text: str) -> str:
+    """Resolve a session in the trash by ID, title, or a prefix of either."""
     rows = db.list_trash()
     fitting = [
         row["session_id"]
@@ -214,7 +220,7 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> N
                 row["session_id"],
                 human_format.date(row["trashed_at"]),
                 row["reason"],
-                history.name(row),
+                history.display_name(row),
             )
             for row in rows
         ],
@@ -222,15 +228,15 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> N
 
 
 def prune(arguments: argparse.Namespace, out: Output) -> int:
-    """Show what pruning would do; do it when told to."""
-    with history.writing() as db:
+    """Print what would be pruned; prune with --yes."""
+    with history.open_for_writing() as db:
         plan = db.plan_prune(arguments.older_than, arguments.source)
         spared: dict[str, int] = {}
         for _row, reason in plan.spared:
             spared[reason] = spared.get(reason, 0) + 1
         if arguments.yes:
             db.prune_sessions(arguments.older_than, arguments.source)
-            history.announce(db)
+            history.deliver_events(db)
         if arguments.json:
             ids = [row["id"] for row in plan.due]
             out.json({"pruned": ids, "spared": spared, "is_dry_run": not arguments.yes})
@@ -252,7 +258,7 @@ def _print_plan(
         out.text("Nothing was changed. Pass --yes to prune.", "bold")
 
 
-def _done(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
+def _report(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
     if arguments.json:
         out.json({word: ids})
     else:

@@ -1,4 +1,4 @@
-"""`hermes sessions`: everything one can do with conversations."""
+"""`hermes sessions`: manage conversations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hermes_cli import history
 from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
 from hermes_cli.commands.sessions.show import show, tail
-from hermes_cli.filters import add_filters, chosen, not_negative, positive
+from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export.configure(actions)
     import_.configure(actions)
     upkeep.configure(actions)
-    stats = add(
+    stats = add_command(
         actions,
         "stats",
         "count conversations, messages, tokens and bytes",
         examples="examples:\n  hermes sessions stats\n  hermes sessions stats --json\n",
         run=print_stats,
     )
-    add_json(stats)
+    add_json_option(stats)
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "list",
         "list conversations, most recently active first",
@@ -64,14 +64,16 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         run=print_list,
     )
     add_filters(parser)
-    parser.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
+    parser.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
     parser.add_argument("--all", action="store_true", help="no limit")
     parser.add_argument("--archived", action="store_true", help="include archived conversations")
-    add_json(parser)
+    add_json_option(parser)
 
 
 def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "show",
         "print one conversation as a transcript",
@@ -83,11 +85,11 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument(
         "--inactive", action="store_true", help="include undone and compacted messages"
     )
-    add_json(parser)
+    add_json_option(parser)
 
 
 def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "tail",
         "print the end of a conversation and follow it",
@@ -95,7 +97,7 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         run=tail,
     )
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
-    parser.add_argument("-n", "--lines", dest="count", type=not_negative, default=10,
+    parser.add_argument("-n", "--lines", dest="count", type=parse_non_negative, default=10,
                         metavar="N", help="number of messages (default: 10)")  # fmt: skip
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new messages")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
@@ -103,22 +105,22 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The conversations, the last active first."""
+    """Print conversations, most recently active first."""
     if not history.exists():
         if arguments.json:
             out.json([])
         else:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         rows = db.list_sessions_rich(
-            **chosen(arguments),
+            **session_filter(arguments),
             limit=-1 if arguments.all else arguments.limit,
             order_by_last_active=True,
             include_archived=arguments.archived,
         )
         if arguments.json:
-            out.json([history.listed(row) for row in rows])
+            out.json([history.listed_fields(row) for row in rows])
         elif rows:
             history.print_rows(rows, out)
         else:
@@ -128,14 +130,14 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def print_stats(arguments: argparse.Namespace, out: Output) -> int:
-    """Totals over everything stored."""
+    """Print totals of the history."""
     if not history.exists():
         if arguments.json:
             out.json(NO_STATS)
         else:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         stats = db.stats()
     if arguments.json:
         out.json(stats)

@@ -1,4 +1,4 @@
-"""`hermes sessions export`: conversations to keep, to move or to read elsewhere."""
+"""`hermes sessions export`: conversations as JSONL, Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import history
-from hermes_cli.filters import add_filters, chosen
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import add_filters, session_filter
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
@@ -35,7 +35,9 @@ OUT is a file, a directory (one file per conversation), or - for standard output
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "export", "export conversations to a file", examples=EXAMPLES, run=export)
+    parser = add_command(
+        actions, "export", "export conversations to a file", examples=EXAMPLES, run=export
+    )
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
                         help="file, directory, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
@@ -50,7 +52,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--redact", action="store_true",
                         help="replace keys, tokens and passwords with [redacted:…]")  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace an existing file")
-    add_json(parser)
+    add_json_option(parser)
 
 
 def export(arguments: argparse.Namespace, out: Output) -> int:
@@ -61,8 +63,8 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.json and arguments.out == STDOUT:
         raise UsageError("--json requires OUT: it describes the written file.")
     if not history.exists():
-        raise UsageError(history.no_history())
-    with history.reading() as db:
+        raise UsageError(history.no_history_text())
+    with history.open_for_reading() as db:
         ids = _selected(db, arguments)
         if not ids:
             out.note("No matching conversations.")
@@ -73,7 +75,7 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
         written = {}
         for path, some in _files(ids, form, arguments.out):
             path.parent.mkdir(parents=True, exist_ok=True)
-            pieces = output_files.watched(_pieces(db, some, form, arguments), out)
+            pieces = output_files.with_progress(_pieces(db, some, form, arguments), out)
             written[str(path)] = output_files.write(path, pieces, is_replacing=arguments.force)
     _report(written, len(ids), form, arguments, out)
     return 0
@@ -91,19 +93,19 @@ def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
     if arguments.lineage:
         raise UsageError("--lineage requires --session.")
     return db.sessions_to_export(
-        include_archived=arguments.all, include_trashed=arguments.trash, **chosen(arguments)
+        include_archived=arguments.all, include_trashed=arguments.trash, **session_filter(arguments)
     )
 
 
 def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[str]]]:
-    """Which sessions go into which file."""
+    """The sessions of each file."""
     from hermes_cli import output_files  # noqa: PLC0415 - as above
 
     if not output_files.is_folder(target):
         yield Path(target), ids
     elif form == "jsonl":
-        name = output_files.dated("hermes-export", ".jsonl")
-        yield output_files.unused(Path(target), name), ids
+        name = output_files.dated_name("hermes-export", ".jsonl")
+        yield output_files.unused_path(Path(target), name), ids
     else:
         taken: set[str] = set()
         for session_id in ids:
@@ -112,7 +114,7 @@ def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[
 
 
 def file_name(session_id: str, taken: set[str]) -> str:
-    """A session's id as a name that every file system takes; each one only once."""
+    """A unique file name for a session ID, valid on every file system."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".")[:150] or "session"
     name, number = plain, 2
     while name.lower() in taken:

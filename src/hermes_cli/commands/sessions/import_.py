@@ -1,4 +1,4 @@
-"""`hermes sessions import`: an export taken in again."""
+"""`hermes sessions import`: import conversations from JSONL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.errors import PortableFileError
@@ -34,7 +34,7 @@ The complete file is checked first; a damaged file changes nothing.
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(
+    parser = add_command(
         actions,
         "import",
         "import conversations from JSONL",
@@ -51,11 +51,11 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "--dry-run", action="store_true", help="check the file without importing it"
     )
-    add_json(parser)
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Take the file in, and say what became of it."""
+    """Import the file and print a report."""
     from dataclasses import asdict  # noqa: PLC0415 - slow to load
 
     with _opened(arguments.file) as file:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _opened(name: str) -> IO[bytes]:
-    """The file, or what comes from standard input, kept so that it can be read twice."""
+    """Open the file, or a seekable copy of stdin."""
     if name == STDIN:
         import shutil  # noqa: PLC0415 - `list` does without
         import tempfile  # noqa: PLC0415 - as above

@@ -1,12 +1,12 @@
-"""`hermes sessions search`: any word ever said."""
+"""`hermes sessions search`: search all messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.filters import MOMENTS, moment, positive
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ for word beginnings, `one OR two` for alternatives, and -word to exclude (quote 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "search", "search all messages", examples=EXAMPLES, run=search)
+    parser = add_command(actions, "search", "search all messages", examples=EXAMPLES, run=search)
     parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
                         help="order: newest (default), oldest or best match first")  # fmt: skip
@@ -38,21 +38,27 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                         help="filter by role")  # fmt: skip
     parser.add_argument("--source", help="filter by source: cli, telegram, …")
     parser.add_argument("--session", metavar="ID", help="search only this conversation")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"sent since: {MOMENTS}")
-    parser.add_argument("--until", type=moment, metavar="WHEN", help=f"sent before: {MOMENTS}")
+    parser.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"sent since: {TIME_FORMATS}"
+    )
+    parser.add_argument(
+        "--until", type=parse_time, metavar="WHEN", help=f"sent before: {TIME_FORMATS}"
+    )
     parser.add_argument("--tools", action="store_true", help="include tool calls and results")
     parser.add_argument("--inside", action="store_true", help="match parts of words")
     parser.add_argument("--undone", action="store_true", help="include undone messages")
-    parser.add_argument("--limit", type=positive, default=20, help="maximum number (default: 20)")
-    add_json(parser)
+    parser.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
+    add_json_option(parser)
 
 
 def search(arguments: argparse.Namespace, out: Output) -> int:
     """Print what was found."""
     if not history.exists():
-        out.json([]) if arguments.json else out.text(history.no_history())
+        out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         hits = db.search_messages(
             " ".join(arguments.query),
             source_filter=[arguments.source] if arguments.source else None,
@@ -71,12 +77,12 @@ def search(arguments: argparse.Namespace, out: Output) -> int:
         else:
             print_hits(db, hits, out)
         out.flush()
-        finish_filling(db, out)
+        finish_indexing(db, out)
     return 0
 
 
 def print_hits(db: SessionDB, hits: list[history.Row], out: Output) -> None:
-    """Each hit under its conversation, the found words standing out."""
+    """Print the hits by conversation, with the found words highlighted."""
     if not hits:
         out.text("No matching messages.")
     last = None
@@ -99,21 +105,21 @@ def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
     return [*pieces, (text[end:], "")]
 
 
-def finish_filling(db: SessionDB, out: Output) -> None:
-    """Index an older history to the end, once, showing how far it is; Ctrl-C is safe."""
+def finish_indexing(db: SessionDB, out: Output) -> None:
+    """Finish the search index of an older history, with progress; Ctrl+C is safe."""
     progress = db.search_progress()
     if progress is None:
         return
     if not out.is_watched:
-        out.note(_filling(*progress))
+        out.note(_indexing_text(*progress))
         return
     while progress is not None and not db.fill_search(0.2):
-        out.progress(_filling(*progress))
+        out.progress(_indexing_text(*progress))
         if db.search_progress() == progress:
             break  # the file cannot be used now
         progress = db.search_progress()
     out.progress("")
 
 
-def _filling(done: int, total: int) -> str:
+def _indexing_text(done: int, total: int) -> str:
     return f"Indexing: {100 * done // max(total, 1)} % (results are already complete)"

@@ -1,12 +1,12 @@
-"""`hermes sessions` optimize and repair: the files behind the history."""
+"""`hermes sessions` optimize and repair: maintenance of the database."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.commands.sessions.search import finish_filling
-from hermes_cli.parser import add, add_json
+from hermes_cli.commands.sessions.search import finish_indexing
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the actions."""
-    optimize_parser = add(
+    optimize_parser = add_command(
         actions,
         "optimize",
         "reclaim disk space and finish indexing",
         examples="examples:\n  hermes sessions optimize\n",
         run=optimize,
     )
-    add_json(optimize_parser)
-    repair_parser = add(
+    add_json_option(optimize_parser)
+    repair_parser = add_command(
         actions,
         "repair",
         "rebuild indexes and other derived data",
         examples="examples:\n  hermes sessions repair\n\nMessages are never changed.\n",
         run=repair,
     )
-    add_json(repair_parser)
+    add_json_option(repair_parser)
 
 
 def optimize(arguments: argparse.Namespace, out: Output) -> int:
     """Compact the file."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         before = db.stats()["database_bytes"]
         history.finish_indexing(db, out)
-        finish_filling(db, out)
+        finish_indexing(db, out)
         out.progress("Removing leftovers…")
         db.optimize_fts()
         forgotten = db.clean_up()
@@ -57,7 +57,7 @@ def optimize(arguments: argparse.Namespace, out: Output) -> int:
 
 def repair(arguments: argparse.Namespace, out: Output) -> int:
     """Index everything again."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         history.finish_indexing(db, out)
         sessions = db.repair_index()
         db.rebuild_search()

@@ -1,4 +1,4 @@
-"""`hermes backup`: the history and the settings in one file, while everything goes on."""
+"""`hermes backup`: history and settings in one file, while Hermes is running."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="file or directory (default: ./hermes-backup-DATE.zip)")  # fmt: skip
     parser.add_argument("--with-secrets", action="store_true",
                         help="include the secrets (.env)")  # fmt: skip
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -42,14 +42,14 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     from hermes_cli import output_files  # noqa: PLC0415 - `--help` does without
 
     if not history.exists():
-        raise UsageError(history.no_history())
+        raise UsageError(history.no_history_text())
     path = Path(arguments.target).expanduser()
     if output_files.is_folder(arguments.target):
         path.mkdir(parents=True, exist_ok=True)
-        path = output_files.unused(path, output_files.dated("hermes-backup", ".zip"))
+        path = output_files.unused_path(path, output_files.dated_name("hermes-backup", ".zip"))
     if not path.parent.is_dir():
         raise UsageError(f"Directory {path.parent} does not exist.")
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         done = db.backup_to(
             path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress
         )
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _named(files: list[str]) -> list[str]:
-    """The files by name; of those that came with messages only how many they are."""
+    """The names of files; attachments of messages are only counted."""
     came = [one for one in files if one.startswith("media/")]
     named = [one for one in files if one not in came]
     return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named

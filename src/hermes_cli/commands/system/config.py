@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile, Entry
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
@@ -48,18 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "check": ("validate the settings", "hermes config check", check),
     }
     for name, (purpose, example, run) in purposes.items():
-        action = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+        action = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
         if name in {"get", "set", "unset"}:
             action.add_argument("name", metavar="NAME", help="setting, e.g. display.color")
         if name == "set":
             help_text = "new value (default: one line of standard input)"
             action.add_argument("value", metavar="VALUE", nargs="?", help=help_text)
         if name in {"get", "list", "check"}:
-            add_json(action)
+            add_json_option(action)
 
 
 def get(arguments: argparse.Namespace, out: Output) -> int:
-    """The value in force."""
+    """Print the effective value."""
     entry = ConfigFile.of_home().entry(arguments.name)
     if arguments.json:
         out.json(entry._asdict())
@@ -69,7 +69,7 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def set_value(arguments: argparse.Namespace, out: Output) -> int:
-    """Write a value."""
+    """Save a value."""
     setting = find_setting(SETTINGS, arguments.name)
     config = ConfigFile.of_home()
     text = arguments.value if arguments.value is not None else _read_value(secret=setting.secret)
@@ -82,7 +82,7 @@ def set_value(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def unset(arguments: argparse.Namespace, out: Output) -> int:
-    """Go back to the default."""
+    """Reset a setting to its default."""
     config = ConfigFile.of_home()
     had_value = config.unset(arguments.name)
     entry = config.entry(arguments.name)
@@ -92,7 +92,7 @@ def unset(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All settings; one that cannot be used does not hide the others."""
+    """Print all settings; invalid ones are reported after the others."""
     config = ConfigFile.of_home()
     entries: list[Entry] = []
     mistakes: list[str] = []
@@ -113,13 +113,13 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def print_path(_arguments: argparse.Namespace, out: Output) -> int:
-    """Where config.yaml is, or would be."""
+    """Print the path of config.yaml."""
     out.text(str(ConfigFile.of_home().path))
     return 0
 
 
 def check(arguments: argparse.Namespace, out: Output) -> int:
-    """Mistakes and keys without effect; 1 when something cannot be used as written."""
+    """Print invalid and unknown settings; exit code 1 if one is invalid."""
     problems = ConfigFile.of_home().check()
     has_error = any(problem.is_error for problem in problems)
     if arguments.json:
@@ -134,7 +134,7 @@ def check(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _read_value(*, secret: bool) -> str:
-    """A line from standard input; typed invisibly where it is a secret on a terminal."""
+    """Read a line from stdin; a secret is hidden on a terminal."""
     if secret and sys.stdin.isatty():
         import getpass  # noqa: PLC0415 - rarely needed
 

@@ -1,11 +1,11 @@
-"""`hermes doctor`: is the installation sound, and is the history whole?"""
+"""`hermes doctor`: check the installation and the history."""
 
 from __future__ import annotations
 
 import platform
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format, instance_lock
 from hermes_core.config.file import ConfigFile
@@ -27,15 +27,15 @@ examples:
 
 Exit code 0: all checks passed. 1: at least one check failed; its line names the remedy.
 """
-SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
+STATUS_SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
 
 
 class Check(Protocol):
-    """What one check found; the store's checks look like this too."""
+    """The result of a check; the store has its own class of this shape."""
 
     @property
     def name(self) -> str:
-        """What was looked at."""
+        """The subject of the check."""
         ...
 
     @property
@@ -45,17 +45,17 @@ class Check(Protocol):
 
     @property
     def detail(self) -> str:
-        """What was found."""
+        """The result in words."""
         ...
 
     @property
     def advice(self) -> str:
-        """What to do about it; may be empty."""
+        """The remedy; may be empty."""
         ...
 
 
-class Finding(NamedTuple):
-    """A check of our own."""
+class CheckResult(NamedTuple):
+    """The result of a check of this module."""
 
     name: str
     status: str
@@ -68,12 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fix", action="store_true", help="fix what can be fixed, then check again"
     )
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Run every check; 1 when one failed."""
+    """Run every check; exit code 1 if one failed."""
     from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
 
     if arguments.fix and state_db_path().exists():
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def fix(out: Output) -> None:
-    """Settle crashes, store the journal, finish the index and bring it up to date."""
+    """Recover from crashes, finish the index and repair it."""
     with SessionDB(keeper=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
@@ -100,24 +100,24 @@ def fix(out: Output) -> None:
         out.note(f"Re-indexed {human_format.plural(mended, 'session')}.")
 
 
-def check_python() -> Finding:
-    """Which interpreter runs us."""
+def check_python() -> CheckResult:
+    """Report the Python version."""
     found = f"{platform.python_implementation()} {platform.python_version()}"
-    return Finding("python", "ok", found)
+    return CheckResult("python", "ok", found)
 
 
-def check_config() -> Finding:
-    """Whether every setting can be used as written."""
+def check_config() -> CheckResult:
+    """Check the settings."""
     problems = ConfigFile.of_home().check()
     status = "failed" if any(each.is_error for each in problems) else "warning"
     if problems:
         detail = " ".join(each.message for each in problems)
-        return Finding("settings", status, detail, f"Edit {config_path()}")
-    return Finding("settings", "ok", str(config_path()))
+        return CheckResult("settings", status, detail, f"Edit {config_path()}")
+    return CheckResult("settings", "ok", str(config_path()))
 
 
-def check_chats() -> list[Finding]:
-    """Whether messages wait that nobody answers, or replies were given up."""
+def check_chats() -> list[CheckResult]:
+    """Check for pending messages and undelivered replies."""
     if not state_db_path().exists():
         return []
     try:
@@ -127,32 +127,32 @@ def check_chats() -> list[Finding]:
         return []  # what is wrong with the history is said above
 
 
-def _chats(db: SessionDB) -> list[Finding]:
+def _chats(db: SessionDB) -> list[CheckResult]:
     known, waiting = db.route_count(), db.waiting_places()
     lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
     if not known and not waiting and not lost:
         return []
-    found = [Finding("chats", "ok", f"{known} known, {waiting} with pending messages")]
+    found = [CheckResult("chats", "ok", f"{known} known, {waiting} with pending messages")]
     if waiting and not instance_lock.is_held(hermes_home() / "gateway.lock"):
         text = f"not running; {human_format.plural(waiting, 'chat')} with pending messages"
-        found.append(Finding("gateway", "warning", text, "Run `hermes gateway start`"))
+        found.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
     if lost:
         text = f"{len(lost)} not delivered; latest error: {lost[0]['error']}"
-        found.append(Finding("replies", "warning", text, "See `hermes gateway logs`"))
+        found.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
     return found
 
 
 def print_checks(checks: Sequence[Check], out: Output) -> None:
-    """One line per check, its advice below."""
+    """Print one line per check, followed by its advice."""
     for check in checks:
-        sign, style = SIGNS.get(check.status, ("-", "dim"))
+        sign, style = STATUS_SIGNS.get(check.status, ("-", "dim"))
         out.styled((f"{sign} ", style), (check.name, "bold"), (f": {check.detail}", ""))
         if check.advice and check.status != "ok":
             out.hint(f"    {check.advice}")
 
 
 def as_dict(check: Check) -> dict[str, str]:
-    """A check for programs."""
+    """A check as a dict."""
     return {
         "name": check.name,
         "status": check.status,

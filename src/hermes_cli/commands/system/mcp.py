@@ -1,4 +1,4 @@
-"""`hermes mcp`: be an MCP server for other agents, and fetch what that needs."""
+"""`hermes mcp`: an MCP server for other agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.mcp.connection import SDK
 from hermes_cli import history
-from hermes_cli.parser import add as add_command
+from hermes_cli.parser import add_command
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(arguments: argparse.Namespace, _out: Output) -> int:
-    """Serve until the pipes are closed."""
+    """Serve on stdio until it is closed."""
     if not SDK.is_usable():
         raise UsageError("The MCP library is not installed. Run `hermes mcp add`.")
     from gateway import mcp_server  # noqa: PLC0415 - the library is slow to load
 
-    db = history.writing() if arguments.allow_send else history.reading()
+    db = history.open_for_writing() if arguments.allow_send else history.open_for_reading()
     with db:
         mcp_server.made(db, may_send=arguments.allow_send).run("stdio")
     return 0
 
 
 def add(_wishes: argparse.Namespace, out: Output) -> int:
-    """Fetch the library."""
+    """Install the MCP library."""
     is_new = SDK.fetch(out.progress)
     out.text(f"The MCP library {'was' if is_new else 'is already'} installed.")
     return 0

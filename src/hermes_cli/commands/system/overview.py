@@ -1,4 +1,4 @@
-"""Bare `hermes`: what this is, what is there, what can be done now."""
+"""`hermes` without a terminal: an overview of the history and the commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_core.paths import state_db_path
 if TYPE_CHECKING:
     from hermes_cli.output import Output
 
-LATEST = 3
+SHOWN_CONVERSATIONS = 3
 EXAMPLES = (
     ("hermes setup", "configure a model provider"),
     ("hermes", "start the terminal UI; -c continues the last conversation"),
@@ -33,7 +33,7 @@ def show(out: Output) -> int:
     if history.exists():
         print_history(out)
     else:
-        out.text(history.no_history())
+        out.text(history.no_history_text())
         out.text("To use the history of hermes-agent, set HERMES_HOME to its directory.")
     out.text()
     out.text("Commands:")
@@ -45,10 +45,10 @@ def show(out: Output) -> int:
 
 
 def print_history(out: Output) -> None:
-    """Where the history is, how much it holds, and its latest conversations."""
-    with history.reading() as db:
+    """Print the size of the history and its latest conversations."""
+    with history.open_for_reading() as db:
         stats = db.stats()
-        latest = db.list_sessions_rich(limit=LATEST, order_by_last_active=True)
+        latest = db.list_sessions_rich(limit=SHOWN_CONVERSATIONS, order_by_last_active=True)
     conversations = human_format.plural(stats["sessions"], "conversation")
     messages = human_format.plural(stats["messages"], "message")
     out.text(f"{conversations}, {messages} in {state_db_path()}")

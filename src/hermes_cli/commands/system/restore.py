@@ -1,4 +1,4 @@
-"""`hermes restore`: a backup put back, without losing what is there."""
+"""`hermes restore`: restore a backup, moving existing files aside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli.output import confirm
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format, paths
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="backup written by `hermes backup`")
     parser.add_argument("--to", metavar="DIR", help="restore into this directory instead")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Check the backup, ask, put it back."""
+    """Check the backup, ask for confirmation, restore it."""
     from hermes_state.portable.restore import Restore  # noqa: PLC0415 - `--help` does without
 
     folder = Path(arguments.to).expanduser().absolute() if arguments.to else paths.hermes_home()

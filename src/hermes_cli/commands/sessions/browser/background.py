@@ -1,4 +1,4 @@
-"""The picker's threads: whatever waits for the disk happens here, so that keys never do."""
+"""Background threads of the app: all disk access, so that keys never wait."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from hermes_cli.commands.sessions.browser.catalogue import Conversations, Hit
+    from hermes_cli.commands.sessions.browser.catalogue import MessageHit, SessionSource
 
 Row = dict[str, Any]
 
 
 class RowsRead(Message):
-    """More of the list."""
+    """Rows were read."""
 
     def __init__(self, rows: list[Row], *, with_archived: bool, is_last: bool) -> None:
         super().__init__()
@@ -31,9 +31,9 @@ class RowsRead(Message):
 
 
 class WordsFound(Message):
-    """Where words were said."""
+    """A message search finished."""
 
-    def __init__(self, words: str, hits: Sequence[Hit]) -> None:
+    def __init__(self, words: str, hits: Sequence[MessageHit]) -> None:
         super().__init__()
         self.words = words
         self.hits = hits
@@ -49,7 +49,7 @@ class EndingRead(Message):
 
 
 class RowChanged(Message):
-    """A conversation was pinned, unpinned or moved into the trash."""
+    """A conversation was pinned, unpinned or moved to the trash."""
 
     def __init__(
         self, session_id: str, words: str, *, is_pinned: bool = False, is_gone: bool = False
@@ -62,22 +62,22 @@ class RowChanged(Message):
 
 
 class WorkFailed(Message):
-    """Something could not be read or changed."""
+    """A read or a change failed."""
 
     def __init__(self, words: str) -> None:
         super().__init__()
         self.words = words
 
 
-class Background:
-    """Reads and changes conversations, and reports to the app by messages."""
+class BackgroundWork:
+    """Reads and changes conversations, and posts results to the app."""
 
-    def __init__(self, app: App[Any], conversations: Conversations) -> None:
+    def __init__(self, app: App[Any], conversations: SessionSource) -> None:
         self._app = app
         self._conversations = conversations
 
     def first(self, *, with_archived: bool) -> list[Row]:
-        """The first rows, at once; the others are reported as they are read."""
+        """Return the first rows; the others are posted as they are read."""
         rows = self._conversations.first(with_archived=with_archived)
         self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
         return rows
@@ -91,7 +91,7 @@ class Background:
         self._report(RowsRead([], with_archived=with_archived, is_last=True))
 
     def search(self, words: str) -> None:
-        """Look for words in what was said."""
+        """Search messages."""
         if words.strip():
             self._run(
                 "search",
@@ -118,7 +118,7 @@ class Background:
         self._run("pin", change)
 
     def trash(self, row: Row) -> None:
-        """Move into the trash."""
+        """Move to the trash."""
         session_id = str(row["id"])
 
         def change() -> None:
