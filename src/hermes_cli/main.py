@@ -12,7 +12,7 @@ from hermes_core.errors import HermesError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that a closed pipe ended
+BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
@@ -72,8 +72,8 @@ def run(arguments: Sequence[str], out: Output) -> int:
         arguments = ["tui", *arguments]
     command = next((each for each in arguments if not each.startswith("-")), None)
     if command or not arguments:
-        # From here on code that may want SQLite is imported: there must be one copy of it
-        # in the process, and it must be ours. `--help` and `--version` end before.
+        # The imports below may load SQLite: the process must have exactly one copy, ours.
+        # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
         from hermes_core import log_file  # noqa: PLC0415
         from hermes_state.engine import driver  # noqa: PLC0415
@@ -106,7 +106,7 @@ def _starts_tui(arguments: Sequence[str]) -> bool:
 
 def _run_plugin_command(arguments: Sequence[str], out: Output) -> int | None:
     """Run a command of a plugin; None if no plugin provides it."""
-    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - a misspelt name, or a plugin's
+    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - only for unknown names
 
     if not may_be_set("plugins.enabled"):
         return None
@@ -118,9 +118,9 @@ def _run_plugin_command(arguments: Sequence[str], out: Output) -> int | None:
 
 def _complete() -> None:
     """Print the completions that the shell requests."""
-    from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - the shell asks seldom
+    from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - only for completion
     from hermes_cli.parser import build_parser  # noqa: PLC0415 - as above
     from hermes_state.engine import driver  # noqa: PLC0415 - as above
 
     driver.install()
-    complete(build_parser(None, is_whole=True))
+    complete(build_parser(None, is_complete=True))

@@ -1,8 +1,8 @@
-"""The one place that prints.
+"""The only module that prints.
 
-On a terminal: colours and tables cut to its width. Into a file or a pipe: the same words,
-whole, without colours. NO_COLOR and the setting `display.color` overrule the colours.
-Every text passes through `display.clean` on its way out.
+On a terminal, output is coloured and tables are cut to its width. Files and pipes get the
+complete text without colours. NO_COLOR and the setting `display.color` override the colours.
+Every text is cleaned of control characters.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Column(NamedTuple):
 
     title: str
     right: bool = False
-    flexible: bool = False  # gives way when the terminal is narrow
-    least: int = 12  # cells a flexible column keeps
-    optional: bool = False  # left out when the terminal is too narrow even so
+    flexible: bool = False  # shrinks on a narrow terminal
+    least: int = 12  # minimum cells of a flexible column
+    optional: bool = False  # omitted if the terminal is still too narrow
     style: str = ""
 
 
@@ -39,7 +39,7 @@ class Output:
 
     def __init__(self) -> None:
         for stream in (sys.stdout, sys.stderr):
-            # A terminal that cannot show a character gets a question mark, not a traceback.
+            # A character that the terminal cannot encode becomes a question mark.
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="replace")
@@ -138,10 +138,10 @@ class Output:
             _print(self.paint(pad(name, indent), "dim") + GAP + value)
 
     def paint(self, text: str, style: str) -> str:
-        """*text* in *style*, where colours are wanted; *text* must be clean already.
+        """Return *text* in *style* if output is coloured; *text* must be clean.
 
-        A style is made of the names above and of colours like #d8a24f, which are left out
-        on terminals that have no such colours.
+        A style consists of the names above and of colours like #d8a24f, which are omitted on
+        terminals that do not support them.
         """
         if not style or not self.color:
             return text
@@ -239,7 +239,7 @@ def _color_code(color: str) -> str:
         return f"38;2;{red};{green};{blue}"
     if "256color" not in os.environ.get("TERM", ""):
         return ""
-    # The colours from 16 on are a cube: six steps each of red, green and blue.
+    # Colours from 16 on form a cube: six steps each of red, green and blue.
     steps = (max(0, round((part - 55) / 40)) for part in (red, green, blue))
     weights = (36, 6, 1)
     return f"38;5;{16 + sum(w * s for w, s in zip(weights, steps, strict=True))}"
@@ -253,7 +253,7 @@ def terminal_columns() -> int:
     for stream in (sys.stdout, sys.stderr):
         try:
             return os.get_terminal_size(stream.fileno()).columns or 80
-        except (OSError, ValueError):  # not a terminal; a replaced stream has no number
+        except (OSError, ValueError):  # not a terminal, or a stream without a file descriptor
             continue
     return 80
 
@@ -273,9 +273,9 @@ def _encodable(value: object) -> object:
     return str(value)
 
 
-def confirm(question: str, out: Output, *, is_sure: bool) -> bool:
+def confirm(question: str, out: Output, *, is_confirmed: bool) -> bool:
     """Ask for confirmation; without a terminal, --yes is required."""
-    if is_sure:
+    if is_confirmed:
         return True
     if not (sys.stdin.isatty() and out.is_terminal):
         raise UsageError(f"{question} Not running interactively; pass --yes to confirm.")

@@ -65,7 +65,7 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
-        with contextlib.suppress(OSError):  # a path through something that is no folder
+        with contextlib.suppress(OSError):  # a component of the path is not a directory
             temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
     return size

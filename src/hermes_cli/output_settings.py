@@ -28,7 +28,7 @@ def apply_timezone(report: Callable[[str], None]) -> None:
     from hermes_core.time_zones import find_zone  # noqa: PLC0415 - most have no such setting
 
     try:
-        find_zone(name)  # the C library would take an unknown name for UTC
+        find_zone(name)  # the C library treats an unknown name as UTC
     except ConfigError as error:
         report(f"hermes: {error}")
         return

@@ -1,7 +1,6 @@
-"""The commands, and the argument parser built from them.
+"""The table of commands and the argument parser.
 
-`hermes --help` reads only the table below; a command's module is imported when that
-command is asked for.
+`hermes --help` needs only this table; the module of a command is imported on use.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
-def build_parser(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
+def build_parser(command: str | None, *, is_complete: bool = False) -> argparse.ArgumentParser:
     """Build the parser with the arguments of *command*, or of all if *is_complete*."""
     parser = argparse.ArgumentParser(
         prog=command_name(),
@@ -129,7 +128,7 @@ def build_parser(command: str | None, *, is_whole: bool = False) -> argparse.Arg
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in COMMANDS:
         child = add_command(commands, each.name, each.help)
-        if is_whole or each.name == command:
+        if is_complete or each.name == command:
             module = each.load()
             child.epilog = with_command_name(module.EXAMPLES)
             module.configure(child)

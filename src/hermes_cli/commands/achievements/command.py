@@ -51,7 +51,7 @@ Achievements are computed locally from your history; nothing is sent anywhere.
 HIDDEN_SETTING = "achievements.hidden_ids"
 SCAN_FIELDS = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
-READ_ONLY = "read_only"  # nothing can be kept here
+READ_ONLY = "read_only"  # HERMES_HOME is not writable
 INTERRUPTED = "Interrupted. The next scan continues from here."
 COLUMNS = (
     Column("id", style="cyan"),

@@ -77,8 +77,8 @@ def _print_secret(one: Shown, out: Output) -> None:
 def _print(one: Shown, look: AchievementReport, out: Output) -> None:
     tiers = Tiers(look.catalogue)
     style = tiers.style(one["tier"])
-    print_line(out, *bold(one["name"]), ("  ", ""), tiers.cell(one["tier"]) if one["tier"] else ("", ""),
-         (f"  {one['id']}", "dim"))  # fmt: skip
+    medal = tiers.cell(one["tier"]) if one["tier"] else ("", "")
+    print_line(out, *bold(one["name"]), ("  ", ""), medal, (f"  {one['id']}", "dim"))
     _prose(one["description"], out)
     out.text()
     _prose(one["criteria"], out)

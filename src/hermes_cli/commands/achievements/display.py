@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Piece = tuple[str, str]  # text and style
 
 STAR: Final = "★"
-MAX_NAMED: Final = 5  # more than so many are not all named
+MAX_NAMED: Final = 5  # the others are only counted
 
 
 def notice_text(announcement: Mapping[str, Any]) -> str:
-    """What to say of an announcement; nothing where nothing is new.
+    """The text of an announcement; empty if nothing is new.
 
-    The first scan of a long history finds many at once: then their number is enough.
+    The first scan of a long history finds many at once; then only the number is shown.
     """
     unlocks = announcement["unlocks"]
     count = int(announcement["count"])

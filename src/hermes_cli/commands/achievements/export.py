@@ -18,8 +18,12 @@ STDOUT: Final = "-"
 IMAGE_FORMAT: Final = "png"
 FORMATS: Final = ("json", "markdown", "svg", IMAGE_FORMAT)
 SUFFIXES: Final = {
-    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg", ".png": IMAGE_FORMAT,
-}  # fmt: skip
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".svg": "svg",
+    ".png": IMAGE_FORMAT,
+}
 
 
 def export(arguments: argparse.Namespace, out: Output) -> int:

@@ -52,7 +52,7 @@ class CategoryProgress(NamedTuple):
 class Streaks(NamedTuple):
     """Consecutive active days; one missed day in any seven is forgiven."""
 
-    current_days: int | None  # None while another process is reading everything
+    current_days: int | None  # None while another process scans the history
     longest_days: int
     active_days: int
 
@@ -162,8 +162,9 @@ def _print_latest(steps: list[Shown], tiers: Tiers, out: Output) -> None:
     for step, age in zip(steps, ages, strict=True):
         when = cell(age, max(map(len, ages)))
         where = report.conversation_name(step)
-        print_line(out, ("  ", ""), tiers.cell(step["tier"]), (f"  {cell(step['name'], names)}  ", ""),
-             (when, "dim"), (f"  {where}", ""))  # fmt: skip
+        name = f"  {cell(step['name'], names)}  "
+        medal = tiers.cell(step["tier"])
+        print_line(out, ("  ", ""), medal, (name, ""), (when, "dim"), (f"  {where}", ""))
 
 
 def _print_nearest(nearest: list[Shown], tiers: Tiers, out: Output) -> None:
@@ -219,5 +220,5 @@ def streak_on(days: Days, today: str) -> int:
 
     if days.get(today, {}).get(SENT):
         return dict(streaks(days))[today]
-    # As if there were a message today: it shows whether a missed day is forgiven.
+    # Assume a message today to find out whether a missed day is forgiven.
     return dict(streaks({**days, today: {SENT: 1}}))[today] - 1

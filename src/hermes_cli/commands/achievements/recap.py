@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 SHADES: Final = ("·", "░", "▒", "▓", "█")
 STYLES: Final = ("dim", "green", "green", "green", "bold green")
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-CHART_LINES: Final = 4  # lines of the bars for hours
-PAGE: Final = 80  # columns where lines have no end
+CHART_LINES: Final = 4  # height of the chart of hours
+PAGE: Final = 80  # columns without a terminal
 BAR_CELLS: Final = 24
-FIGURE: Final = 26  # columns that a figure takes
+FIGURE: Final = 26  # columns of a figure
 MAX_RANKED: Final = 5
 MAX_TIERS: Final = 10
 
@@ -223,7 +223,7 @@ class RecapView(NamedTuple):
     recap: Recap
     catalogue: Catalogue
     is_fallback: bool
-    span: tuple[str, str]  # of the whole history
+    span: tuple[str, str]  # of the complete history
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
@@ -276,7 +276,7 @@ def _compute_recap(asked: tuple[str, Period | None], out: Output) -> RecapView |
     timeline: list[dict[str, Any]] = []
     is_rewarded = achievements.is_enabled()
     if is_rewarded:
-        found_now = scan_progress.scan_history(out, is_known_enough=False)
+        found_now = scan_progress.scan_history(out, may_be_earlier=False)
         service, source = found_now.service, found_now.source
         timeline = views.timeline(found_now.snapshot)
     calendar = Calendar(find_zone(source.zone))

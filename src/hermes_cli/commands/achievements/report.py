@@ -38,8 +38,8 @@ class AchievementReport(NamedTuple):
     service: Service
     snapshot: Snapshot
     news: dict[str, Any]
-    source: Source | None = None  # None where there is no history
-    is_earlier: bool = False  # not read now, because another process is at it
+    source: Source | None = None  # None without a history
+    is_earlier: bool = False  # from an earlier scan: another process is scanning
 
     @property
     def has_history(self) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Snapshot = dict[str, Any]
 
 POLL_SECONDS: Final = 0.1
-MAX_WAIT_SECONDS: Final = 60.0  # for another process that is scanning
+MAX_WAIT_SECONDS: Final = 60.0  # for a scan in another process
 BAR_CELLS: Final = 16
 BUSY: Final = "Another process is scanning the history"
 TRY_AGAIN: Final = "Try again in a minute."
@@ -33,10 +33,10 @@ NOT_WRITABLE: Final = "HERMES_HOME is not writable"
 
 
 class ScanResult(NamedTuple):
-    """What is known after a scan, and where it comes from.
+    """The snapshot after a scan and its source.
 
-    It `is_earlier` when it was not read now: another process is scanning, or nothing can be
-    kept here.
+    `is_earlier` marks the result of an earlier scan: another process is scanning, or
+    HERMES_HOME is not writable.
     """
 
     service: Service
@@ -45,15 +45,15 @@ class ScanResult(NamedTuple):
     is_earlier: bool = False
 
 
-def scan_history(out: Output, *, full: bool = False, is_known_enough: bool = True) -> ScanResult:
-    """The user's achievements, after a look at everything new; with *full*, at everything.
+def scan_history(out: Output, *, full: bool = False, may_be_earlier: bool = True) -> ScanResult:
+    """Scan new messages, or with *full* all, and return the achievements.
 
-    Ctrl-C is safe: what was read is kept, and the next scan goes on from there. Where
-    nothing can be kept, what is known is enough, unless the caller needs a scan.
+    Ctrl+C is safe: the next scan continues from there. Without write access an earlier result
+    is returned, unless the caller needs a scan.
     """
     service, source = achievements.service(), achievements.source()
     known = None if achievements.is_writable() else service.current()
-    if known is not None and is_known_enough and not full:
+    if known is not None and may_be_earlier and not full:
         out.note(
             f"{NOT_WRITABLE}; showing the result of {human_format.local(known['generated_at'])}."
         )
@@ -83,7 +83,7 @@ def _run_with_progress(
     except KeyboardInterrupt:
         stopping.set()
         for process in multiprocessing.active_children():
-            process.terminate()  # the scan's own; its thread ends with them
+            process.terminate()  # the workers of the scan; its thread ends with them
         raise
     finally:
         out.progress("")
@@ -99,9 +99,9 @@ def _block_interrupts() -> None:
 def _run(
     service: Service, source: Source, stopping: threading.Event, *, full: bool
 ) -> tuple[Snapshot, bool]:
-    """Scan; what was known earlier, and True, when another process is at it.
+    """Scan; return an earlier snapshot and True if another process is scanning.
 
-    Where nothing is known yet, the other process is waited for.
+    Without an earlier snapshot, wait for the other process.
     """
     until = time.monotonic() + MAX_WAIT_SECONDS
     while True:
@@ -135,7 +135,7 @@ def _show(progress: dict[str, Any] | None, out: Output) -> None:
 def progress_text(done: int, total: int, seconds_left: float | None) -> str:
     """The progress bar of a scan."""
     full = BAR_CELLS * done // total if total else 0
-    is_early = done * 50 < total  # too early for a guess that anybody would believe
+    is_early = done * 50 < total  # too early for an estimate
     is_known = seconds_left is not None and not is_early
     left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
     bar = "━" * full + "─" * (BAR_CELLS - full)

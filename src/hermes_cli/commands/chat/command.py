@@ -54,25 +54,25 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     """Ask the question, or start the interactive chat."""
     question = _question(arguments)
     with SessionDB(keeper=keep_facts) as db:
-        person = TerminalPrompter(out, is_there=sys.stdin.isatty() and not arguments.json)
-        wish = ConversationOptions(
+        prompter = TerminalPrompter(out, is_interactive=sys.stdin.isatty() and not arguments.json)
+        options = ConversationOptions(
             history.chosen_session(db, arguments.resume, is_latest=arguments.again),
             arguments.model,
             arguments.source,
         )
-        offer.require_model(wish.model, out)
-        conversation = Conversation(db, person, wish)
+        offer.require_model(options.model, out)
+        conversation = Conversation(db, prompter, options)
         _warn_of_demo_model(conversation, out, is_json=arguments.json)
-        ending = ChatShutdown(conversation)
-        speaker = TurnPrinter(conversation, out, as_json=arguments.json)
+        shutdown = ChatShutdown(conversation)
+        printer = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
-                with ending.turn():
-                    code = speaker.say(question)
-                return ending.code or code
-            return ChatRepl(conversation, speaker, person, ending, out).run()
+                with shutdown.turn():
+                    code = printer.run_turn(question)
+                return shutdown.code or code
+            return ChatRepl(conversation, printer, prompter, shutdown, out).run()
         finally:
-            ending.finish(out, is_told=question is None)
+            shutdown.finish(out, is_interactive=question is None)
 
 
 def _warn_of_demo_model(conversation: Conversation, out: Output, *, is_json: bool) -> None:
@@ -87,10 +87,10 @@ def _warn_of_demo_model(conversation: Conversation, out: Output, *, is_json: boo
 
 def _question(arguments: argparse.Namespace) -> str | None:
     """The question with piped input; None for an interactive chat."""
-    is_there = sys.stdin.isatty()
-    piped = "" if is_there and arguments.context != "-" else sys.stdin.read().strip()
+    is_terminal = sys.stdin.isatty()
+    piped = "" if is_terminal and arguments.context != "-" else sys.stdin.read().strip()
     if arguments.question and piped:
         return f"{arguments.question}\n\n{piped}"
-    if not (arguments.question or piped or is_there):
+    if not (arguments.question or piped or is_terminal):
         raise UsageError(NO_QUESTION)
     return arguments.question or piped or None

@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
         if not arguments.until_idle:
             out.note("Daemon running. Press Ctrl+C to stop.")
         else:
-            os.chdir("/")  # a folder it was started in by chance is not kept busy
+            os.chdir("/")  # do not keep the start directory busy
         if daemon.serve(port=arguments.port, stays=not arguments.until_idle) is not None:
             return 0
     if arguments.until_idle:
-        return 0  # two terminals had the same idea; one is enough
+        return 0  # another terminal has started a daemon at the same time
     raise UsageError("The daemon is already running. See `hermes serve --status`.")
 
 
@@ -65,7 +65,7 @@ def _require_port(port: int) -> None:
     """Raise UsageError if the port cannot be listened on."""
     if port == 0:
         return
-    from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only for those who choose
+    from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only with --port
 
     try:
         socket.create_server((HOST, port)).close()
@@ -78,33 +78,33 @@ def _require_port(port: int) -> None:
 
 
 def _status(arguments: argparse.Namespace, out: Output) -> int:
-    from tui_gateway import client  # noqa: PLC0415 - only to ask
+    from tui_gateway import client  # noqa: PLC0415 - only for --status
 
-    place = DAEMON.find()
-    if place is None:
+    record = DAEMON.find()
+    if record is None:
         if arguments.json:
             out.json({"running": False})
         else:
             out.hint("The daemon is not running. `hermes` starts it when needed.")
         return 0
-    connection = client.to_daemon(place, lambda *_: None)
+    connection = client.to_daemon(record, lambda *_: None)
     sessions = connection.call("session.active_list")["sessions"]
     connection.close()
     if arguments.json:
-        facts = {"url": place.url, "pid": place.pid, "version": place.version}
+        facts = {"url": record.url, "pid": record.pid, "version": record.version}
         out.json({"running": True, **facts, "sessions": sessions})
         return 0
-    out.text(f"The daemon is running (PID {place.pid}, hermes {place.version}) at {place.url}")
+    out.text(f"The daemon is running (PID {record.pid}, hermes {record.version}) at {record.url}")
     for one in sessions:
         out.text(f"  {one['status']:8} {one['stored_session_id']}  {one['title'] or ''}")
     return 0
 
 
 def _stop(out: Output) -> int:
-    place = DAEMON.find()
-    if place is None:
+    record = DAEMON.find()
+    if record is None:
         out.text("The daemon is not running.")
         return 0
-    end(place.pid, lambda: DAEMON.find() is None)
+    end(record.pid, lambda: DAEMON.find() is None)
     out.text("Daemon stopped. All conversations were saved.")
     return 0

@@ -56,10 +56,10 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     except UsageError as error:
         raise UsageError(NO_TERMINAL) from error
     if output_settings.color_setting(out.note) == "never":
-        os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
+        os.environ["NO_COLOR"] = "1"  # read by the toolkit
     offer.require_model(arguments.model, out)
     connect = _connector(arguments, out)
-    # A toolkit for whole screens takes longer to load than most commands to run.
+    # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
 
     here = str(Path.cwd().resolve())
@@ -84,7 +84,7 @@ def _connector(arguments: argparse.Namespace, out: Output) -> Callable[..., clie
     from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
-    return lambda hear: client.here(Hub(server._get_db()), hear)  # noqa: SLF001 - the seam
+    return lambda on_event: client.here(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
 
 
 def _app(conversation: Conversation) -> HermesApp:
@@ -110,7 +110,7 @@ def _run_app(app: HermesApp) -> bool:
         if error.errno != errno.EIO:
             raise
         app.is_hung_up = True
-        return False  # the window was closed, and nothing can be put back in order on it
+        return False  # the window was closed; there is no terminal to restore
     finally:
         app.conversation.leave(is_over=not app.is_hung_up)
     return True

@@ -42,7 +42,7 @@ class TurnPrinter:
         self._is_mid_line = False
         self.on_steering_read: Callable[[], object] = lambda: None
 
-    def say(self, text: str) -> int:
+    def run_turn(self, text: str) -> int:
         """Run one turn; return the exit code."""
         code = 1
         if not self._as_json:
@@ -107,16 +107,16 @@ def event_as_dict(event: events.Event) -> dict[str, Any]:
 class TerminalPrompter:
     """Prompts the user at the terminal; denies everything without one."""
 
-    def __init__(self, out: Output, *, is_there: bool) -> None:
+    def __init__(self, out: Output, *, is_interactive: bool) -> None:
         self._out = out
-        self._is_there = is_there
-        self.is_deciding = False  # whether what is asked is an approval
-        # The line that answers a question, with its end; empty when nobody will type one.
-        self.reads: Callable[[], str] = sys.stdin.readline
+        self._is_interactive = is_interactive
+        self.is_deciding = False  # whether an approval is requested
+        # Reads the answer with its newline; empty at the end of input.
+        self.read_line: Callable[[], str] = sys.stdin.readline
 
     def approve(self, request: ApprovalRequest) -> str:
         """Ask for approval of a command until the answer is valid."""
-        if not self._is_there:
+        if not self._is_interactive:
             return "deny"
         self._out.note(f"{request.description}\n  {request.command}")
         self.is_deciding = True
@@ -128,7 +128,7 @@ class TerminalPrompter:
     def _decision(self) -> str:
         while True:
             self._out.prompt("Allow? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
-            line = self.reads()
+            line = self.read_line()
             if not line:
                 return "deny"
             choice = DECISIONS.get(line.strip().lower())
@@ -139,7 +139,7 @@ class TerminalPrompter:
     def secret(self, prompt: str, name: str) -> str:
         """Prompt for a secret, hidden."""
         del name
-        if not self._is_there:
+        if not self._is_interactive:
             return ""
         import getpass  # noqa: PLC0415 - seldom asked for
 
@@ -150,13 +150,13 @@ class TerminalPrompter:
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """Ask a question of the model."""
-        if not self._is_there:
+        if not self._is_interactive:
             return ""
         self._out.note(question)
         for number, choice in enumerate(choices, 1):
             self._out.note(f"  {number}. {choice}")
         self._out.prompt("> ")
-        answer = self.reads().strip()
+        answer = self.read_line().strip()
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer

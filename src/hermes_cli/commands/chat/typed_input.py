@@ -26,11 +26,10 @@ READ_BYTES: Final = 4096
 
 
 class KeyboardReader:
-    """Reads lines in a thread of its own as long as it is entered.
+    """Context manager that reads lines in a thread.
 
-    A line answers the question that waits for one, unless it begins with a slash; any other
-    goes to *take*. Whatever is typed and not ended with Enter stays in the terminal, for
-    whoever reads next.
+    A line answers the open question, unless it starts with a slash; other lines are passed to
+    *take*. An unfinished line stays in the terminal for the next reader.
     """
 
     def __init__(self, take: Callable[[str], object], on_end: Callable[[], object]) -> None:
@@ -38,13 +37,13 @@ class KeyboardReader:
         self._on_end = on_end
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._waiting = 0
-        self._is_over = False  # nobody will answer any more
+        self._is_closed = False  # no further answers
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = (-1, -1)
 
     def __enter__(self) -> Self:
-        self._is_over = False
+        self._is_closed = False
         self._wake = os.pipe()
         self._thread = threading.Thread(target=self._read, name="hermes-keyboard", daemon=True)
         self._thread.start()
@@ -66,7 +65,7 @@ class KeyboardReader:
     def ask(self) -> str:
         """Wait for the next line, with its newline; empty at the end of input."""
         with self._lock:
-            if self._is_over:
+            if self._is_closed:
                 return ""
             self._waiting += 1
         return self._answers.get()
@@ -95,9 +94,9 @@ class KeyboardReader:
                     return
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    self._give(line.decode(errors="replace").rstrip())
+                    self._dispatch(line.decode(errors="replace").rstrip())
 
-    def _give(self, line: str) -> None:
+    def _dispatch(self, line: str) -> None:
         is_command = line.startswith("/")
         if (is_command or not self.answer(line)) and line:
             self._take(line)
@@ -110,9 +109,9 @@ class KeyboardReader:
     def give_up(self) -> None:
         """End every open and later question without an answer."""
         with self._lock:
-            self._is_over = True
-            given_up, self._waiting = self._waiting, 0
-        for _ in range(given_up):
+            self._is_closed = True
+            unanswered, self._waiting = self._waiting, 0
+        for _ in range(unanswered):
             self._answers.put("")
 
 

@@ -33,23 +33,23 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes dashboard`."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
         "--link", action="store_true", help="print a new link to the running instance"
     )
-    what.add_argument("--status", action="store_true", help="show whether it is running")
-    what.add_argument("--stop", action="store_true", help="stop the running instance")
+    modes.add_argument("--status", action="store_true", help="show whether it is running")
+    modes.add_argument("--stop", action="store_true", help="stop the running instance")
     parser.add_argument("--port", type=int, help="port (default: setting dashboard.port, 9229)")
     parser.add_argument("--host", help="address to listen on (default: setting dashboard.host)")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     add_json_option(parser)
     parser.set_defaults(run=run)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    words = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
-    secret = add_command(
-        actions, "password", "set the password for other machines", examples=words, run=password
+    examples = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
+    password_parser = add_command(
+        actions, "password", "set the password for other machines", examples=examples, run=password
     )
-    secret.add_argument("--remove", action="store_true", help="remove the password")
+    password_parser.add_argument("--remove", action="store_true", help="remove the password")
 
 
 def run(arguments: argparse.Namespace, out: Output) -> int:
@@ -91,10 +91,10 @@ def _open_running(arguments: argparse.Namespace, out: Output) -> int:
 def _ignores_address(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
     """Whether the running dashboard listens on another address than requested."""
     here = urlsplit(found.url)
-    port = arguments.port or here.port or 0  # 0 takes any
+    port = arguments.port or here.port or 0  # 0 means any port
     host = arguments.host or here.hostname or ""
-    wanted = urlsplit(doors(host, port).url)
-    return (wanted.hostname, wanted.port) != (here.hostname, here.port)
+    requested = urlsplit(doors(host, port).url)
+    return (requested.hostname, requested.port) != (here.hostname, here.port)
 
 
 def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: Output) -> int:
@@ -120,7 +120,7 @@ def _stop(found: InstanceRecord | None, out: Output) -> int:
     return 0
 
 
-# The password
+# Password
 
 
 def password(arguments: argparse.Namespace, out: Output) -> int:

@@ -36,9 +36,9 @@ Your own history is never touched; sample data lives in a separate directory (se
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes demo`."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--make", action="store_true", help="create the sample data only")
-    what.add_argument("--remove", action="store_true", help="remove the sample data")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--make", action="store_true", help="create the sample data only")
+    modes.add_argument("--remove", action="store_true", help="remove the sample data")
     parser.add_argument("--port", type=int, default=DEMO_PORT, help=f"port (default: {DEMO_PORT})")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     add_json_option(parser)
@@ -50,16 +50,16 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     if arguments.remove:
         return _remove(arguments, out)
     folder = home.make()
-    os.environ[HOME_VARIABLE] = str(folder)  # from here on, this process knows no other history
+    os.environ[HOME_VARIABLE] = str(folder)  # this process uses only the sample data from here on
     _fill(folder, out)
     if arguments.make:
         return _report(folder, arguments, out, f"The sample data is in {folder}.")
     out.note(f"Using sample data in {folder}. Remove it with `hermes demo --remove`.")
-    words = ["dashboard", "--port", str(arguments.port)]
-    words += ["--no-open"] * arguments.no_open + ["--json"] * arguments.json
+    command = ["dashboard", "--port", str(arguments.port)]
+    command += ["--no-open"] * arguments.no_open + ["--json"] * arguments.json
     out.flush()
     return subprocess.run(
-        [sys.executable, "-P", "-m", "hermes_cli", *words], check=False
+        [sys.executable, "-P", "-m", "hermes_cli", *command], check=False
     ).returncode
 
 
@@ -73,19 +73,19 @@ def _fill(folder: Path, out: Output) -> None:
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
     _stop_daemon(folder)
-    half = folder / "half"
-    shutil.rmtree(half, ignore_errors=True)
+    partial = folder / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
 
-    def tell(number: int, total: int) -> None:
+    def show_progress(number: int, total: int) -> None:
         out.progress(f"Creating sample conversations: {number} of {total}")
 
     clock = ManualClock()
     home.put_model(folder)
-    with SessionDB(half / "state.db", clock=clock) as db:
-        generator.write(db, clock, datetime.now().astimezone(), tell)
-    for one in sorted(half.iterdir(), key=lambda path: path.name == "state.db"):
-        one.replace(folder / one.name)  # the history last: it says that all of it is there
-    half.rmdir()
+    with SessionDB(partial / "state.db", clock=clock) as db:
+        generator.write(db, clock, datetime.now().astimezone(), show_progress)
+    for one in sorted(partial.iterdir(), key=lambda path: path.name == "state.db"):
+        one.replace(folder / one.name)  # the history last: it marks the data as complete
+    partial.rmdir()
     out.progress("")
 
 
@@ -115,11 +115,11 @@ def _stop_daemon(folder: Path) -> None:
 
 def _report(folder: Path | None, arguments: argparse.Namespace, out: Output, text: str) -> int:
     if arguments.json:
-        out.json({"folder": None if folder is None else str(folder), "is_there": _is_there()})
+        out.json({"folder": None if folder is None else str(folder), "is_there": _exists()})
     else:
         out.text(text)
     return 0
 
 
-def _is_there() -> bool:
+def _exists() -> bool:
     return home.is_demo(home.folder())

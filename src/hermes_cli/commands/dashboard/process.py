@@ -115,7 +115,7 @@ def _entries() -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         if path.stat().st_size > TAIL_BYTES:
             file.seek(-TAIL_BYTES, 2)
-            file.readline()  # the rest of a line
+            file.readline()  # a partial line
         for line in file:
             entry = _entry(line)
             if entry is not None:
@@ -129,7 +129,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
             return None
         at = datetime.fromisoformat(str(found["at"])).timestamp()
     except (ValueError, AttributeError, KeyError):
-        return None  # not one of ours, or cut off
+        return None  # foreign or truncated line
     words = {name: str(found.get(name, "")) for name in ("level", "logger", "message")}
     return {"at": at, **words}
 
@@ -194,7 +194,7 @@ def serve(arguments: argparse.Namespace, out: Output) -> int | None:
             return None
         with serving.listening(plan.host, plan.port) as listening:
             out.flush()
-            page.ensure()  # where it cannot be built, the server says so in its place
+            page.ensure()  # if the build fails, the server serves an error page
             with SessionDB(keeper=keep_facts) as db:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)

@@ -45,7 +45,7 @@ ACTIONS: Final = (
         "status",
         "show whether it is running, and pending messages",
         "process",
-        "tell",
+        "print_status",
         ("status",),
         has_json=True,
     ),
@@ -135,8 +135,8 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _runner(action: GatewayAction) -> Any:
-    def carried_out(arguments: argparse.Namespace, out: Output) -> int:
+    def run_action(arguments: argparse.Namespace, out: Output) -> int:
         module = import_module(f"hermes_cli.commands.gateway.{action.module}")
         return int(getattr(module, action.function)(arguments, out))
 
-    return carried_out
+    return run_action

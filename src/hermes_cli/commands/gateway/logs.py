@@ -26,7 +26,7 @@ POLL_SECONDS: Final = 0.5
 COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
 
 
-# What it has done
+# The log
 
 
 def logs(arguments: argparse.Namespace, out: Output) -> int:
@@ -82,11 +82,11 @@ def _filter_entries(
     entries: Iterator[dict[str, Any]], arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     levels = logging.getLevelNamesMapping()
-    least = levels[arguments.level.upper()]
+    minimum = levels[arguments.level.upper()]
     for entry in entries:
-        is_serious = levels.get(str(entry.get("level")).upper(), 0) >= least
-        concerns = (entry.get("inbox_id"), *(entry.get("merged") or ()))
-        if is_serious and (arguments.message is None or arguments.message in concerns):
+        is_shown = levels.get(str(entry.get("level")).upper(), 0) >= minimum
+        message_ids = (entry.get("inbox_id"), *(entry.get("merged") or ()))
+        if is_shown and (arguments.message is None or arguments.message in message_ids):
             yield entry
 
 
@@ -103,7 +103,7 @@ def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
     out.text(f"{at} {level:8} {entry.get('message')}  {facts}".rstrip(), style)
 
 
-# What became of a message
+# Tracing
 
 
 def trace(arguments: argparse.Namespace, out: Output) -> int:
@@ -149,8 +149,8 @@ def _print_trace(one: dict[str, Any], out: Output) -> None:
         ("state", f"{one['state']}, attempts {one['attempts']}"),
     ]
     if one["session_id"]:
-        place = f", message {one['stored_as']}" if one["stored_as"] else ""
-        rows.append(("conversation", f"{one['session_id']}{place}"))
+        stored = f", message {one['stored_as']}" if one["stored_as"] else ""
+        rows.append(("conversation", f"{one['session_id']}{stored}"))
     if one["settled_at"]:
         rows.append(("handled", _at(one["settled_at"])))
     for reply in one["replies"]:

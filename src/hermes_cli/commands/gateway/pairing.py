@@ -26,34 +26,36 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes pairing`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add_command(
+    list_parser = add_command(
         actions, "list", "list approved users and pending requests", examples=EXAMPLES, run=show
     )
-    add_json_option(listing)
-    approving = add_command(actions, "approve", "approve a user", examples=EXAMPLES, run=approve)
-    approving.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    approving.add_argument("code", metavar="CODE", help="pairing code shown to the user")
-    revoking = add_command(
+    add_json_option(list_parser)
+    approve_parser = add_command(
+        actions, "approve", "approve a user", examples=EXAMPLES, run=approve
+    )
+    approve_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    approve_parser.add_argument("code", metavar="CODE", help="pairing code shown to the user")
+    revoke_parser = add_command(
         actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke
     )
-    revoking.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    revoking.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
+    revoke_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    revoke_parser.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 
 
 def show(arguments: argparse.Namespace, out: Output) -> int:
     """List approved users and pending requests."""
     with SessionDB() as db:
-        allowed, asking = db.allowed_users(), db.asking_users()
+        allowed, pending = db.allowed_users(), db.asking_users()
     if arguments.json:
-        out.json({"allowed": allowed, "asking": asking})
+        out.json({"allowed": allowed, "asking": pending})
         return 0
     for one in allowed:
         since = human_format.date(one["allowed_at"])
         out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  approved {since}")
-    for one in asking:
-        asked = human_format.ago(one["created_at"], time.time())
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  requested {asked}")
-    if not allowed and not asking:
+    for one in pending:
+        requested = human_format.ago(one["created_at"], time.time())
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  requested {requested}")
+    if not allowed and not pending:
         out.text("No approved users and no pending requests.")
     return 0
 
@@ -78,8 +80,8 @@ def approve(arguments: argparse.Namespace, out: Output) -> int:
 def revoke(arguments: argparse.Namespace, out: Output) -> int:
     """Revoke the access of a user."""
     with SessionDB() as db:
-        was_in = db.revoke_user(arguments.platform.lower(), arguments.user)
-    if not was_in:
+        had_access = db.revoke_user(arguments.platform.lower(), arguments.user)
+    if not had_access:
         raise UsageError(f"User {arguments.user} has no access on {arguments.platform}.")
     out.text(f"Revoked the access of {arguments.user}.")
     return 0

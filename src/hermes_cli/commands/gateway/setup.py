@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SERVICE_NAME: Final = "hermes-gateway"
 GRACE_SECONDS: Final = 30
-# KillMode=mixed: the gateway is told to end and sees to what it has started; 78 means that a
-# start cannot succeed before somebody changes something.
+# KillMode=mixed: the gateway gets the signal and stops its own children. Exit code 78 means
+# that a restart is useless until the configuration changes.
 SYSTEMD_UNIT: Final = """\
 [Unit]
 Description=Hermes gateway for chat apps
@@ -169,7 +169,7 @@ def install(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def uninstall(_wishes: argparse.Namespace, out: Output) -> int:
+def uninstall(_arguments: argparse.Namespace, out: Output) -> int:
     """Remove the service file."""
     found = service()
     if not found.path.exists():

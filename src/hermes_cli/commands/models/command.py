@@ -26,20 +26,20 @@ MODEL_SETTINGS: Final = ("llm.api", "llm.base_url", "llm.model")
 
 
 def save_choice(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
-    """Let *choice* answer from now on; remarks for the user.
+    """Save *choice* as the default model; return notes for the user.
 
-    A key and a window that were set for the model of another address go: the key must not
-    be shown there, and the window is not true there.
+    The API key and the context window of a previous endpoint are removed: the key must not be
+    sent to another one, and the window does not apply to it.
     """
     settings = config.settings()
     before = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
     has_moved = before != (choice.api, choice.base_url)
     is_other = has_moved or settings.get_str("llm.model") != choice.model
-    remarks = []
+    notes = []
     if has_moved and config.unset("llm.key"):
-        remarks.append("Removed the API key of the previous model (llm.key).")
+        notes.append("Removed the API key of the previous model (llm.key).")
     if is_other and config.unset("llm.window"):
-        remarks.append("Reset llm.window, which was set for the previous model.")
+        notes.append("Reset llm.window, which was set for the previous model.")
     name = key_name(choice.api, choice.base_url)
     if name and key and key != settings.get_secret(name):
         config.set(name, key)
@@ -50,7 +50,7 @@ def save_choice(config: ConfigFile, choice: Choice, key: str = "") -> list[str]:
             config.set(setting, value)
         else:
             config.unset(setting)
-    return [*remarks, *_overridden_settings(config)]
+    return [*notes, *_overridden_settings(config)]
 
 
 def _overridden_settings(config: ConfigFile) -> Iterator[str]:
@@ -112,7 +112,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# What there is
+# Listing
 
 
 def print_list(arguments: argparse.Namespace, out: Output) -> int:
@@ -171,12 +171,12 @@ def _state_text(choice: Choice) -> str:
     return SELECTED
 
 
-# Changing it
+# Changing the model
 
 
 def download(arguments: argparse.Namespace, out: Output) -> int:
     """Download the built-in model."""
-    install_built_in(out, is_anew=arguments.again)
+    install_built_in(out, is_forced=arguments.again)
     choice = selection.chosen(ConfigFile.of_home().settings())
     if choice is not None and choice.api != "local":
         out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
@@ -185,12 +185,12 @@ def download(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def install_built_in(out: Output, *, is_anew: bool = False) -> None:
+def install_built_in(out: Output, *, is_forced: bool = False) -> None:
     """Install the built-in model, with progress."""
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
         out.note(f"Downloading {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)…")
-    was_fetched = built_in.fetch(home, out.progress, is_anew=is_anew)
+    was_fetched = built_in.fetch(home, out.progress, is_anew=is_forced)
     state = "installed" if was_fetched else "is already installed"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
     out.text(built_in.TOY)
@@ -204,8 +204,8 @@ def use(arguments: argparse.Namespace, out: Output) -> int:
     if current is None and _is_plain(arguments.name):
         current = selection.found_here()
     choice = selection.named(settings, arguments.name, current)
-    for remark in save_choice(config, choice):
-        out.note(remark)
+    for note in save_choice(config, choice):
+        out.note(note)
     out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
     kept = selection.chosen(ConfigFile.of_home().settings()) or choice
     if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
@@ -230,8 +230,8 @@ def test(arguments: argparse.Namespace, out: Output) -> int:
     if trial.failure is not None:
         out.error(str(trial.failure))
         return 1
-    said = " ".join(trial.text.split())
-    shown = said if len(said) <= MAX_SHOWN_CHARACTERS else f"{said[:MAX_SHOWN_CHARACTERS]}…"
+    answer = " ".join(trial.text.split())
+    shown = answer if len(answer) <= MAX_SHOWN_CHARACTERS else f"{answer[:MAX_SHOWN_CHARACTERS]}…"
     out.text(f"{choice.model} ({provider_text(choice)}) answered in {trial.seconds:.1f} s: {shown}")
     out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

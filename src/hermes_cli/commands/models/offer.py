@@ -26,11 +26,11 @@ def require_model(model: str, out: Output) -> None:
 
 
 def _offer(out: Output) -> None:
-    from hermes_cli.commands.models import command  # noqa: PLC0415 - once in a lifetime
+    from hermes_cli.commands.models import command  # noqa: PLC0415 - only on the first start
 
     out.note("No model is configured. Run `hermes setup` to choose one (an API key is optional).")
     size = f"{built_in.DOWNLOAD_MB} MB"
     question = f"Download the small built-in model now ({size}; for trying things out only)?"
-    if not confirm(question, out, is_sure=False):
+    if not confirm(question, out, is_confirmed=False):
         raise NoModelError(agent_factory.NO_MODEL)
     command.install_built_in(out)

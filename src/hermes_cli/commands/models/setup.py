@@ -68,27 +68,27 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
             return 1
     except EOFError as error:
         raise UsageError("Setup cancelled; nothing was changed.") from error
-    for remark in command.save_choice(config, choice, choice.key):
-        out.note(remark)
+    for note in command.save_choice(config, choice, choice.key):
+        out.note(note)
     where = command.provider_text(choice)
     out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")
     return 0
 
 
 def _ask_for_choice(out: Output, settings: Settings) -> Choice:
-    ways = _provider_options()
+    options = _provider_options()
     out.text("Choose a provider:")
-    for number, way in enumerate(ways, 1):
-        out.text(f"  {number}. {way.title}")
+    for number, option in enumerate(options, 1):
+        out.text(f"  {number}. {option.title}")
     while True:
-        answer = _ask(out, f"Number [1-{len(ways)}]: ")
-        if answer.isdecimal() and 0 < int(answer) <= len(ways):
-            return ways[int(answer) - 1].ask(out, settings)
+        answer = _ask(out, f"Number [1-{len(options)}]: ")
+        if answer.isdecimal() and 0 < int(answer) <= len(options):
+            return options[int(answer) - 1].ask(out, settings)
 
 
 def _provider_options() -> list[ProviderOption]:
     """The menu: hosted providers, local servers, any endpoint, the built-in model."""
-    ways = [
+    options = [
         ProviderOption("Anthropic (API key)", _hosted_provider("anthropic", "")),
         ProviderOption("OpenAI (API key)", _hosted_provider("openai", selection.OPENAI)),
         ProviderOption("OpenRouter (API key)", _hosted_provider("openai", selection.OPENROUTER)),
@@ -97,23 +97,23 @@ def _provider_options() -> list[ProviderOption]:
         names = selection.served(server)
         if names:
             title = f"{server.name} (running locally)"
-            ways.append(ProviderOption(title, _local_server(server.base_url, names)))
+            options.append(ProviderOption(title, _local_server(server.base_url, names)))
     is_here = built_in.BuiltIn.of_home().is_here
     fetched = "installed" if is_here else f"{built_in.DOWNLOAD_MB} MB download"
     return [
-        *ways,
+        *options,
         ProviderOption("Another OpenAI-compatible endpoint", _custom_endpoint),
         ProviderOption(f"Built-in demo model (no API key, {fetched})", _built_in),
     ]
 
 
-# One way each
+# The provider options
 
 
 def _hosted_provider(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
     def ask(out: Output, settings: Settings) -> Choice:
-        kept = settings.get_secret(selection.key_name(api, base_url)) or ""
-        return _with_key(Choice(api, "", base_url), kept, out)
+        current_key = settings.get_secret(selection.key_name(api, base_url)) or ""
+        return _with_key(Choice(api, "", base_url), current_key, out)
 
     return ask
 
@@ -138,19 +138,21 @@ def _built_in(out: Output, _settings: Settings) -> Choice:
     return Choice("local", built_in.NAME)
 
 
-def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = False) -> Choice:
+def _with_key(
+    choice: Choice, current_key: str, out: Output, *, is_optional: bool = False
+) -> Choice:
     """*choice* with an accepted API key and a model."""
-    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every way
+    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every provider
 
     for _ in range(MAX_KEY_ATTEMPTS):
-        key = _ask_for_key(out, kept, is_optional=is_optional)
+        key = _ask_for_key(out, current_key, is_optional=is_optional)
         out.progress("Listing models…")
         offers = offered(choice._replace(key=key))
         out.progress("")
         if offers.failure is None or offers.failure.kind is not FailureKind.KEY:
             break
         out.error(offers.failure.message)
-        kept = ""
+        current_key = ""
     else:
         raise UsageError("No API key was accepted; nothing was changed.")
     if offers.failure is not None and offers.failure.kind is FailureKind.UNREACHABLE:
@@ -158,15 +160,17 @@ def _with_key(choice: Choice, kept: str, out: Output, *, is_optional: bool = Fal
     return choice._replace(key=key, model=_ask_for_model(out, offers.names))
 
 
-def _ask_for_key(out: Output, kept: str, *, is_optional: bool) -> str:
-    import getpass  # noqa: PLC0415 - not for every way
+def _ask_for_key(out: Output, current_key: str, *, is_optional: bool) -> str:
+    import getpass  # noqa: PLC0415 - not for every provider
 
     hint = (
-        "; press Enter to keep the current one" if kept else "; press Enter for none" * is_optional
+        "; press Enter to keep the current one"
+        if current_key
+        else "; press Enter for none" * is_optional
     )
     while True:
         out.flush()
-        key = getpass.getpass(f"API key (hidden{hint}): ").strip() or kept
+        key = getpass.getpass(f"API key (hidden{hint}): ").strip() or current_key
         if key or is_optional:
             return key
 

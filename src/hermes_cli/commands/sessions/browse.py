@@ -38,7 +38,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def browse(arguments: argparse.Namespace, out: Output) -> int:
     """Print the ID of the selected conversation."""
-    # A toolkit for whole screens takes longer to load than most commands to run.
+    # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
     from hermes_cli.commands.sessions.browser.catalogue import SessionSource  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
@@ -47,13 +47,13 @@ def browse(arguments: argparse.Namespace, out: Output) -> int:
     if not history.exists():
         raise StoreUnavailableError(history.no_history_text())
     if output_settings.color_setting(out.note) == "never":
-        os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
+        os.environ["NO_COLOR"] = "1"  # read by the toolkit
     with history.open_for_reading() as db:
-        conversations = SessionSource(db, session_filter(arguments), history.deliver_events)
-        picker = BrowserApp(conversations, terminal_driver.TerminalDriver)
-        row = picker.run()
+        sessions = SessionSource(db, session_filter(arguments), history.deliver_events)
+        app = BrowserApp(sessions, terminal_driver.TerminalDriver)
+        row = app.run()
     if row is None:
-        return picker.return_code or CANCELLED_EXIT_CODE
+        return app.return_code or CANCELLED_EXIT_CODE
     if arguments.json:
         out.json(history.listed_fields(row))
     else:

@@ -158,7 +158,7 @@ def delete(arguments: argparse.Namespace, out: Output) -> int:
         question = f"Delete {what}? They can be restored from the trash."
         if arguments.purge:
             question = f"Delete {what} permanently? This cannot be undone."
-        if not confirm(question, out, is_sure=arguments.yes):
+        if not confirm(question, out, is_confirmed=arguments.yes):
             return 1
         for session_id in ids:
             if arguments.purge:
@@ -197,12 +197,12 @@ def _resolve_untrashed(db: SessionDB, text: str) -> str:
 def _resolve_trashed(db: SessionDB, text: str) -> str:
     """Resolve a session in the trash by ID, title, or a prefix of either."""
     rows = db.list_trash()
-    fitting = [
+    matches = [
         row["session_id"]
         for row in rows
         if row["session_id"].startswith(text) or (row["title"] or "").startswith(text)
     ]
-    return fitting[0] if len(fitting) == 1 else db.resolve(text)
+    return matches[0] if len(matches) == 1 else db.resolve(text)
 
 
 def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> None:
@@ -231,28 +231,28 @@ def prune(arguments: argparse.Namespace, out: Output) -> int:
     """Print what would be pruned; prune with --yes."""
     with history.open_for_writing() as db:
         plan = db.plan_prune(arguments.older_than, arguments.source)
-        spared: dict[str, int] = {}
+        kept: dict[str, int] = {}
         for _row, reason in plan.spared:
-            spared[reason] = spared.get(reason, 0) + 1
+            kept[reason] = kept.get(reason, 0) + 1
         if arguments.yes:
             db.prune_sessions(arguments.older_than, arguments.source)
             history.deliver_events(db)
         if arguments.json:
             ids = [row["id"] for row in plan.due]
-            out.json({"pruned": ids, "spared": spared, "is_dry_run": not arguments.yes})
+            out.json({"pruned": ids, "spared": kept, "is_dry_run": not arguments.yes})
             return 0
-        _print_plan(plan.due, spared, arguments, out)
+        _print_plan(plan.due, kept, arguments, out)
     return 0
 
 
 def _print_plan(
-    due: list[history.Row], spared: dict[str, int], arguments: argparse.Namespace, out: Output
+    due: list[history.Row], kept: dict[str, int], arguments: argparse.Namespace, out: Output
 ) -> None:
     verb = "Moved" if arguments.yes else "Would move"
     out.text(f"{verb} {human_format.plural(len(due), 'conversation')} to the trash.")
     if due and not arguments.yes:
         history.print_rows(due, out)
-    for reason, count in sorted(spared.items()):
+    for reason, count in sorted(kept.items()):
         out.text(f"Kept {human_format.number(count)}: {reason}.", "dim")
     if due and not arguments.yes:
         out.text("Nothing was changed. Pass --yes to prune.", "bold")

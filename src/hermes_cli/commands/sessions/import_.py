@@ -88,7 +88,7 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
         from hermes_state.portable.export_reader import ExportFile  # noqa: PLC0415 - as above
         from hermes_state.portable.importer import ImportReport  # noqa: PLC0415 - as above
 
-        # A bad file, or a rehearsal, does not even bring a store into being.
+        # A damaged file or a dry run does not create a store.
         summary = ExportFile(file, name).verify()
         if arguments.dry_run:
             return ImportReport(summary.sessions, summary.messages, is_dry_run=True,

@@ -116,7 +116,7 @@ def finish_indexing(db: SessionDB, out: Output) -> None:
     while progress is not None and not db.fill_search(0.2):
         out.progress(_indexing_text(*progress))
         if db.search_progress() == progress:
-            break  # the file cannot be used now
+            break  # the index cannot be written now
         progress = db.search_progress()
     out.progress("")
 

@@ -95,9 +95,9 @@ def fix(out: Output) -> None:
             done, total = db.index_progress() or (1, 1)
             out.progress(f"Indexing: {100 * done // total} %")
         out.progress("")
-        mended = db.repair_index()
-    if mended:
-        out.note(f"Re-indexed {human_format.plural(mended, 'session')}.")
+        repaired = db.repair_index()
+    if repaired:
+        out.note(f"Re-indexed {human_format.plural(repaired, 'session')}.")
 
 
 def check_python() -> CheckResult:
@@ -124,22 +124,22 @@ def check_chats() -> list[CheckResult]:
         with SessionDB(read_only=True) as db:
             return _chats(db) if db.engine.columns.has_own_tables else []
     except StoreError:
-        return []  # what is wrong with the history is said above
+        return []  # the checks of the store report it
 
 
 def _chats(db: SessionDB) -> list[CheckResult]:
-    known, waiting = db.route_count(), db.waiting_places()
-    lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
-    if not known and not waiting and not lost:
+    known, pending = db.route_count(), db.waiting_places()
+    undelivered = [one for one in db.unsent_replies() if one["state"] == "failed"]
+    if not known and not pending and not undelivered:
         return []
-    found = [CheckResult("chats", "ok", f"{known} known, {waiting} with pending messages")]
-    if waiting and not instance_lock.is_held(hermes_home() / "gateway.lock"):
-        text = f"not running; {human_format.plural(waiting, 'chat')} with pending messages"
-        found.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
-    if lost:
-        text = f"{len(lost)} not delivered; latest error: {lost[0]['error']}"
-        found.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
-    return found
+    results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]
+    if pending and not instance_lock.is_held(hermes_home() / "gateway.lock"):
+        text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
+        results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
+    if undelivered:
+        text = f"{len(undelivered)} not delivered; latest error: {undelivered[0]['error']}"
+        results.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
+    return results
 
 
 def print_checks(checks: Sequence[Check], out: Output) -> None:

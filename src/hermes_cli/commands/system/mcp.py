@@ -28,10 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes mcp`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     examples = "examples:\n  hermes mcp serve\n  hermes mcp serve --allow-send\n"
-    serving = add_command(
+    serve_parser = add_command(
         actions, "serve", "serve conversations to other agents", examples=examples, run=serve
     )
-    serving.add_argument(
+    serve_parser.add_argument(
         "--allow-send", action="store_true", help="also allow sending messages to chats"
     )
     add_command(
@@ -55,7 +55,7 @@ def serve(arguments: argparse.Namespace, _out: Output) -> int:
     return 0
 
 
-def add(_wishes: argparse.Namespace, out: Output) -> int:
+def add(_arguments: argparse.Namespace, out: Output) -> int:
     """Install the MCP library."""
     is_new = SDK.fetch(out.progress)
     out.text(f"The MCP library {'was' if is_new else 'is already'} installed.")

@@ -42,14 +42,14 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     with Restore(Path(arguments.file).expanduser(), folder, out.progress) as restore:
         manifest = restore.check()
         out.progress("")
-        present = restore.in_the_way()
+        existing = restore.in_the_way()
         question = (
             f"Replace the history in {folder} with the backup of "
             f"{human_format.local(manifest.created_at)} "
             f"({human_format.plural(manifest.sessions, 'conversation')})? "
-            f"{human_format.plural(len(present), 'existing file')} will be moved aside."
+            f"{human_format.plural(len(existing), 'existing file')} will be moved aside."
         )
-        if present and not confirm(question, out, is_sure=arguments.yes):
+        if existing and not confirm(question, out, is_confirmed=arguments.yes):
             return 1
         done = restore.put()
     if arguments.json:

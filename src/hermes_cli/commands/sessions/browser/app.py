@@ -47,7 +47,7 @@ class TrashQuestion(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """The text of the question."""
         name = self.row.get("title") or self.row.get("preview") or self.row["id"]
         return f"Move “{fit(one_line(str(name)), 40)}” to the trash? [y/N]"
 
@@ -78,13 +78,11 @@ class BrowserApp(App[Row | None]):
         Binding("f1", "keys", priority=True),
     ]
 
-    def __init__(
-        self, conversations: SessionSource, driver_class: type[Driver] | None = None
-    ) -> None:
-        # The terminal's own colours: they fit its background, and NO_COLOR leaves none.
+    def __init__(self, sessions: SessionSource, driver_class: type[Driver] | None = None) -> None:
+        # ANSI colours match the terminal's theme and respect NO_COLOR.
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.theme = "ansi-dark"
-        self._work = BackgroundWork(self, conversations)
+        self._work = BackgroundWork(self, sessions)
         self._catalogue = RowCatalogue()
         self._hits: Sequence[MessageHit] = ()
         self._with_archived = False
@@ -114,7 +112,7 @@ class BrowserApp(App[Row | None]):
         body.set_class(is_stacked, "stacked")
         body.set_class(not is_wide and not is_stacked, "single")
 
-    # What is known, and what of it is shown.
+    # Loading and showing rows.
 
     def _load(self) -> None:
         self._catalogue = RowCatalogue()
@@ -140,9 +138,9 @@ class BrowserApp(App[Row | None]):
         self._show(is_kept=False)
         self._after("search", TYPING_PAUSE_SECONDS, lambda: self._work.search(event.value))
 
-    def on_words_found(self, report: reports.WordsFound) -> None:
+    def on_search_finished(self, report: reports.SearchFinished) -> None:
         """Show the conversations whose messages match."""
-        if report.words == self._typed:
+        if report.query == self._typed:
             self._hits = report.hits
             self._show(is_kept=True)
 
@@ -152,7 +150,7 @@ class BrowserApp(App[Row | None]):
 
     def _preview(self) -> None:
         if not self.query(RowList):
-            return  # the screen is being taken down
+            return  # the screen is being closed
         entry = self._list.selected
         session_id = str(entry.row["id"]) if entry else ""
         if session_id != self._previewed:
@@ -165,21 +163,21 @@ class BrowserApp(App[Row | None]):
     def on_ending_read(self, report: reports.EndingRead) -> None:
         """Show the end of the selected conversation."""
         if report.row["id"] == self._previewed:
-            for preview in self.query(Preview):  # none while the screen is being taken down
+            for preview in self.query(Preview):  # none while the screen is being closed
                 preview.show(pieces(report.row, report.messages))
 
     def on_row_changed(self, report: reports.RowChanged) -> None:
         """A conversation was pinned, unpinned or moved to the trash."""
-        if report.is_gone:
+        if report.is_removed:
             self._catalogue.remove(report.session_id)
         else:
             self._catalogue.mark(report.session_id, pinned=report.is_pinned)
         self._show(is_kept=True)
-        self._say(report.words)
+        self._show_status(report.text)
 
     def on_work_failed(self, report: reports.WorkFailed) -> None:
         """A read or a change failed."""
-        self._say(report.words)
+        self._show_status(report.text)
 
     def _show(self, *, is_kept: bool) -> None:
         entries = self._catalogue.entries(self._typed, self._hits)
@@ -189,7 +187,7 @@ class BrowserApp(App[Row | None]):
             f"{human_format.number(len(entries))} of {total}" if self._typed.strip() else total
         )
         archived = " including archived" if self._with_archived else ""
-        self._say(f"{counted} conversations{archived} · F1: keys")
+        self._show_status(f"{counted} conversations{archived} · F1: keys")
 
     @property
     def _list(self) -> RowList:
@@ -199,7 +197,7 @@ class BrowserApp(App[Row | None]):
     def _typed(self) -> str:
         return self.query_one(Input).value
 
-    def _say(self, text: str) -> None:
+    def _show_status(self, text: str) -> None:
         if self._question is None:
             self.query_one(StatusLine).update(Content(one_line(text)))
 
@@ -291,10 +289,10 @@ class BrowserApp(App[Row | None]):
         entry = self._list.selected
         if entry is not None:
             question = TrashQuestion(entry.row)
-            self._say(question.text)
+            self._show_status(question.text)
             self._question = question
             self.query_one(StatusLine).focus()
 
     def action_keys(self) -> None:
         """Show the keys."""
-        self._say(KEY_HELP)
+        self._show_status(KEY_HELP)

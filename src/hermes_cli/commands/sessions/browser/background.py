@@ -30,12 +30,12 @@ class RowsRead(Message):
         self.is_last = is_last
 
 
-class WordsFound(Message):
+class SearchFinished(Message):
     """A message search finished."""
 
-    def __init__(self, words: str, hits: Sequence[MessageHit]) -> None:
+    def __init__(self, query: str, hits: Sequence[MessageHit]) -> None:
         super().__init__()
-        self.words = words
+        self.query = query
         self.hits = hits
 
 
@@ -52,57 +52,57 @@ class RowChanged(Message):
     """A conversation was pinned, unpinned or moved to the trash."""
 
     def __init__(
-        self, session_id: str, words: str, *, is_pinned: bool = False, is_gone: bool = False
+        self, session_id: str, text: str, *, is_pinned: bool = False, is_removed: bool = False
     ) -> None:
         super().__init__()
         self.session_id = session_id
-        self.words = words
+        self.text = text
         self.is_pinned = is_pinned
-        self.is_gone = is_gone
+        self.is_removed = is_removed
 
 
 class WorkFailed(Message):
     """A read or a change failed."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.words = words
+        self.text = text
 
 
 class BackgroundWork:
     """Reads and changes conversations, and posts results to the app."""
 
-    def __init__(self, app: App[Any], conversations: SessionSource) -> None:
+    def __init__(self, app: App[Any], sessions: SessionSource) -> None:
         self._app = app
-        self._conversations = conversations
+        self._sessions = sessions
 
     def first(self, *, with_archived: bool) -> list[Row]:
         """Return the first rows; the others are posted as they are read."""
-        rows = self._conversations.first(with_archived=with_archived)
+        rows = self._sessions.first(with_archived=with_archived)
         self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
         return rows
 
     def _read_rows(self, start: int, with_archived: bool) -> None:
         worker = get_current_worker()
-        for rows in self._conversations.pages(start, with_archived=with_archived):
+        for rows in self._sessions.pages(start, with_archived=with_archived):
             if worker.is_cancelled:
                 return
             self._report(RowsRead(rows, with_archived=with_archived, is_last=False))
         self._report(RowsRead([], with_archived=with_archived, is_last=True))
 
-    def search(self, words: str) -> None:
+    def search(self, query: str) -> None:
         """Search messages."""
-        if words.strip():
+        if query.strip():
             self._run(
                 "search",
-                lambda: self._report(WordsFound(words, self._conversations.said(words))),
+                lambda: self._report(SearchFinished(query, self._sessions.search(query))),
             )
 
     def read_ending(self, row: Row) -> None:
         """Read the end of a conversation."""
         self._run(
             "read the conversation",
-            lambda: self._report(EndingRead(row, self._conversations.ending(str(row["id"])))),
+            lambda: self._report(EndingRead(row, self._sessions.ending(str(row["id"])))),
         )
 
     def pin(self, row: Row) -> None:
@@ -111,9 +111,9 @@ class BackgroundWork:
         session_id = str(row["id"])
 
         def change() -> None:
-            self._conversations.pin(session_id, is_pinned=is_pinned)
-            words = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
-            self._report(RowChanged(session_id, words, is_pinned=is_pinned))
+            self._sessions.pin(session_id, is_pinned=is_pinned)
+            text = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
+            self._report(RowChanged(session_id, text, is_pinned=is_pinned))
 
         self._run("pin", change)
 
@@ -122,10 +122,10 @@ class BackgroundWork:
         session_id = str(row["id"])
 
         def change() -> None:
-            self._conversations.trash(session_id)
+            self._sessions.trash(session_id)
             restore = with_command_name("`hermes sessions restore`")
-            words = f"{session_id} moved to the trash. {restore} restores it."
-            self._report(RowChanged(session_id, words, is_gone=True))
+            text = f"{session_id} moved to the trash. {restore} restores it."
+            self._report(RowChanged(session_id, text, is_removed=True))
 
         self._run("move to the trash", change)
 

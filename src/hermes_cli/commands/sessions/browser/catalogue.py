@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-FIRST_ROWS: Final = 200  # more than a screen shows; read before anything is painted
+FIRST_ROWS: Final = 200  # more than a screen shows; read before the first paint
 PAGE_ROWS: Final = 2000
 MAX_HITS: Final = 60
 ENDING_MESSAGES: Final = 30
@@ -28,10 +28,10 @@ class MessageHit(NamedTuple):
 class SessionSource:
     """Reads and changes the conversations that match the filters of the command."""
 
-    def __init__(self, db: SessionDB, filters: Row, announce: Callable[[SessionDB], None]) -> None:
+    def __init__(self, db: SessionDB, filters: Row, on_change: Callable[[SessionDB], None]) -> None:
         self._db = db
         self._filters = filters
-        self._announce = announce
+        self._on_change = on_change
 
     def first(self, *, with_archived: bool = False) -> list[Row]:
         """The rows of the first screen."""
@@ -52,7 +52,7 @@ class SessionSource:
             include_archived=with_archived,
         )
 
-    def said(self, words: str) -> list[MessageHit]:
+    def search(self, words: str) -> list[MessageHit]:
         """Conversations with messages that match *words*, latest first, each once."""
         source = self._filters.get("source")
         hits = self._db.search_messages(
@@ -60,7 +60,7 @@ class SessionSource:
         )
         found: dict[str, MessageHit] = {}
         for hit in hits:
-            # A conversation that was continued in a new row is listed as its last one.
+            # A conversation that continues in a new row is listed under its last row.
             tip = self._db.get_compression_tip(hit["session_id"])
             found.setdefault(tip, MessageHit(tip, hit["snippet_text"]))
         return list(found.values())
@@ -76,14 +76,14 @@ class SessionSource:
     def trash(self, session_id: str) -> None:
         """Move to the trash and notify plugins."""
         self._db.delete_session(session_id)
-        self._announce(self._db)
+        self._on_change(self._db)
 
 
 class RowEntry(NamedTuple):
     """One line of the list."""
 
     row: Row
-    snippet: str = ""  # where the words were said, when title, id and preview do not have them
+    snippet: str = ""  # the matching message, if title, ID and preview do not match
 
 
 class RowCatalogue:
@@ -120,12 +120,12 @@ class RowCatalogue:
         words = typed.casefold().split()
         if not words:
             return [RowEntry(row) for row in self._rows.values()]
-        fitting = {
+        matches = {
             session_id: RowEntry(self._rows[session_id])
             for session_id, text in self._texts.items()
             if all(word in text for word in words)
         }
         for hit in hits:
-            if hit.session_id in self._rows and hit.session_id not in fitting:
-                fitting[hit.session_id] = RowEntry(self._rows[hit.session_id], hit.snippet)
-        return list(fitting.values())
+            if hit.session_id in self._rows and hit.session_id not in matches:
+                matches[hit.session_id] = RowEntry(self._rows[hit.session_id], hit.snippet)
+        return list(matches.values())
