@@ -1,4 +1,4 @@
-"""Achievements told of as they are earned: while watching, and in one line."""
+"""`hermes achievements watch` and the notices of new achievements."""
 
 from __future__ import annotations
 

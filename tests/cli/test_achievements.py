@@ -1,4 +1,4 @@
-"""`hermes achievements …` as real processes, over histories told by `Life`."""
+"""`hermes achievements …` as real processes, over histories written by `Life`."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ def test_a_file_that_cannot_be_written_is_refused(hermes: Hermes, words: tuple[s
 
 @pytest.mark.usefixtures("life")
 @pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("export",)])
-def test_a_full_disk_is_said(words: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported(words: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - no file of ours
         done = subprocess.run(
             command("achievements", *words), stdout=full, stderr=subprocess.PIPE, check=False

@@ -1,4 +1,4 @@
-"""The demo: a year that never was, in a folder of its own."""
+"""`hermes demo`: sample data in a separate directory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
     assert home.is_demo(folder)
 
 
-def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_sample_data_is_reused_and_can_be_removed(hermes: Hermes, hermes_home: Path) -> None:
     hermes("demo", "--make")
     folder = demo_of(hermes_home)
     before = (folder / "state.db").stat().st_ino
@@ -58,7 +58,7 @@ def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home:
     assert "No sample data" in hermes("demo", "--remove").out
 
 
-def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
+def test_a_directory_without_the_marker_is_neither_used_nor_removed(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     folder = demo_of(hermes_home)
@@ -71,7 +71,7 @@ def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
     assert (folder / "state.db").read_bytes() == b"mine"
 
 
-def test_one_that_was_left_half_way_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+def test_partial_sample_data_is_created_again(hermes: Hermes, hermes_home: Path) -> None:
     folder = demo_of(hermes_home)
     (folder / "half").mkdir(parents=True)
     (folder / "half" / "state.db").write_bytes(b"half")
@@ -115,7 +115,9 @@ def test_its_daemon_ends_before_the_folder_goes(hermes: Hermes, hermes_home: Pat
     assert not folder.exists()
 
 
-def test_its_daemon_ends_before_it_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_daemon_is_stopped_before_the_data_is_created_again(
+    hermes: Hermes, hermes_home: Path
+) -> None:
     hermes("demo", "--make")
     folder = demo_of(hermes_home)
     daemon = start_daemon(folder)

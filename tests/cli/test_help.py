@@ -1,4 +1,4 @@
-"""Help: complete, documented, with examples, and quick."""
+"""Help: complete, documented, with examples, and fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hermes hooks …`, and what commands announce to plugins, as real processes."""
+"""`hermes hooks …` and the events of commands, as real processes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_replay_reaches_plugins_with_the_same_id(hermes: Hermes, hermes_home: 
 
 
 @pytest.mark.usefixtures("ears")
-def test_a_beginning_that_fits_many_or_none_is_refused(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_prefix_of_several_or_no_events_is_refused(hermes: Hermes, hermes_home: Path) -> None:
     ids = [event["event_id"] for event in events(hermes)]
     common = ids[0][:2]
     assert all(one.startswith(common) for one in ids)

@@ -1,4 +1,4 @@
-"""`./hermes` on machines that have never seen it: real copies of the tree, real set-ups."""
+"""The launcher `./hermes`: real copies of the tree, real setups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong quietly is in the log file, from the level the user chose."""
+"""Silent failures are in the log file, from the configured level on."""
 
 from __future__ import annotations
 

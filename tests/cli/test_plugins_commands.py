@@ -1,4 +1,4 @@
-"""`hermes plugins …`, and the commands plugins bring, as real processes."""
+"""`hermes plugins …` and the commands of plugins, as real processes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_list_says_where_each_comes_from(hermes: Hermes, hermes_home: Path) 
     assert {row["state"] for row in rows.values()} == {"available"}
 
 
-def test_the_first_plugin_does_not_hear_the_past(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_first_plugin_receives_only_new_events(hermes: Hermes, hermes_home: Path) -> None:
     make_plugin(hermes_home, "ears", LISTENING)
     make_plugin(hermes_home, "more-ears", LISTENING)
     with SessionDB() as db:

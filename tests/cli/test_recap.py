@@ -90,7 +90,7 @@ def test_json_for_programs(hermes: Hermes, march: Path) -> None:
     assert found["tier_ups"]
 
 
-def test_an_empty_home_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
+def test_an_empty_home_is_reported(hermes: Hermes, hermes_home: Path) -> None:
     done = hermes("recap")
     assert (done.code, done.err) == (0, "")
     assert "No conversations to summarize" in done.out
@@ -98,7 +98,7 @@ def test_an_empty_home_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
     assert list(hermes_home.iterdir()) == []
 
 
-def test_a_history_without_messages_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_history_without_messages_is_reported(hermes: Hermes, hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("nothing-said", "cli")
     done = hermes("recap", "--year")
@@ -201,7 +201,7 @@ def test_nothing_is_overwritten(hermes: Hermes, march: Path, tmp_path: Path) -> 
     assert names == ["hermes-recap-2026-03-2.html", "hermes-recap-2026-03.html"]
 
 
-def test_whoever_wants_no_achievements_gets_none(hermes: Hermes, march: Path) -> None:
+def test_disabled_achievements_are_not_computed(hermes: Hermes, march: Path) -> None:
     (march / "config.yaml").write_text("achievements:\n  enabled: false\n")
     done = hermes("recap")
     assert done.code == 0

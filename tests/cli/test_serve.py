@@ -1,4 +1,4 @@
-"""`hermes serve` on a port of one's choice."""
+"""`hermes serve` on a fixed port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from support.command_line import Hermes
 
 
-def test_a_port_that_is_taken_is_a_usage_error(hermes: Hermes) -> None:
+def test_a_port_in_use_is_a_usage_error(hermes: Hermes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = hermes("serve", "--port", str(port))

@@ -1,4 +1,4 @@
-"""Keeping the history in order from the command line, as real processes."""
+"""`hermes sessions` rename, delete, restore, prune and search, as real processes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_words_are_found(hermes: Hermes) -> None:
     assert "No matching messages" in hermes("sessions", "search", "zebra").out
 
 
-def test_found_words_stand_out_on_a_terminal() -> None:
+def test_found_words_are_highlighted_on_a_terminal() -> None:
     first, *rest = command("sessions", "search", "number1")
     terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
     terminal.expect(pexpect.EOF)

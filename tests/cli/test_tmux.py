@@ -1,4 +1,4 @@
-"""The picker and the tables in a window of tmux: wide, narrow, without colours, piped."""
+"""The session browser and tables in tmux: wide, narrow, without colours, piped."""
 
 from __future__ import annotations
 

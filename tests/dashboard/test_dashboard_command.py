@@ -127,7 +127,7 @@ def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes:
         first = running.first_line()
         again = hermes("dashboard", "--no-open")
         assert again.code == 0
-        assert "runs already" in again.err
+        assert "already running" in again.err
         link = hermes("dashboard", "--link")
         assert link.err == ""
         told: dict[str, Any] = json.loads(hermes("dashboard", "--link", "--json").out)
@@ -167,7 +167,7 @@ def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: H
         assert status["running"]
         assert status["url"] == told["url"]
         assert "token" not in hermes("dashboard", "--status").out
-        assert "ended" in hermes("dashboard", "--stop").out
+        assert "stopped" in hermes("dashboard", "--stop").out
         running.process.wait(timeout=30)
         assert running.process.returncode == 0
 
@@ -277,7 +277,7 @@ def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> Non
         typing = pexpect.spawn(name, arguments, encoding="utf-8", timeout=30)
         typing.expect("New password: ")
         typing.sendline(PASSWORD)
-        typing.expect("Once more: ")
+        typing.expect("Repeat the password: ")
         typing.sendline(second)
         typing.expect(pexpect.EOF)
         assert PASSWORD not in typing.before

@@ -121,7 +121,7 @@ async def test_commands_begin_anew_and_go_back(
         await chat.say("the pump", "m3")
         await chat.until(3)
         await chat.say("/resume", "m4")
-        assert "Resumed" in (await chat.until(4))[3]
+        assert "Going on with" in (await chat.until(4))[3]
         await chat.say("and?", "m5")
         assert (await chat.until(5))[4] == "A2"
         await chat.say("/nothing", "m6")

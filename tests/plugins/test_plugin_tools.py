@@ -1,4 +1,4 @@
-"""Tools that plugins bring: offered when they can be used, called like any other, harmless."""
+"""Tools of plugins: availability, calls and isolation."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def enabled(home: Path, **codes: str) -> Path:
     return home
 
 
-def test_the_model_is_told_of_a_plugins_tool_and_its_answer_comes_back(
-    dice: Path, tmp_path: Path
-) -> None:
+def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path, calls("roll", {"sides": 6})) as talk:
         (result,) = talk.results()
         told = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}

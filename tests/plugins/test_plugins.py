@@ -1,4 +1,4 @@
-"""Plugins are found, loaded when wanted, and can hurt nobody but themselves."""
+"""Plugins: discovery, loading, callbacks and delivery."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_disabled_wins_over_enabled(hermes_home: Path) -> None:
         (HEARING, "a: [", "plugin.yaml"),
     ],
 )
-def test_one_bad_plugin_is_named_and_stops_nobody(
+def test_a_failing_plugin_is_reported_and_affects_no_other(
     hermes_home: Path, code: str, manifest: str, what: str
 ) -> None:
     make_plugin(hermes_home, "bad", code, manifest)
@@ -156,7 +156,7 @@ def test_plain_and_async_functions_answer_alike() -> None:
     assert Callback("p", "h", answer).call({}).result == 7
 
 
-def test_a_callback_that_keeps_hanging_is_not_called_any_more() -> None:
+def test_a_callback_that_keeps_hanging_is_disabled() -> None:
     callback = Callback("p", "h", lambda: time.sleep(600))
     for _ in range(3):
         callback.call({}, timeout_seconds=0.05)
@@ -227,7 +227,7 @@ def test_a_boundary_that_is_not_an_end_finalises_nothing(db: SessionDB) -> None:
     assert [call.hook for call in calls_for(event)] == ["on_session_boundary"]
 
 
-def test_every_plugin_hears_each_event_once(db: SessionDB, hermes_home: Path) -> None:
+def test_every_plugin_receives_each_event_once(db: SessionDB, hermes_home: Path) -> None:
     make_plugin(hermes_home, "ears", LISTENING)
     delivery = Delivery(db, loaded("ears"))
     db.end_session("old", "idle")
@@ -255,7 +255,9 @@ def test_a_failing_plugin_is_tried_again_and_the_others_are_not(
     assert len(heard(hermes_home)) == 2
 
 
-def test_a_replayed_event_is_heard_again_with_the_same_id(db: SessionDB, hermes_home: Path) -> None:
+def test_a_replayed_event_is_delivered_again_with_the_same_id(
+    db: SessionDB, hermes_home: Path
+) -> None:
     make_plugin(hermes_home, "ears", LISTENING)
     delivery = Delivery(db, loaded("ears"))
     db.end_session("old", "idle")
@@ -288,7 +290,7 @@ def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path)
 
 
 @pytest.mark.parametrize("how", ["raise", "hang", "exit", "async", "late"])
-def test_the_misbehaving_example_harms_nobody(
+def test_the_misbehaving_example_affects_no_other_plugin(
     db: SessionDB, hermes_home: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", how)

@@ -358,4 +358,4 @@ def test_the_pictures_for_the_documentation_are_drawn(tmp_path: Path) -> None:
 def test_without_a_terminal_it_says_what_to_do(hermes: Any) -> None:
     done = hermes("tui")
     assert done.code == 2
-    assert "needs a terminal" in done.err
+    assert "requires an interactive terminal" in done.err

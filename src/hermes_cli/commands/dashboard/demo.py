@@ -73,7 +73,7 @@ def _fill(folder: Path, out: Output) -> None:
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
     _stop_daemon(folder)
-    partial = folder / "partial"
+    partial = folder / "half"
     shutil.rmtree(partial, ignore_errors=True)
 
     def show_progress(number: int, total: int) -> None:

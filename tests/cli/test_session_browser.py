@@ -1,4 +1,4 @@
-"""The picker, key by key, on a store of its own; only the terminal is Textual's own double."""
+"""`hermes sessions browse`, key by key, with the terminal double of Textual."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_typing_narrows_at_once_by_title_id_and_preview(picker: BrowserApp
     assert picker.return_value is None
 
 
-async def test_words_that_were_said_are_found_below(picker: BrowserApp) -> None:
+async def test_matching_messages_are_listed_below(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press(*"word7")
         assert entries(picker) == []
@@ -175,7 +175,7 @@ async def test_the_preview_is_where_there_is_room(
         assert picker.query_one(RowList).region.area
 
 
-async def test_the_trash_is_asked_for(picker: BrowserApp, db: SessionDB) -> None:
+async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await settled(pilot)
         for answer in ("n", "escape", "enter", "x"):
@@ -192,7 +192,7 @@ async def test_the_trash_is_asked_for(picker: BrowserApp, db: SessionDB) -> None
         assert selected(picker) == "talk10"
 
 
-async def test_plugins_hear_of_what_goes_into_the_trash(db: SessionDB) -> None:
+async def test_plugins_are_notified_of_trashed_conversations(db: SessionDB) -> None:
     told: list[SessionDB] = []
     picker = BrowserApp(SessionSource(db, NO_FILTERS, told.append))
     async with picker.run_test(size=WIDE) as pilot:
@@ -234,13 +234,13 @@ async def test_help_is_a_key_away(picker: BrowserApp, key: str) -> None:
         assert picker.query_one(Input).value == ""
 
 
-async def test_what_cannot_be_done_is_said(db: SessionDB) -> None:
+async def test_failures_are_reported(db: SessionDB) -> None:
     with SessionDB(read_only=True) as reading:
         picker = BrowserApp(SessionSource(reading, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
             await settled(pilot)
             await pilot.press("ctrl+t")
-            await until(pilot, lambda: "cannot pin" in status(picker))
+            await until(pilot, lambda: "Cannot pin" in status(picker))
             assert selected(picker) == "talk11"
 
 
@@ -276,7 +276,7 @@ async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
     monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
-        "hermes_cli.commands.sessions.browser.row_list.lines.line",
+        "hermes_cli.commands.sessions.browser.row_list.line",
         lambda entry, cells, now: rendered.append(entry.row["id"]) or "x" * cells,
     )
     picker = BrowserApp(SessionSource(db, NO_FILTERS, lambda _db: None))

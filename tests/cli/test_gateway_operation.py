@@ -65,7 +65,7 @@ def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> N
     assert (missing.code, "Message nothing was not received" in missing.err) == (2, True)
 
 
-def test_it_begins_anew(running: Any) -> None:
+def test_the_gateway_restarts(running: Any) -> None:
     before = status.read_runtime_status() or {}
     assert "Gateway restarted" in running("gateway", "restart").out
     after = status.read_runtime_status() or {}
@@ -116,7 +116,7 @@ def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> Non
 # Set-up
 
 
-def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Path) -> None:
+def test_the_systemd_unit_runs_and_stops_the_gateway(hermes: Any, hermes_home: Path) -> None:
     printed = hermes("gateway", "install", "--print").out
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
@@ -135,7 +135,7 @@ def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Pat
     assert "not installed" in hermes("gateway", "uninstall").out
 
 
-def test_launchd_is_told_the_same(hermes_home: Path) -> None:
+def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> None:
     found = plistlib.loads(setup.service("darwin").content.encode())
     assert found["ProgramArguments"][-1] == "gateway.process.main"
     assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
