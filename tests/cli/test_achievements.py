@@ -493,4 +493,4 @@ def test_hiding_and_showing_again(hermes: Hermes, hermes_home: Path) -> None:
     assert "# mine" in (hermes_home / "config.yaml").read_text()
     assert "No achievements are hidden" in hermes("achievements", "unhide", "first-words").err
     secret = as_json(hermes, "list", "--state", "secret")[0]["id"]
-    assert "is secret" in hermes("achievements", "hide", secret).err
+    assert "is a secret achievement" in hermes("achievements", "hide", secret).err
