@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_conversation.latest import latest_session_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
@@ -19,19 +19,19 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Change = Callable[[SessionDB, str], object]
 
 Row = dict[str, Any]
 
 COLUMNS = (
-    Column("id", style="cyan"),
-    Column("when", optional=True),
-    Column("source", optional=True),
-    Column("messages", right=True, optional=True),
-    Column("conversation", flexible=True),
-    Column("state", optional=True, style="dim"),
+    TableColumn("id", style="cyan"),
+    TableColumn("when", optional=True),
+    TableColumn("source", optional=True),
+    TableColumn("messages", right=True, optional=True),
+    TableColumn("conversation", flexible=True),
+    TableColumn("state", optional=True, style="dim"),
 )
 
 NO_HISTORY = "No conversations yet (no history at {path})."
@@ -77,7 +77,7 @@ def deliver_events(db: SessionDB) -> None:
         delivery.deliver_due(db)
 
 
-def finish_indexing(db: SessionDB, out: Output) -> None:
+def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
     """Finish the index of an older history, with progress; Ctrl+C is safe."""
     progress = db.index_progress()
     if progress is None:
@@ -128,7 +128,7 @@ def listed_fields(row: Row) -> Row:
     return {key: row.get(key) for key in LISTED_FIELDS} | {"state": state_text(row)}
 
 
-def print_rows(rows: list[Row], out: Output) -> None:
+def print_rows(rows: list[Row], out: CommandOutput) -> None:
     """Print a table of conversations."""
     now = time.time()
     out.table(

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from hermes_cli.output import Output
+from hermes_cli.output import CommandOutput
 from hermes_core.errors import HermesError, OutputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def entry() -> NoReturn:
 
 def main(arguments: Sequence[str]) -> int:
     """Run *arguments*; return the exit code."""
-    out = Output()
+    out = CommandOutput()
     try:
         code = run_and_report_errors(arguments, out)
         out.flush()
@@ -47,7 +47,7 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run_and_report_errors(arguments: Sequence[str], out: Output) -> int:
+def run_and_report_errors(arguments: Sequence[str], out: CommandOutput) -> int:
     """Run *arguments*; print a HermesError as one line."""
     try:
         return run(arguments, out)
@@ -64,7 +64,7 @@ def run_and_report_errors(arguments: Sequence[str], out: Output) -> int:
         return int(stop.code or 0)
 
 
-def run(arguments: Sequence[str], out: Output) -> int:
+def run(arguments: Sequence[str], out: CommandOutput) -> int:
     """Parse the arguments and run the command."""
     if "_ARGCOMPLETE" in os.environ:
         _complete()
@@ -104,7 +104,7 @@ def _starts_tui(arguments: Sequence[str]) -> bool:
     return arguments[0].partition("=")[0] in TUI_OPTIONS
 
 
-def _run_plugin_command(arguments: Sequence[str], out: Output) -> int | None:
+def _run_plugin_command(arguments: Sequence[str], out: CommandOutput) -> int | None:
     """Run a command of a plugin; None if no plugin provides it."""
     from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - only for unknown names
 

@@ -23,7 +23,7 @@ GAP = "  "
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table."""
 
     title: str
@@ -34,7 +34,7 @@ class Column(NamedTuple):
     style: str = ""
 
 
-class Output:
+class CommandOutput:
     """Prints the output of a command."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Output:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> None:
         """Print rows under their titles, one line each."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         shown, widths = _layout(columns, cells, self.columns)
@@ -167,7 +167,7 @@ class Output:
 
     def _row(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[TableColumn],
         row: Sequence[str],
         shown: Sequence[int],
         widths: Sequence[int],
@@ -200,7 +200,7 @@ def _print(text: str, end: str = "\n", *, flush: bool = False) -> None:
 
 
 def _layout(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int | None
+    columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], list[int]]:
     """The visible columns and the width of each."""
     widths = [
@@ -223,7 +223,9 @@ def _layout(
     return shown, widths
 
 
-def _min_total_width(columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> int:
+def _min_total_width(
+    columns: Sequence[TableColumn], widths: Sequence[int], shown: Sequence[int]
+) -> int:
     """The minimum total width of columns."""
     least = (
         min(widths[index], columns[index].least) if columns[index].flexible else widths[index]
@@ -273,7 +275,7 @@ def _encodable(value: object) -> object:
     return str(value)
 
 
-def confirm(question: str, out: Output, *, is_confirmed: bool) -> bool:
+def confirm(question: str, out: CommandOutput, *, is_confirmed: bool) -> bool:
     """Ask for confirmation; without a terminal, --yes is required."""
     if is_confirmed:
         return True

@@ -16,7 +16,7 @@ from hermes_core.paths import FILE_MODE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 PROGRESS_DELAY_SECONDS = 1.0
 
@@ -71,7 +71,7 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     return size
 
 
-def with_progress(pieces: Iterable[bytes], out: Output) -> Iterator[bytes]:
+def with_progress(pieces: Iterable[bytes], out: CommandOutput) -> Iterator[bytes]:
     """Pass the pieces on; show progress after a second."""
     began, size = time.monotonic(), 0
     for piece in pieces:

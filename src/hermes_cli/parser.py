@@ -16,9 +16,9 @@ from hermes_core.command_name import command_name, with_command_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-    Run = Callable[[argparse.Namespace, Output], int]
+    Run = Callable[[argparse.Namespace, CommandOutput], int]
 
 
 class CommandModule(Protocol):

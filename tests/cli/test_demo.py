@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_cli.commands.dashboard.demo_data import home
-from hermes_cli.commands.dashboard.demo_data.generator import Filling, topics
+from hermes_cli.commands.dashboard.demo_data.generator import TopicNames, topics
 from hermes_core.instance_record import DASHBOARD
 from hermes_state import SessionDB
 from support.command_line import command
@@ -138,7 +138,7 @@ def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def test_every_topic_can_be_filled_in() -> None:
-    filling = Filling(dict.fromkeys(("project", "module", "person", "guests", "weekday"), "x"))
+    filling = TopicNames(dict.fromkeys(("project", "module", "person", "guests", "weekday"), "x"))
     for topic in topics():
         for turn in topic.turns:
             for tool in turn.tools:

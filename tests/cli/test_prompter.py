@@ -12,7 +12,7 @@ from hermes_agent.providers.scripted import Script
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import ApprovalRequest
 from hermes_cli.commands.chat.turn_printer import TerminalPrompter
-from hermes_cli.output import Output
+from hermes_cli.output import CommandOutput
 from support.plain_terminal import quit_chat, start_chat, stored_messages
 
 if TYPE_CHECKING:
@@ -151,6 +151,6 @@ def test_the_end_of_input_approves_nothing(old: Path) -> None:
     ],
 )
 def test_accepted_decisions(lines: list[str], decision: str) -> None:
-    prompter = TerminalPrompter(Output(), is_interactive=True)
+    prompter = TerminalPrompter(CommandOutput(), is_interactive=True)
     prompter.read_line = iter(lines).__next__
     assert prompter.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))) == decision

@@ -13,10 +13,10 @@ from textual.widgets import Input
 from hermes_cli.commands.sessions.browser import row_list
 from hermes_cli.commands.sessions.browser.app import BrowserApp
 from hermes_cli.commands.sessions.browser.catalogue import (
+    BrowserSessions,
     MessageHit,
     RowCatalogue,
     RowEntry,
-    SessionSource,
 )
 from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
@@ -51,7 +51,7 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 @pytest.fixture
 def picker(db: SessionDB) -> BrowserApp:
-    return BrowserApp(SessionSource(db, NO_FILTERS, lambda _db: None))
+    return BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
 
 
 def entries(app: BrowserApp) -> list[str]:
@@ -194,7 +194,7 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
 
 async def test_plugins_are_notified_of_trashed_conversations(db: SessionDB) -> None:
     told: list[SessionDB] = []
-    picker = BrowserApp(SessionSource(db, NO_FILTERS, told.append))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, told.append))
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("ctrl+d", "y")
         await until(pilot, lambda: bool(told))
@@ -236,7 +236,7 @@ async def test_help_is_a_key_away(picker: BrowserApp, key: str) -> None:
 
 async def test_failures_are_reported(db: SessionDB) -> None:
     with SessionDB(read_only=True) as reading:
-        picker = BrowserApp(SessionSource(reading, NO_FILTERS, lambda _db: None))
+        picker = BrowserApp(BrowserSessions(reading, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
             await settled(pilot)
             await pilot.press("ctrl+t")
@@ -246,7 +246,7 @@ async def test_failures_are_reported(db: SessionDB) -> None:
 
 async def test_an_empty_list_is_no_trouble(hermes_home: Path) -> None:
     with SessionDB() as store:
-        picker = BrowserApp(SessionSource(store, NO_FILTERS, lambda _db: None))
+        picker = BrowserApp(BrowserSessions(store, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
             await pilot.press("down", "end", "ctrl+t", "ctrl+d", "enter", "tab", "x")
             await pilot.press("escape")
@@ -259,7 +259,7 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
     db.append_message("evil", "user", evil, timestamp=time.time())
     db.append_message("evil", "assistant", "", timestamp=time.time(),
                       tool_calls=[{"function": {"name": "[red]t", "arguments": evil}}])  # fmt: skip
-    picker = BrowserApp(SessionSource(db, NO_FILTERS, lambda _db: None))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: "[@click=app.quit]y[/]" in preview(picker))
         shown = picker.query_one(RowList).render_line(1).text + preview(picker)
@@ -279,7 +279,7 @@ async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
         "hermes_cli.commands.sessions.browser.row_list.line",
         lambda entry, cells, now: rendered.append(entry.row["id"]) or "x" * cells,
     )
-    picker = BrowserApp(SessionSource(db, NO_FILTERS, lambda _db: None))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=(40, 6)) as pilot:
         await settled(pilot)
         assert entries(picker) == [f"talk{number:02}" for number in range(11, -1, -1)]

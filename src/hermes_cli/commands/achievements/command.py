@@ -23,7 +23,7 @@ from hermes_cli.commands.achievements.display import (
 from hermes_cli.commands.achievements.overview import overview, step_as_dict
 from hermes_cli.commands.achievements.watch import watch
 from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import achievements
 from hermes_core import human_format
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.commands.achievements.report import AchievementReport
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
@@ -54,12 +54,12 @@ BUSY = "busy"  # another process is scanning
 READ_ONLY = "read_only"  # HERMES_HOME is not writable
 INTERRUPTED = "Interrupted. The next scan continues from here."
 COLUMNS = (
-    Column("id", style="cyan"),
-    Column("name", optional=True),
-    Column("tier"),
-    Column("next", right=True),
-    Column("progress", optional=True, flexible=True),
-    Column("what", optional=True, flexible=True, least=20, style="dim"),
+    TableColumn("id", style="cyan"),
+    TableColumn("name", optional=True),
+    TableColumn("tier"),
+    TableColumn("next", right=True),
+    TableColumn("progress", optional=True, flexible=True),
+    TableColumn("what", optional=True, flexible=True, least=20, style="dim"),
 )
 
 
@@ -161,7 +161,7 @@ def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser
     follow.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the matching achievements."""
     with report.open_report(out) as look:
         rows = views.listed(
@@ -199,7 +199,7 @@ def _row(one: Shown, tiers: Tiers) -> tuple[str, ...]:
     )
 
 
-def rescan(arguments: argparse.Namespace, out: Output) -> int:
+def rescan(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Scan the history and print new achievements."""
     began = time.monotonic()
     try:
@@ -212,7 +212,7 @@ def rescan(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _report(
-    look: AchievementReport, seconds: float, arguments: argparse.Namespace, out: Output
+    look: AchievementReport, seconds: float, arguments: argparse.Namespace, out: CommandOutput
 ) -> None:
     snapshot, meta = look.snapshot, look.snapshot["scan_meta"]
     if arguments.json:
@@ -251,7 +251,7 @@ def _unlocks(look: AchievementReport) -> list[Shown]:
     return [report.unlock_as_dict(one) for one in look.news["unlocks"]]
 
 
-def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
+def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print unlocks and tiers by month."""
     with report.open_report(out) as look:
         steps = [
@@ -273,7 +273,7 @@ def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _print_months(steps: list[Shown], look: AchievementReport, out: Output) -> None:
+def _print_months(steps: list[Shown], look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     names = name_cells(out, (step["name"] for step in steps))
     for number, (month, group) in enumerate(groupby(steps, key=_month)):
@@ -296,7 +296,7 @@ def _month(step: Shown) -> str:
     return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN
 
 
-def hide(arguments: argparse.Namespace, out: Output) -> int:
+def hide(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Hide an achievement."""
     with report.open_report(out) as look:
         hidden = achievements.hidden_ids()
@@ -313,7 +313,7 @@ def hide(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def unhide(arguments: argparse.Namespace, out: Output) -> int:
+def unhide(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Show a hidden achievement again."""
     hidden = list(achievements.hidden_ids())
     if arguments.id not in hidden:
@@ -332,7 +332,7 @@ def _set_hidden(ids: list[str]) -> None:
         raise UsageError(f"Cannot write the settings: {error}.") from error
 
 
-def _report_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
+def _report_hidden(arguments: argparse.Namespace, text: str, out: CommandOutput) -> None:
     if arguments.json:
         out.json({"hidden": list(achievements.hidden_ids())})
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.commands.achievements.report import AchievementReport
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
@@ -26,7 +26,7 @@ MAX_PROSE_COLUMNS: Final = 100
 MAX_SUGGESTIONS: Final = 3
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print one achievement."""
     with report.open_report(out) as look:
         one = find_achievement(look, arguments.id)
@@ -68,13 +68,13 @@ def suggestions(wanted: str, known: list[str]) -> str:
     return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
-def _print_secret(one: Shown, out: Output) -> None:
+def _print_secret(one: Shown, out: CommandOutput) -> None:
     out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
     _prose(one["hint"], out)
     out.text("The description appears once you make progress towards it.", "dim")
 
 
-def _print(one: Shown, look: AchievementReport, out: Output) -> None:
+def _print(one: Shown, look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     style = tiers.style(one["tier"])
     medal = tiers.cell(one["tier"]) if one["tier"] else ("", "")
@@ -107,7 +107,9 @@ def _kind(one: Shown) -> str:
     return KINDS.get(one["kind"], str(one["kind"]))
 
 
-def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: Output) -> None:
+def _print_tier(
+    one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: CommandOutput
+) -> None:
     """Print a tier: its threshold, and when and where it was reached."""
     needed = f"  {human_format.number(tier['threshold'])} {one['unit']}"
     medal = tiers.cell(tier["name"], is_held=step is not None)
@@ -126,7 +128,7 @@ def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: 
     print_line(out, (indent, ""), (command, "cyan"), (message, "dim"))
 
 
-def _prose(text: str, out: Output) -> None:
+def _prose(text: str, out: CommandOutput) -> None:
     """Print text wrapped to the width of the terminal."""
     if out.columns is None:
         out.text(text)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Piece = tuple[str, str]  # text and style
 
@@ -78,7 +78,7 @@ class Tiers:
         return pad(f"{medal} {self.name(tier)}", self.widest + 2), self.style(tier)
 
 
-def print_line(out: Output, *pieces: Piece) -> None:
+def print_line(out: CommandOutput, *pieces: Piece) -> None:
     """Print one line, cut to the width of the terminal."""
     left = out.columns
     shown: list[Piece] = []
@@ -99,19 +99,19 @@ def bar(percent: float, cells: int, style: str = "") -> tuple[Piece, Piece]:
     return ("━" * full, style), ("─" * (cells - full), "dim")
 
 
-def bar_cells(out: Output, others: int, most: int = MAX_BAR_CELLS) -> int:
+def bar_cells(out: CommandOutput, others: int, most: int = MAX_BAR_CELLS) -> int:
     """The length of a bar beside *others* cells of text."""
     left = (out.columns or DEFAULT_COLUMNS) - others
     return max(MIN_BAR_CELLS, min(most, left))
 
 
-def name_cells(out: Output, names: Iterable[str]) -> int:
+def name_cells(out: CommandOutput, names: Iterable[str]) -> int:
     """The width of a column of names."""
     most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, (out.columns or DEFAULT_COLUMNS) - 52))
     return min(most, max((width(one_line(name)) for name in names), default=0))
 
 
-def print_packed(out: Output, pieces: Iterable[Piece], gap: str) -> None:
+def print_packed(out: CommandOutput, pieces: Iterable[Piece], gap: str) -> None:
     """Print pieces side by side, wrapped into lines."""
     row: list[Piece] = []
     used = 0

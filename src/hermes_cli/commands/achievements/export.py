@@ -12,7 +12,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 STDOUT: Final = "-"
 IMAGE_FORMAT: Final = "png"
@@ -26,7 +26,7 @@ SUFFIXES: Final = {
 }
 
 
-def export(arguments: argparse.Namespace, out: Output) -> int:
+def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the file, or print it."""
     from hermes_achievements.export import render  # noqa: PLC0415 - draws pictures
     from hermes_cli import output_files  # noqa: PLC0415 - as above

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Days
     from hermes_achievements.service import Source
     from hermes_cli.commands.achievements.report import AchievementReport
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Streaks(NamedTuple):
     active_days: int
 
 
-def overview(arguments: argparse.Namespace, out: Output) -> int:
+def overview(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the overview, or that achievements are disabled."""
     if not achievements.is_enabled():
         if arguments.json:
@@ -98,7 +98,7 @@ def _as_dict(look: AchievementReport) -> Shown:
     }
 
 
-def _print(look: AchievementReport, out: Output) -> None:
+def _print(look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     if look.news["count"] and report.wants_notices():
         print_line(out, (display.notice_text(look.news), "yellow"))
@@ -111,7 +111,7 @@ def _print(look: AchievementReport, out: Output) -> None:
     out.hint("See `hermes achievements list` and `hermes achievements show ID`.", "dim")
 
 
-def _print_head(look: AchievementReport, tiers: Tiers, out: Output) -> None:
+def _print_head(look: AchievementReport, tiers: Tiers, out: CommandOutput) -> None:
     unlocked, total = look.snapshot["unlocked_count"], look.snapshot["total_count"]
     secrets = look.snapshot["secret_count"]
     percent = 100 * unlocked / total if total else 0
@@ -138,7 +138,7 @@ def _current_text(streaks: Streaks) -> str:
     return f"{human_format.plural(current, 'day')} now, " if current else "none now, "
 
 
-def _print_categories(chapters: list[CategoryProgress], out: Output) -> None:
+def _print_categories(chapters: list[CategoryProgress], out: CommandOutput) -> None:
     out.text()
     names = name_cells(out, (chapter.name for chapter in chapters))
     cells = bar_cells(out, names + 16)
@@ -151,7 +151,7 @@ def _print_categories(chapters: list[CategoryProgress], out: Output) -> None:
         )
 
 
-def _print_latest(steps: list[Shown], tiers: Tiers, out: Output) -> None:
+def _print_latest(steps: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
     if not steps:
         return
     out.text()
@@ -167,7 +167,7 @@ def _print_latest(steps: list[Shown], tiers: Tiers, out: Output) -> None:
         print_line(out, ("  ", ""), medal, (name, ""), (when, "dim"), (f"  {where}", ""))
 
 
-def _print_nearest(nearest: list[Shown], tiers: Tiers, out: Output) -> None:
+def _print_nearest(nearest: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
     if not nearest:
         return
     out.text()

@@ -12,7 +12,7 @@ from hermes_achievements.pictures import heat_map
 from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAYS, spoken
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_json_option
 from hermes_core import human_format
 from hermes_core.terminal_text import fit, one_line, pad, width
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.periods import Period
     from hermes_achievements.recap.recap import Counted, Recap
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 SHADES: Final = ("·", "░", "▒", "▓", "█")
 STYLES: Final = ("dim", "green", "green", "green", "bold green")
@@ -38,7 +38,7 @@ MAX_RANKED: Final = 5
 MAX_TIERS: Final = 10
 
 
-def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
+def show(recap: Recap, heading: str, catalogue: Catalogue, out: CommandOutput) -> None:
     """Print the recap."""
     columns = out.columns or PAGE
     out.text(textwrap.fill(heading, columns), "bold")
@@ -55,12 +55,12 @@ def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
     _tier_ups(recap.tier_ups, catalogue, out)
 
 
-def _title(words: str, out: Output) -> None:
+def _title(words: str, out: CommandOutput) -> None:
     out.text()
     out.text(words, "bold")
 
 
-def _figures(recap: Recap, columns: int, out: Output) -> None:
+def _figures(recap: Recap, columns: int, out: CommandOutput) -> None:
     shown = figures(recap)
     beside = min(3, max(1, columns // FIGURE))
     for start in range(0, len(shown), beside):
@@ -71,7 +71,7 @@ def _figures(recap: Recap, columns: int, out: Output) -> None:
         out.styled(*pieces[:-1], (label.rstrip(), style))
 
 
-def _days(recap: Recap, columns: int, out: Output) -> None:
+def _days(recap: Recap, columns: int, out: CommandOutput) -> None:
     _title("Messages by day", out)
     found = heat_map.cells(recap.days)
     if heat_map.is_strip(recap.days):
@@ -84,7 +84,7 @@ def _days(recap: Recap, columns: int, out: Output) -> None:
     out.styled(("     fewer ", "dim"), *legend, (" more", "dim"))
 
 
-def _calendar(found: list[Cell], out: Output) -> None:
+def _calendar(found: list[Cell], out: CommandOutput) -> None:
     """A calendar with a week per line."""
     out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAYS).rstrip(), "dim")
     for week in range(found[-1].week + 1):
@@ -95,7 +95,7 @@ def _calendar(found: list[Cell], out: Output) -> None:
         out.styled(*pieces[:-1])
 
 
-def _strip(found: list[Cell], columns: int, out: Output) -> None:
+def _strip(found: list[Cell], columns: int, out: CommandOutput) -> None:
     """A line per weekday and a column per week, as many as fit."""
     at_once = max(1, columns - 6)
     for first in range(0, found[-1].week + 1, at_once):
@@ -124,7 +124,7 @@ def _shade(cell: Cell, cells: int) -> tuple[str, str]:
     return SHADES[cell.level] * cells, STYLES[cell.level]
 
 
-def _hours(recap: Recap, columns: int, out: Output) -> None:
+def _hours(recap: Recap, columns: int, out: CommandOutput) -> None:
     """Vertical bars, one per hour."""
     most = max(recap.hours)
     if not most:
@@ -147,7 +147,7 @@ def _weekdays(recap: Recap) -> list[tuple[str, int]]:
 
 
 def _ranked(
-    title: str, counted: Sequence[Counted | tuple[str, int]], columns: int, out: Output
+    title: str, counted: Sequence[Counted | tuple[str, int]], columns: int, out: CommandOutput
 ) -> None:
     """Names with horizontal bars."""
     if not counted:
@@ -167,7 +167,7 @@ def _ranked(
         )
 
 
-def _sentences(found: list[str], columns: int, out: Output) -> None:
+def _sentences(found: list[str], columns: int, out: CommandOutput) -> None:
     if not found:
         return
     _title("Highlights", out)
@@ -176,7 +176,7 @@ def _sentences(found: list[str], columns: int, out: Output) -> None:
         out.text(textwrap.indent("\n".join(lines), "     "))
 
 
-def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Output) -> None:
+def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: CommandOutput) -> None:
     """The newest tiers first."""
     if not found:
         return
@@ -184,7 +184,11 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Out
     names = {tier.id: tier.name for tier in catalogue.tiers}
     newest = list(reversed(found))[:MAX_TIERS]
     out.table(
-        (Column("tier"), Column("achievement", flexible=True), Column("reached", optional=True)),
+        (
+            TableColumn("tier"),
+            TableColumn("achievement", flexible=True),
+            TableColumn("reached", optional=True),
+        ),
         [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
     )
     if len(found) > len(newest):
@@ -226,7 +230,7 @@ class RecapView(NamedTuple):
     span: tuple[str, str]  # of the complete history
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the recap, or write it to files."""
     from hermes_cli import history  # noqa: PLC0415 - `--help` does without
 
@@ -261,7 +265,7 @@ def _requested_period(arguments: argparse.Namespace) -> tuple[str, Period | None
     return periods.MONTH, None
 
 
-def _compute_recap(asked: tuple[str, Period | None], out: Output) -> RecapView | None:
+def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> RecapView | None:
     """Scan the history and compute the recap; None if it is empty."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
     from hermes_achievements.evaluation import views  # noqa: PLC0415 - as above

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.service import Service, Source
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
 
@@ -53,7 +53,7 @@ class AchievementReport(NamedTuple):
 
 
 @contextlib.contextmanager
-def open_report(out: Output, *, full: bool = False) -> Iterator[AchievementReport]:
+def open_report(out: CommandOutput, *, full: bool = False) -> Iterator[AchievementReport]:
     """Scan new messages, or with *full* all; without a history nothing is earned."""
     if not achievements.is_enabled():
         raise UsageError(DISABLED)

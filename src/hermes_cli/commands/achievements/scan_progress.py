@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Progress, Scanner
     from hermes_achievements.service import Service, Source
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
 
@@ -45,7 +45,9 @@ class ScanResult(NamedTuple):
     is_earlier: bool = False
 
 
-def scan_history(out: Output, *, full: bool = False, may_be_earlier: bool = True) -> ScanResult:
+def scan_history(
+    out: CommandOutput, *, full: bool = False, may_be_earlier: bool = True
+) -> ScanResult:
     """Scan new messages, or with *full* all, and return the achievements.
 
     Ctrl+C is safe: the next scan continues from there. Without write access an earlier result
@@ -71,7 +73,7 @@ def _named(snapshot: Snapshot, source: Source) -> Snapshot:
 
 
 def _run_with_progress(
-    service: Service, source: Source, out: Output, *, full: bool
+    service: Service, source: Source, out: CommandOutput, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan in a thread while this one shows progress."""
     executor = ThreadPoolExecutor(1, initializer=_block_interrupts)
@@ -125,7 +127,7 @@ def _is_scan_running(source: Source) -> bool:
         return not is_alone
 
 
-def _show(progress: dict[str, Any] | None, out: Output) -> None:
+def _show(progress: dict[str, Any] | None, out: CommandOutput) -> None:
     if progress is not None:
         out.progress(
             progress_text(progress["sessions"], progress["total"], progress["seconds_left"])
@@ -143,7 +145,7 @@ def progress_text(done: int, total: int, seconds_left: float | None) -> str:
     return f"Scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
-def compute_tally(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
+def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
     """The tally of the history; scans new messages unless *is_scanned*."""
     found = known_tally(source, ledger) if is_scanned else None
     if found is not None:
@@ -169,5 +171,5 @@ def _scanner(source: Source, ledger: Ledger) -> Scanner:
     return Scanner(source.open_history, ledger, source.zone, processes=processes)
 
 
-def _show_scan(progress: Progress, out: Output) -> None:
+def _show_scan(progress: Progress, out: CommandOutput) -> None:
     out.progress(progress_text(progress.sessions, progress.total, progress.seconds_left))

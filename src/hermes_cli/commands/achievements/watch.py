@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from hermes_achievements.service import Service
     from hermes_cli.commands.achievements.report import AchievementReport
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 
-def watch(arguments: argparse.Namespace, out: Output) -> NoReturn:
+def watch(arguments: argparse.Namespace, out: CommandOutput) -> NoReturn:
     """Scan repeatedly and print new unlocks until Ctrl+C."""
     if not achievements.is_enabled():
         raise UsageError(report.DISABLED)
@@ -34,7 +34,7 @@ def watch(arguments: argparse.Namespace, out: Output) -> NoReturn:
         out.progress("")
 
 
-def _follow(look: AchievementReport, arguments: argparse.Namespace, out: Output) -> NoReturn:
+def _follow(look: AchievementReport, arguments: argparse.Namespace, out: CommandOutput) -> NoReturn:
     snapshot, problem = look.snapshot, ""
     while True:
         _show_state(snapshot, out)
@@ -46,7 +46,7 @@ def _follow(look: AchievementReport, arguments: argparse.Namespace, out: Output)
         problem = _report_problem(look.service, problem, out)
 
 
-def _wait_for_history(interval: float, out: Output) -> None:
+def _wait_for_history(interval: float, out: CommandOutput) -> None:
     if history.exists():
         return
     out.note(f"{history.no_history_text()} Waiting for the first one. Press Ctrl+C to stop.")
@@ -61,7 +61,7 @@ def _scan_again(service: Service) -> dict[str, Any] | None:
     return None if found is None else named(found, Names(source.open_history))
 
 
-def _report_problem(service: Service, before: str, out: Output) -> str:
+def _report_problem(service: Service, before: str, out: CommandOutput) -> str:
     """Report a new scan failure once; return it."""
     problem = service.status.facts()["last_error"] or ""
     if problem and problem != before:
@@ -70,12 +70,12 @@ def _report_problem(service: Service, before: str, out: Output) -> str:
     return problem
 
 
-def _show_state(snapshot: dict[str, Any], out: Output) -> None:
+def _show_state(snapshot: dict[str, Any], out: CommandOutput) -> None:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     out.progress(f"Watching: {unlocked} of {total} earned (Ctrl+C stops)")
 
 
-def _print(found: dict[str, Any], arguments: argparse.Namespace, out: Output) -> None:
+def _print(found: dict[str, Any], arguments: argparse.Namespace, out: CommandOutput) -> None:
     if found["count"]:
         out.progress("")
     unlocks = sorted(found["unlocks"], key=lambda unlock: float(unlock["at"]))

@@ -21,7 +21,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Ask the question, or start the interactive chat."""
     question = _question(arguments)
     with SessionDB(keeper=keep_facts) as db:
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
             shutdown.finish(out, is_interactive=question is None)
 
 
-def _warn_of_demo_model(conversation: Conversation, out: Output, *, is_json: bool) -> None:
+def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_json: bool) -> None:
     """Print once per conversation that the built-in model is only a demo."""
     if conversation.agent.model != built_in.NAME or conversation.exists:
         return

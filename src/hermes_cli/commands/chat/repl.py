@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
@@ -42,7 +42,7 @@ class ChatRepl:
         printer: TurnPrinter,
         prompter: TerminalPrompter,
         shutdown: ChatShutdown,
-        out: Output,
+        out: CommandOutput,
     ) -> None:
         self._conversation = conversation
         self._printer = printer
@@ -136,7 +136,7 @@ def _read_line(lines: Any, shutdown: ChatShutdown, typed: str) -> str | None:
             typed = ""  # Ctrl+C clears the line
 
 
-def report_new_achievements(out: Output) -> None:
+def report_new_achievements(out: CommandOutput) -> None:
     """Print new achievements on a terminal, unless the scan would take long."""
     if not out.is_watched:
         return
@@ -231,7 +231,7 @@ class ChatShutdown:
             raise SystemExit(self.code)
         self._requests.put(signal.Signals(number).name)
 
-    def finish(self, out: Output, *, is_interactive: bool) -> None:
+    def finish(self, out: CommandOutput, *, is_interactive: bool) -> None:
         """Stop the agent, end the conversation's row, notify plugins."""
         existed = self._conversation.exists
         steps = [

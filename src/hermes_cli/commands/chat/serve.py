@@ -15,7 +15,7 @@ from tui_gateway import daemon
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run the server, or control the running instance."""
     if arguments.status:
         return _status(arguments, out)
@@ -77,7 +77,7 @@ def _require_port(port: int) -> None:
         ) from error
 
 
-def _status(arguments: argparse.Namespace, out: Output) -> int:
+def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     from tui_gateway import client  # noqa: PLC0415 - only for --status
 
     record = DAEMON.find()
@@ -100,7 +100,7 @@ def _status(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _stop(out: Output) -> int:
+def _stop(out: CommandOutput) -> int:
     record = DAEMON.find()
     if record is None:
         out.text("The daemon is not running.")

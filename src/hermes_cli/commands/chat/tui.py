@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_tui.app import HermesApp
     from hermes_tui.conversation import Conversation
 
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run the terminal UI."""
     from hermes_tui import terminal_driver  # noqa: PLC0415 - as below
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return app.return_code or 0
 
 
-def _connector(arguments: argparse.Namespace, out: Output) -> Callable[..., client.Link]:
+def _connector(arguments: argparse.Namespace, out: CommandOutput) -> Callable[..., client.Link]:
     """The connection to the daemon, or to a server in this process."""
     if not arguments.no_daemon:
         if daemon.summoned().version == __version__:
@@ -116,7 +116,7 @@ def _run_app(app: HermesApp) -> bool:
     return True
 
 
-def _print_farewell(conversation: Conversation, out: Output) -> None:
+def _print_farewell(conversation: Conversation, out: CommandOutput) -> None:
     """Print how to continue, and new achievements."""
     session_id = conversation.session_id
     if conversation.goes_on:

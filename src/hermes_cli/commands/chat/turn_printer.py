@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.tools.base import ApprovalRequest
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
 
 INTERRUPTED_EXIT_CODE: Final = 130
@@ -35,7 +35,9 @@ INVALID_DECISION: Final = "Please answer once, session, always or deny."
 class TurnPrinter:
     """Sends a prompt to the agent and prints the events of the turn."""
 
-    def __init__(self, conversation: Conversation, out: Output, *, as_json: bool = False) -> None:
+    def __init__(
+        self, conversation: Conversation, out: CommandOutput, *, as_json: bool = False
+    ) -> None:
         self._conversation = conversation
         self._out = out
         self._as_json = as_json
@@ -107,7 +109,7 @@ def event_as_dict(event: events.Event) -> dict[str, Any]:
 class TerminalPrompter:
     """Prompts the user at the terminal; denies everything without one."""
 
-    def __init__(self, out: Output, *, is_interactive: bool) -> None:
+    def __init__(self, out: CommandOutput, *, is_interactive: bool) -> None:
         self._out = out
         self._is_interactive = is_interactive
         self.is_deciding = False  # whether an approval is requested

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
@@ -126,7 +126,7 @@ MODE_NOTES: Final[dict[str, str]] = {
 class BusyInput:
     """Handles lines that are typed while a turn runs; called by the keyboard's thread."""
 
-    def __init__(self, conversation: Conversation, out: Output, mode: BusyMode) -> None:
+    def __init__(self, conversation: Conversation, out: CommandOutput, mode: BusyMode) -> None:
         self._conversation = conversation
         self._out = out
         self._mode = mode

@@ -18,7 +18,7 @@ from hermes_dashboard.auth.passwords import PasswordFile
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     password_parser.add_argument("--remove", action="store_true", help="remove the password")
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run the server, or control the running instance."""
     home = paths.hermes_home()
     if arguments.status:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return _open_running(arguments, out) if code is None else code
 
 
-def _open_running(arguments: argparse.Namespace, out: Output) -> int:
+def _open_running(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print a new link to the running dashboard."""
     from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
 
@@ -97,7 +97,7 @@ def _ignores_address(found: InstanceRecord, arguments: argparse.Namespace) -> bo
     return (requested.hostname, requested.port) != (here.hostname, here.port)
 
 
-def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: Output) -> int:
+def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.json:
         facts = {} if found is None else {"url": found.url, "pid": found.pid}
         version = {} if found is None else {"version": found.version}
@@ -111,7 +111,7 @@ def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: Ou
     return 0
 
 
-def _stop(found: InstanceRecord | None, out: Output) -> int:
+def _stop(found: InstanceRecord | None, out: CommandOutput) -> int:
     if found is None:
         out.text("The dashboard is not running.")
         return 0
@@ -123,7 +123,7 @@ def _stop(found: InstanceRecord | None, out: Output) -> int:
 # Password
 
 
-def password(arguments: argparse.Namespace, out: Output) -> int:
+def password(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Set or remove the password; signs out all browsers."""
     file = PasswordFile(paths.hermes_home())
     if arguments.remove:
@@ -136,13 +136,13 @@ def password(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _remove(file: PasswordFile, out: Output) -> int:
+def _remove(file: PasswordFile, out: CommandOutput) -> int:
     had = file.remove()
     out.text("Password removed." if had else "No password was set.")
     return 0
 
 
-def _read_password(out: Output) -> str:
+def _read_password(out: CommandOutput) -> str:
     """Prompt twice, hidden; from a pipe, read the first line."""
     if not sys.stdin.isatty():
         given = sys.stdin.readline().rstrip("\r\n")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 HOME_VARIABLE: Final = "HERMES_HOME"
 DEMO_PORT: Final = 9230
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Create the sample data if missing, and open the dashboard."""
     if arguments.remove:
         return _remove(arguments, out)
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     ).returncode
 
 
-def _fill(folder: Path, out: Output) -> None:
+def _fill(folder: Path, out: CommandOutput) -> None:
     """Write the sample data unless it is complete."""
     done = folder / "state.db"
     if done.exists():
@@ -89,7 +89,7 @@ def _fill(folder: Path, out: Output) -> None:
     out.progress("")
 
 
-def _remove(arguments: argparse.Namespace, out: Output) -> int:
+def _remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
     folder = home.folder()
     if home.is_demo(folder) and DASHBOARD.is_running(folder):
         raise UsageError(
@@ -113,7 +113,9 @@ def _stop_daemon(folder: Path) -> None:
     end(found.pid, lambda: not DAEMON.is_running(folder))
 
 
-def _report(folder: Path | None, arguments: argparse.Namespace, out: Output, text: str) -> int:
+def _report(
+    folder: Path | None, arguments: argparse.Namespace, out: CommandOutput, text: str
+) -> int:
     if arguments.json:
         out.json({"folder": None if folder is None else str(folder), "is_there": _exists()})
     else:

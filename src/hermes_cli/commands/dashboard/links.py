@@ -14,7 +14,7 @@ from hermes_core.instance_record import DASHBOARD, InstanceRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 RECORD_WAIT_SECONDS: Final = 10.0
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
@@ -64,7 +64,7 @@ def _tls_context(found: InstanceRecord) -> ssl.SSLContext | bool:
     return context
 
 
-def print_link(found: InstanceRecord, link: str, out: Output, *, as_json: bool) -> None:
+def print_link(found: InstanceRecord, link: str, out: CommandOutput, *, as_json: bool) -> None:
     """Print the link and flush."""
     if as_json:
         out.json_line({"link": link, "url": found.url, "pid": found.pid})
@@ -73,7 +73,7 @@ def print_link(found: InstanceRecord, link: str, out: Output, *, as_json: bool) 
     out.flush()
 
 
-def open_browser(link: str, out: Output) -> None:
+def open_browser(link: str, out: CommandOutput) -> None:
     """Open the link in a browser if there is a display."""
     has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if sys.platform != "darwin" and not has_display:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
     from hermes_dashboard.plugins.apis import Find
 
@@ -49,11 +49,11 @@ def app(
     db: SessionDB, access: Access, page: Page, tabs: Find, *, is_demo: bool = False
 ) -> Dashboard:
     """Build the dashboard app over *db*."""
-    parts = Parts(db, paths.hermes_home(), GatewayView(db), models, is_demo)
+    parts = Parts(db, paths.hermes_home(), GatewayStatusReader(db), models, is_demo)
     return create_app(parts, access, page, tabs=tabs)
 
 
-class GatewayView:
+class GatewayStatusReader:
     """The state of the gateway, read from its files and the store."""
 
     def __init__(self, db: SessionDB) -> None:
@@ -182,7 +182,7 @@ class ListenPlan(NamedTuple):
     certificate: Certificate | None
 
 
-def serve(arguments: argparse.Namespace, out: Output) -> int | None:
+def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
     """Serve until stopped; None if another process already serves."""
     from hermes_dashboard import server as serving  # noqa: PLC0415 - costs what only those pay who serve
 
@@ -228,7 +228,7 @@ def _certificate(certificate: str, key: str) -> Certificate | None:
     return found
 
 
-def _warn(plan: ListenPlan, out: Output) -> None:
+def _warn(plan: ListenPlan, out: CommandOutput) -> None:
     if is_loopback(plan.host):
         return
     if plan.certificate is None:
@@ -249,7 +249,7 @@ def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
 
 
 def _announce(
-    access: Access, plan: ListenPlan, home: Path, arguments: argparse.Namespace, out: Output
+    access: Access, plan: ListenPlan, home: Path, arguments: argparse.Namespace, out: CommandOutput
 ) -> None:
     """Publish the URL in the instance record and print the link."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())

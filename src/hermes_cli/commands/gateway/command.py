@@ -10,7 +10,7 @@ from hermes_cli.parser import add_command, add_json_option
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES: Final = """\
 examples:
@@ -135,7 +135,7 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _runner(action: GatewayAction) -> Any:
-    def run_action(arguments: argparse.Namespace, out: Output) -> int:
+    def run_action(arguments: argparse.Namespace, out: CommandOutput) -> int:
         module = import_module(f"hermes_cli.commands.gateway.{action.module}")
         return int(getattr(module, action.function)(arguments, out))
 

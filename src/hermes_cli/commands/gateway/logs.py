@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 POLL_SECONDS: Final = 0.5
@@ -29,7 +29,7 @@ COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message",
 # The log
 
 
-def logs(arguments: argparse.Namespace, out: Output) -> int:
+def logs(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the log as text or JSON."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
@@ -90,7 +90,7 @@ def _filter_entries(
             yield entry
 
 
-def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
+def _show(entry: dict[str, Any], out: CommandOutput, *, as_json: bool) -> None:
     if as_json:
         out.json_line(entry)
         return
@@ -106,7 +106,7 @@ def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
 # Tracing
 
 
-def trace(arguments: argparse.Namespace, out: Output) -> int:
+def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the way of a message from the platform to its reply."""
     with history.open_for_reading() as db:
         found = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
@@ -140,7 +140,7 @@ def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _print_trace(one: dict[str, Any], out: Output) -> None:
+def _print_trace(one: dict[str, Any], out: CommandOutput) -> None:
     out.text(f"message {one['inbox_id']}", "bold")
     sender = f"{one['sender'] or '?'} in {one['chat_id']} on {one['platform']}"
     rows = [
@@ -175,7 +175,7 @@ def _short(text: str) -> str:
 # Chats
 
 
-def channels(arguments: argparse.Namespace, out: Output) -> int:
+def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List known chats."""
     found = []
     if history.exists():
@@ -193,7 +193,7 @@ def channels(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def handoff(arguments: argparse.Namespace, out: Output) -> int:
+def handoff(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Request the hand-off of a conversation to a chat."""
     with history.open_for_writing() as db:
         session_id = db.resolve_resume_session_id(db.resolve(arguments.session))

@@ -13,7 +13,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     revoke_parser.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List approved users and pending requests."""
     with SessionDB() as db:
         allowed, pending = db.allowed_users(), db.asking_users()
@@ -60,7 +60,7 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def approve(arguments: argparse.Namespace, out: Output) -> int:
+def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Approve a user."""
     platform = arguments.platform.lower()
     with SessionDB() as db:
@@ -77,7 +77,7 @@ def approve(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def revoke(arguments: argparse.Namespace, out: Output) -> int:
+def revoke(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Revoke the access of a user."""
     with SessionDB() as db:
         had_access = db.revoke_user(arguments.platform.lower(), arguments.user)

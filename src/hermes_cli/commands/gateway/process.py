@@ -18,13 +18,13 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 START_SECONDS = 20.0
 STOP_SECONDS = 240.0
 
 
-def run(_arguments: argparse.Namespace, out: Output) -> int:
+def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run the gateway in the foreground."""
     out.note(f"Listening on {socket_path()}. Press Ctrl+C to stop.")
     log_file.install(log_file.GATEWAY)
@@ -36,7 +36,7 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def start(_arguments: argparse.Namespace, out: Output) -> int:
+def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Start the gateway in the background."""
     if status.running_pid() is not None:
         raise UsageError(f"The gateway is already running (PID {status.running_pid()}).")
@@ -63,7 +63,7 @@ def _is_up(process_id: int) -> bool:
     return found.get("pid") == process_id and found.get("gateway_state") in {"running", "degraded"}
 
 
-def restart(_arguments: argparse.Namespace, out: Output) -> int:
+def restart(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Restart the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
@@ -87,7 +87,7 @@ def _start_time() -> float | None:
     return (status.read_runtime_status() or {}).get("start_time")
 
 
-def stop(_arguments: argparse.Namespace, out: Output) -> int:
+def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Stop the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
@@ -104,7 +104,7 @@ def stop(_arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_status(arguments: argparse.Namespace, out: Output) -> int:
+def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the status."""
     process_id = status.running_pid()
     found = status.read_runtime_status() or {}

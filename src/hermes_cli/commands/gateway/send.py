@@ -14,7 +14,7 @@ from hermes_core.errors import HermesError, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 DELIVERY_WAIT_SECONDS: Final = 30.0
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Send the message."""
     from gateway import status  # noqa: PLC0415 - slow to load
     from gateway.outbound import direct_send  # noqa: PLC0415 - slow to load
@@ -71,7 +71,9 @@ def _text(written: str, *, has_file: bool) -> str:
     return sys.stdin.read()
 
 
-def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> list[dict[str, Any]]:
+def _states(
+    db: SessionDB, numbers: list[int], seconds: float, out: CommandOutput
+) -> list[dict[str, Any]]:
     """The rows of the parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
@@ -84,7 +86,7 @@ def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> l
         time.sleep(0.1)
 
 
-def _report(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
+def _report(out: CommandOutput, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
     states = {str(one.get("state")) for one in rows}
     state = next(iter(states)) if len(states) == 1 else "partly sent"
     error = next((one["error"] for one in rows if one.get("error")), None)

@@ -16,7 +16,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 SERVICE_NAME: Final = "hermes-gateway"
 GRACE_SECONDS: Final = 30
@@ -78,7 +78,7 @@ SETUP_STEPS: Final = {
 }
 
 
-def add(arguments: argparse.Namespace, out: Output) -> int:
+def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Install the library of a platform and print the next steps."""
     registry = Registry.of_home()
     entry = registry.get(arguments.platform.lower())
@@ -155,7 +155,7 @@ def _launchd() -> SystemService:
     return SystemService(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
 
 
-def install(arguments: argparse.Namespace, out: Output) -> int:
+def install(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the service file and print how to start the service."""
     found = service()
     if arguments.only_print:
@@ -169,7 +169,7 @@ def install(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def uninstall(_arguments: argparse.Namespace, out: Output) -> int:
+def uninstall(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Remove the service file."""
     found = service()
     if not found.path.exists():

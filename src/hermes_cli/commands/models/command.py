@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import key_name
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import agent_factory
 from hermes_core.command_name import with_command_name
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.providers.selection import Choice
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 MODEL_SETTINGS: Final = ("llm.api", "llm.base_url", "llm.model")
 
@@ -71,9 +71,9 @@ NAME is anthropic:MODEL, openai:MODEL, openrouter:MODEL, URL#MODEL or smollm2; a
 selects another model of the current provider.
 """
 COLUMNS = (
-    Column("name", style="cyan", flexible=True, least=20),
-    Column("where", flexible=True),
-    Column("state", style="dim", flexible=True),
+    TableColumn("name", style="cyan", flexible=True, least=20),
+    TableColumn("where", flexible=True),
+    TableColumn("state", style="dim", flexible=True),
 )
 SELECTED = "selected"
 NO_MODEL_SELECTED = "No model selected. Run `hermes setup`."
@@ -115,7 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 # Listing
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the selected model, those of local servers, and the built-in one."""
     choice = selection.chosen(ConfigFile.of_home().settings())
     servers = [(server, selection.served(server)) for server in selection.local_servers()]
@@ -174,7 +174,7 @@ def _state_text(choice: Choice) -> str:
 # Changing the model
 
 
-def download(arguments: argparse.Namespace, out: Output) -> int:
+def download(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Download the built-in model."""
     install_built_in(out, is_forced=arguments.again)
     choice = selection.chosen(ConfigFile.of_home().settings())
@@ -185,7 +185,7 @@ def download(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def install_built_in(out: Output, *, is_forced: bool = False) -> None:
+def install_built_in(out: CommandOutput, *, is_forced: bool = False) -> None:
     """Install the built-in model, with progress."""
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
@@ -196,7 +196,7 @@ def install_built_in(out: Output, *, is_forced: bool = False) -> None:
     out.text(built_in.TOY)
 
 
-def use(arguments: argparse.Namespace, out: Output) -> int:
+def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save the default model."""
     config = ConfigFile.of_home()
     settings = config.settings()
@@ -219,7 +219,7 @@ def _is_plain(name: str) -> bool:
     return name != built_in.NAME and ":" not in name
 
 
-def test(arguments: argparse.Namespace, out: Output) -> int:
+def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Send one question; exit code 1 if it fails."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 

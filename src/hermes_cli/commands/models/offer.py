@@ -12,10 +12,10 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 
 if TYPE_CHECKING:
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 
-def require_model(model: str, out: Output) -> None:
+def require_model(model: str, out: CommandOutput) -> None:
     """Raise NoModelError unless a model is available or the user installs one."""
     try:
         agent_factory.model_chain(ConfigFile.of_home().settings(), model)
@@ -25,7 +25,7 @@ def require_model(model: str, out: Output) -> None:
         _offer(out)
 
 
-def _offer(out: Output) -> None:
+def _offer(out: CommandOutput) -> None:
     from hermes_cli.commands.models import command  # noqa: PLC0415 - only on the first start
 
     out.note("No model is configured. Run `hermes setup` to choose one (an API key is optional).")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_core.config.file import Settings
 
 EXAMPLES = """\
@@ -47,7 +47,7 @@ class ProviderOption(NamedTuple):
     """An entry of the menu and the function that asks for its details."""
 
     title: str
-    ask: Callable[[Output, Settings], Choice]
+    ask: Callable[[CommandOutput, Settings], Choice]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(_arguments: argparse.Namespace, out: Output) -> int:
+def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Ask for the choice, test it, save it."""
     if not (sys.stdin.isatty() and out.is_terminal):
         out.hint(NON_INTERACTIVE_HELP.rstrip())
@@ -75,7 +75,7 @@ def run(_arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _ask_for_choice(out: Output, settings: Settings) -> Choice:
+def _ask_for_choice(out: CommandOutput, settings: Settings) -> Choice:
     options = _provider_options()
     out.text("Choose a provider:")
     for number, option in enumerate(options, 1):
@@ -110,22 +110,22 @@ def _provider_options() -> list[ProviderOption]:
 # The provider options
 
 
-def _hosted_provider(api: str, base_url: str) -> Callable[[Output, Settings], Choice]:
-    def ask(out: Output, settings: Settings) -> Choice:
+def _hosted_provider(api: str, base_url: str) -> Callable[[CommandOutput, Settings], Choice]:
+    def ask(out: CommandOutput, settings: Settings) -> Choice:
         current_key = settings.get_secret(selection.key_name(api, base_url)) or ""
         return _with_key(Choice(api, "", base_url), current_key, out)
 
     return ask
 
 
-def _local_server(base_url: str, names: list[str]) -> Callable[[Output, Settings], Choice]:
-    def ask(out: Output, _settings: Settings) -> Choice:
+def _local_server(base_url: str, names: list[str]) -> Callable[[CommandOutput, Settings], Choice]:
+    def ask(out: CommandOutput, _settings: Settings) -> Choice:
         return Choice("openai", _ask_for_model(out, names), base_url)
 
     return ask
 
 
-def _custom_endpoint(out: Output, _settings: Settings) -> Choice:
+def _custom_endpoint(out: CommandOutput, _settings: Settings) -> Choice:
     while True:
         base_url = _ask(out, "Base URL (e.g. http://127.0.0.1:8000/v1): ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
@@ -133,13 +133,13 @@ def _custom_endpoint(out: Output, _settings: Settings) -> Choice:
         out.text("The URL must start with http:// or https://.")
 
 
-def _built_in(out: Output, _settings: Settings) -> Choice:
+def _built_in(out: CommandOutput, _settings: Settings) -> Choice:
     command.install_built_in(out)
     return Choice("local", built_in.NAME)
 
 
 def _with_key(
-    choice: Choice, current_key: str, out: Output, *, is_optional: bool = False
+    choice: Choice, current_key: str, out: CommandOutput, *, is_optional: bool = False
 ) -> Choice:
     """*choice* with an accepted API key and a model."""
     from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every provider
@@ -160,7 +160,7 @@ def _with_key(
     return choice._replace(key=key, model=_ask_for_model(out, offers.names))
 
 
-def _ask_for_key(out: Output, current_key: str, *, is_optional: bool) -> str:
+def _ask_for_key(out: CommandOutput, current_key: str, *, is_optional: bool) -> str:
     import getpass  # noqa: PLC0415 - not for every provider
 
     hint = (
@@ -175,7 +175,7 @@ def _ask_for_key(out: Output, current_key: str, *, is_optional: bool) -> str:
             return key
 
 
-def _ask_for_model(out: Output, names: list[str]) -> str:
+def _ask_for_model(out: CommandOutput, names: list[str]) -> str:
     """Ask for one of *names* by number, or any model by name."""
     shown = names[:MAX_SHOWN_MODELS]
     for number, name in enumerate(shown, 1):
@@ -193,7 +193,7 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
             return answer
 
 
-def _test_choice(choice: Choice, out: Output) -> bool:
+def _test_choice(choice: Choice, out: CommandOutput) -> bool:
     """Test the model; if it fails, ask whether to save it anyway."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
@@ -209,6 +209,6 @@ def _test_choice(choice: Choice, out: Output) -> bool:
     return _ask(out, "Save it anyway? [y/N] ").lower() in ("y", "yes")
 
 
-def _ask(out: Output, question: str) -> str:
+def _ask(out: CommandOutput, question: str) -> str:
     out.flush()
     return input(question).strip()

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import hermes_plugin_host
 from hermes_cli import history
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_plugin_host import activation
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_plugin_host.manager import Plugin
 
 EXAMPLES = """\
@@ -26,11 +26,11 @@ Plugins come with Hermes, from the `plugins` directory of HERMES_HOME, or from i
 packages. Only enabled plugins are loaded.
 """
 COLUMNS = (
-    Column("plugin", style="cyan"),
-    Column("state"),
-    Column("from", optional=True),
-    Column("version", optional=True),
-    Column("what", flexible=True),
+    TableColumn("plugin", style="cyan"),
+    TableColumn("state"),
+    TableColumn("from", optional=True),
+    TableColumn("version", optional=True),
+    TableColumn("what", flexible=True),
 )
 
 
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add_json_option(action)
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print all plugins."""
     manager = hermes_plugin_host.active()
     if arguments.json:
@@ -104,7 +104,7 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
     }
 
 
-def enable(arguments: argparse.Namespace, out: Output) -> int:
+def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Enable a plugin and print whether it loads."""
     activation.find_plugin(arguments.name)
     if history.exists():
@@ -121,7 +121,7 @@ def enable(arguments: argparse.Namespace, out: Output) -> int:
     return 0 if plugin.status == "loaded" else 1
 
 
-def disable(arguments: argparse.Namespace, out: Output) -> int:
+def disable(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Disable a plugin."""
     plugin = activation.disable(arguments.name)
     if arguments.json:
@@ -131,7 +131,7 @@ def disable(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def info(arguments: argparse.Namespace, out: Output) -> int:
+def info(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the details of a plugin."""
     plugin = activation.find_plugin(arguments.name)
     facts = as_dict(plugin)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import hermes_plugin_host
 from hermes_cli import history
 from hermes_cli.filters import parse_positive
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -17,7 +17,7 @@ from hermes_plugin_host.delivery import Delivery
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -27,19 +27,19 @@ examples:
   hermes hooks test on_session_finalize session_id=test platform=cli
 """
 LIST_COLUMNS = (
-    Column("hook", style="cyan"),
-    Column("plugins"),
-    Column("last error", optional=True),
-    Column("called when", flexible=True),
+    TableColumn("hook", style="cyan"),
+    TableColumn("plugins"),
+    TableColumn("last error", optional=True),
+    TableColumn("called when", flexible=True),
 )
 LOG_COLUMNS = (
-    Column("event", style="cyan"),
-    Column("when"),
-    Column("kind"),
-    Column("reason", optional=True),
-    Column("session", flexible=True, least=20),
-    Column("state"),
-    Column("tries", right=True, optional=True),
+    TableColumn("event", style="cyan"),
+    TableColumn("when"),
+    TableColumn("kind"),
+    TableColumn("reason", optional=True),
+    TableColumn("session", flexible=True, least=20),
+    TableColumn("state"),
+    TableColumn("tries", right=True, optional=True),
 )
 
 
@@ -87,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json_option(test_parser)
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print all hooks."""
     manager = hermes_plugin_host.active()
     rows: list[dict[str, Any]] = []
@@ -116,7 +116,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_log(arguments: argparse.Namespace, out: Output) -> int:
+def print_log(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print events, newest first."""
     if not history.exists():
         out.json([]) if arguments.json else out.text(history.no_history_text())
@@ -148,7 +148,7 @@ def _row(event: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def replay(arguments: argparse.Namespace, out: Output) -> int:
+def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Deliver an event again, now."""
     with history.open_for_writing() as db:
         found = [
@@ -178,7 +178,7 @@ def replay(arguments: argparse.Namespace, out: Output) -> int:
     return 0 if event["state"] == "delivered" else 1
 
 
-def test(arguments: argparse.Namespace, out: Output) -> int:
+def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Call a hook with the given arguments."""
     spec(arguments.hook)
     facts = {}

@@ -13,7 +13,7 @@ from hermes_core.isolate import Step, attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_plugin_host.context import CliCommand
 
 
@@ -23,7 +23,7 @@ class PluginCommand(NamedTuple):
     plugin: str
     command: CliCommand
 
-    def run(self, arguments: Sequence[str], out: Output) -> int:
+    def run(self, arguments: Sequence[str], out: CommandOutput) -> int:
         """Parse the arguments and call the plugin; report its failures."""
         parser = argparse.ArgumentParser(
             prog=f"hermes {self.command.name}",
@@ -58,7 +58,7 @@ class PluginCommand(NamedTuple):
         ) from error
 
 
-def find(name: str, out: Output) -> PluginCommand | None:
+def find(name: str, out: CommandOutput) -> PluginCommand | None:
     """Find a command of an enabled plugin; of two the first plugin's."""
     for plugin in hermes_plugin_host.active().plugins.values():
         for command in plugin.registered.cli_commands:

@@ -13,7 +13,7 @@ from hermes_core.errors import StoreUnavailableError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 CANCELLED_EXIT_CODE = 130
 EXAMPLES = """\
@@ -36,11 +36,11 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json_option(parser)
 
 
-def browse(arguments: argparse.Namespace, out: Output) -> int:
+def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the ID of the selected conversation."""
     # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
-    from hermes_cli.commands.sessions.browser.catalogue import SessionSource  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
 
     terminal_driver.require()
@@ -49,7 +49,7 @@ def browse(arguments: argparse.Namespace, out: Output) -> int:
     if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # read by the toolkit
     with history.open_for_reading() as db:
-        sessions = SessionSource(db, session_filter(arguments), history.deliver_events)
+        sessions = BrowserSessions(db, session_filter(arguments), history.deliver_events)
         app = BrowserApp(sessions, terminal_driver.TerminalDriver)
         row = app.run()
     if row is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli import history
 from hermes_cli.filters import parse_age_days
-from hermes_cli.output import Column, confirm
+from hermes_cli.output import TableColumn, confirm
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -15,17 +15,17 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_cli.parser import Run
     from hermes_state import SessionDB
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - its only name
 
 TRASH_COLUMNS = (
-    Column("id", style="cyan"),
-    Column("deleted"),
-    Column("why", optional=True),
-    Column("conversation", flexible=True),
+    TableColumn("id", style="cyan"),
+    TableColumn("deleted"),
+    TableColumn("why", optional=True),
+    TableColumn("conversation", flexible=True),
 )
 
 
@@ -102,7 +102,7 @@ def _configure_prune(actions: Actions) -> None:
     add_json_option(parser)
 
 
-def rename(arguments: argparse.Namespace, out: Output) -> int:
+def rename(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Set a title."""
     with history.open_for_writing() as db:
         session_id = _resolve_untrashed(db, arguments.id)
@@ -114,24 +114,24 @@ def rename(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def pin(arguments: argparse.Namespace, out: Output) -> int:
+def pin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Pin."""
     return _change_each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
 
 
-def unpin(arguments: argparse.Namespace, out: Output) -> int:
+def unpin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unpin."""
     return _change_each(
         arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False)
     )
 
 
-def archive(arguments: argparse.Namespace, out: Output) -> int:
+def archive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Archive."""
     return _change_each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
 
 
-def unarchive(arguments: argparse.Namespace, out: Output) -> int:
+def unarchive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unarchive."""
     return _change_each(
         arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False)
@@ -139,7 +139,7 @@ def unarchive(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _change_each(
-    arguments: argparse.Namespace, out: Output, word: str, change: history.Change
+    arguments: argparse.Namespace, out: CommandOutput, word: str, change: history.Change
 ) -> int:
     with history.open_for_writing() as db:
         ids = [_resolve_untrashed(db, text) for text in arguments.ids]
@@ -149,7 +149,7 @@ def _change_each(
     return 0
 
 
-def delete(arguments: argparse.Namespace, out: Output) -> int:
+def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Move to the trash, or delete permanently."""
     with history.open_for_writing() as db:
         find = db.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
@@ -170,7 +170,7 @@ def delete(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def restore(arguments: argparse.Namespace, out: Output) -> int:
+def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Restore from the trash, or list it."""
     with history.open_for_writing() as db:
         if not arguments.ids:
@@ -205,7 +205,7 @@ def _resolve_trashed(db: SessionDB, text: str) -> str:
     return matches[0] if len(matches) == 1 else db.resolve(text)
 
 
-def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> None:
+def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutput) -> None:
     rows = db.list_trash()
     if arguments.json:
         out.json(rows)
@@ -227,7 +227,7 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> N
     )
 
 
-def prune(arguments: argparse.Namespace, out: Output) -> int:
+def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what would be pruned; prune with --yes."""
     with history.open_for_writing() as db:
         plan = db.plan_prune(arguments.older_than, arguments.source)
@@ -246,7 +246,7 @@ def prune(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _print_plan(
-    due: list[history.Row], kept: dict[str, int], arguments: argparse.Namespace, out: Output
+    due: list[history.Row], kept: dict[str, int], arguments: argparse.Namespace, out: CommandOutput
 ) -> None:
     verb = "Moved" if arguments.yes else "Would move"
     out.text(f"{verb} {human_format.plural(len(due), 'conversation')} to the trash.")
@@ -258,7 +258,7 @@ def _print_plan(
         out.text("Nothing was changed. Pass --yes to prune.", "bold")
 
 
-def _report(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
+def _report(out: CommandOutput, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
     if arguments.json:
         out.json({word: ids})
     else:

@@ -8,14 +8,14 @@ from hermes_cli import history
 from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
 from hermes_cli.commands.sessions.show import show, tail
 from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -104,7 +104,7 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print conversations, most recently active first."""
     if not history.exists():
         if arguments.json:
@@ -129,7 +129,7 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_stats(arguments: argparse.Namespace, out: Output) -> int:
+def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print totals of the history."""
     if not history.exists():
         if arguments.json:
@@ -145,9 +145,9 @@ def print_stats(arguments: argparse.Namespace, out: Output) -> int:
     out.pairs(_stat_lines(stats))
     out.text()
     columns = (
-        Column("source"),
-        Column("sessions", right=True),
-        Column("messages", right=True),
+        TableColumn("source"),
+        TableColumn("sessions", right=True),
+        TableColumn("messages", right=True),
     )
     by_source = sorted(stats["by_source"].items(), key=lambda item: -item[1]["sessions"])
     out.table(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 STDOUT = "-"
@@ -55,7 +55,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json_option(parser)
 
 
-def export(arguments: argparse.Namespace, out: Output) -> int:
+def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the file or files."""
     from hermes_cli import output_files  # noqa: PLC0415 - `list` does without
 
@@ -144,7 +144,11 @@ def _pieces(
 
 
 def _report(
-    written: dict[str, int], sessions: int, form: str, arguments: argparse.Namespace, out: Output
+    written: dict[str, int],
+    sessions: int,
+    form: str,
+    arguments: argparse.Namespace,
+    out: CommandOutput,
 ) -> None:
     if arguments.json:
         facts = {"sessions": sessions, "format": form, "redacted": arguments.redact}

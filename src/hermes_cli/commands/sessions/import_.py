@@ -17,7 +17,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.importer import ImportReport
 
 STDIN = "-"
@@ -54,7 +54,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json_option(parser)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import the file and print a report."""
     from dataclasses import asdict  # noqa: PLC0415 - slow to load
 
@@ -83,7 +83,9 @@ def _opened(name: str) -> IO[bytes]:
         raise PortableFileError(f"Cannot read {name}: {error.strerror}.") from error
 
 
-def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Output) -> ImportReport:
+def _import(
+    file: IO[bytes], name: str, arguments: argparse.Namespace, out: CommandOutput
+) -> ImportReport:
     if not history.exists():
         from hermes_state.portable.export_reader import ExportFile  # noqa: PLC0415 - as above
         from hermes_state.portable.importer import ImportReport  # noqa: PLC0415 - as above
@@ -111,7 +113,7 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
     return report
 
 
-def _print(report: ImportReport, out: Output) -> None:
+def _print(report: ImportReport, out: CommandOutput) -> None:
     verb = "Would import" if report.is_dry_run else "Imported"
     what = human_format.plural(report.imported, "conversation")
     out.text(f"{verb} {what} with {human_format.plural(report.messages, 'message')}.")

@@ -12,7 +12,7 @@ from hermes_core import human_format
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 EXAMPLES = """\
@@ -53,7 +53,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json_option(parser)
 
 
-def search(arguments: argparse.Namespace, out: Output) -> int:
+def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what was found."""
     if not history.exists():
         out.json([]) if arguments.json else out.text(history.no_history_text())
@@ -81,7 +81,7 @@ def search(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_hits(db: SessionDB, hits: list[history.Row], out: Output) -> None:
+def print_hits(db: SessionDB, hits: list[history.Row], out: CommandOutput) -> None:
     """Print the hits by conversation, with the found words highlighted."""
     if not hits:
         out.text("No matching messages.")
@@ -105,7 +105,7 @@ def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
     return [*pieces, (text[end:], "")]
 
 
-def finish_indexing(db: SessionDB, out: Output) -> None:
+def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
     """Finish the search index of an older history, with progress; Ctrl+C is safe."""
     progress = db.search_progress()
     if progress is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 Message = dict[str, Any]
@@ -31,7 +31,7 @@ MESSAGE_FIELDS = (
 )  # fmt: skip
 
 
-def print_message(out: Output, message: Message, *, full: bool = False) -> None:
+def print_message(out: CommandOutput, message: Message, *, full: bool = False) -> None:
     """Print a message under its heading, followed by an empty line."""
     role = str(message.get("role") or "?")
     marks = "".join(f" [{mark}]" for mark in _marks(message))
@@ -136,7 +136,7 @@ class TranscriptReader:
                 self.left_out += 1
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the conversation."""
     with history.open_for_reading() as db:
         session_id = db.resolve(arguments.id)
@@ -157,7 +157,7 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_heading(session: history.Row, out: Output) -> None:
+def print_heading(session: history.Row, out: CommandOutput) -> None:
     """Print the metadata of the conversation."""
     out.text(str(session.get("title") or session["id"]), "bold")
     facts = [
@@ -172,7 +172,7 @@ def print_heading(session: history.Row, out: Output) -> None:
     out.text()
 
 
-def tail(arguments: argparse.Namespace, out: Output) -> int:
+def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the last messages; with --follow, new ones as they are stored."""
     with history.open_for_reading() as db:
         session_id = db.get_compression_tip(db.resolve(arguments.id))
@@ -193,7 +193,7 @@ def tail(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _print_tailed(message: Message, arguments: argparse.Namespace, out: Output) -> None:
+def _print_tailed(message: Message, arguments: argparse.Namespace, out: CommandOutput) -> None:
     if arguments.json:
         out.json_line(public_fields(message))
     else:

@@ -12,7 +12,7 @@ from hermes_core import human_format
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +35,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add_json_option(repair_parser)
 
 
-def optimize(arguments: argparse.Namespace, out: Output) -> int:
+def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compact the file."""
     with history.open_for_writing() as db:
         before = db.stats()["database_bytes"]
@@ -55,7 +55,7 @@ def optimize(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def repair(arguments: argparse.Namespace, out: Output) -> int:
+def repair(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Index everything again."""
     with history.open_for_writing() as db:
         history.finish_indexing(db, out)

@@ -14,7 +14,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.backup import Manifest
 
 EXAMPLES = """\
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the backup."""
     from hermes_cli import output_files  # noqa: PLC0415 - `--help` does without
 
@@ -68,7 +68,7 @@ def _named(files: list[str]) -> list[str]:
     return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
 
 
-def _print(done: Manifest, out: Output) -> None:
+def _print(done: Manifest, out: CommandOutput) -> None:
     out.text(done.path, "bold")
     out.pairs(
         [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=print_script)
 
 
-def print_script(arguments: argparse.Namespace, out: Output) -> int:
+def print_script(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the lines for the start-up file of the shell."""
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
 

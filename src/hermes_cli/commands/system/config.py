@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from hermes_cli.output import Column
+from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile, Entry
 from hermes_core.config.settings import SETTINGS
@@ -15,7 +15,7 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -29,10 +29,10 @@ Precedence: environment variable, config.yaml (secrets: .env), default.
 The values of secrets are never printed.
 """
 COLUMNS = (
-    Column("name", style="cyan"),
-    Column("value", flexible=True),
-    Column("from", style="dim"),
-    Column("meaning", flexible=True, optional=True),
+    TableColumn("name", style="cyan"),
+    TableColumn("value", flexible=True),
+    TableColumn("from", style="dim"),
+    TableColumn("meaning", flexible=True, optional=True),
 )
 
 
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             add_json_option(action)
 
 
-def get(arguments: argparse.Namespace, out: Output) -> int:
+def get(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the effective value."""
     entry = ConfigFile.of_home().entry(arguments.name)
     if arguments.json:
@@ -68,7 +68,7 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def set_value(arguments: argparse.Namespace, out: Output) -> int:
+def set_value(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save a value."""
     setting = find_setting(SETTINGS, arguments.name)
     config = ConfigFile.of_home()
@@ -81,7 +81,7 @@ def set_value(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def unset(arguments: argparse.Namespace, out: Output) -> int:
+def unset(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Reset a setting to its default."""
     config = ConfigFile.of_home()
     had_value = config.unset(arguments.name)
@@ -91,7 +91,7 @@ def unset(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print all settings; invalid ones are reported after the others."""
     config = ConfigFile.of_home()
     entries: list[Entry] = []
@@ -112,13 +112,13 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 2 if mistakes else 0
 
 
-def print_path(_arguments: argparse.Namespace, out: Output) -> int:
+def print_path(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the path of config.yaml."""
     out.text(str(ConfigFile.of_home().path))
     return 0
 
 
-def check(arguments: argparse.Namespace, out: Output) -> int:
+def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print invalid and unknown settings; exit code 1 if one is invalid."""
     problems = ConfigFile.of_home().check()
     has_error = any(problem.is_error for problem in problems)

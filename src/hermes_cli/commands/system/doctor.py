@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run every check; exit code 1 if one failed."""
     from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return int(failed)
 
 
-def fix(out: Output) -> None:
+def fix(out: CommandOutput) -> None:
     """Recover from crashes, finish the index and repair it."""
     with SessionDB(keeper=keep_facts) as db:
         while not db.wait_for_index(0.1):
@@ -142,7 +142,7 @@ def _chats(db: SessionDB) -> list[CheckResult]:
     return results
 
 
-def print_checks(checks: Sequence[Check], out: Output) -> None:
+def print_checks(checks: Sequence[Check], out: CommandOutput) -> None:
     """Print one line per check, followed by its advice."""
     for check in checks:
         sign, style = STATUS_SIGNS.get(check.status, ("-", "dim"))

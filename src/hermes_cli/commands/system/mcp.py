@@ -12,7 +12,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES: Final = """\
 examples:
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def serve(arguments: argparse.Namespace, _out: Output) -> int:
+def serve(arguments: argparse.Namespace, _out: CommandOutput) -> int:
     """Serve on stdio until it is closed."""
     if not SDK.is_usable():
         raise UsageError("The MCP library is not installed. Run `hermes mcp add`.")
@@ -55,7 +55,7 @@ def serve(arguments: argparse.Namespace, _out: Output) -> int:
     return 0
 
 
-def add(_arguments: argparse.Namespace, out: Output) -> int:
+def add(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Install the MCP library."""
     is_new = SDK.fetch(out.progress)
     out.text(f"The MCP library {'was' if is_new else 'is already'} installed.")

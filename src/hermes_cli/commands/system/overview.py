@@ -10,7 +10,7 @@ from hermes_core.command_name import with_command_name
 from hermes_core.paths import state_db_path
 
 if TYPE_CHECKING:
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 SHOWN_CONVERSATIONS = 3
 EXAMPLES = (
@@ -26,7 +26,7 @@ EXAMPLES = (
 )
 
 
-def show(out: Output) -> int:
+def show(out: CommandOutput) -> int:
     """Print the overview."""
     out.styled(("Hermes", "bold"), (" is a personal AI agent that saves every conversation.", ""))
     out.text()
@@ -44,7 +44,7 @@ def show(out: Output) -> int:
     return 0
 
 
-def print_history(out: Output) -> None:
+def print_history(out: CommandOutput) -> None:
     """Print the size of the history and its latest conversations."""
     with history.open_for_reading() as db:
         stats = db.stats()

@@ -12,7 +12,7 @@ from hermes_core import human_format, paths
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.restore import Restored
 
 EXAMPLES = """\
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Check the backup, ask for confirmation, restore it."""
     from hermes_state.portable.restore import Restore  # noqa: PLC0415 - `--help` does without
 
@@ -71,7 +71,7 @@ def _facts(done: Restored) -> dict[str, object]:
     }
 
 
-def _print(done: Restored, out: Output) -> None:
+def _print(done: Restored, out: CommandOutput) -> None:
     conversations = human_format.plural(done.manifest.sessions, "conversation")
     messages = human_format.plural(done.manifest.messages, "message")
     out.text(f"Restored {conversations} with {messages} to {done.folder}")

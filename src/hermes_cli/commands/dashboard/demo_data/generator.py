@@ -29,7 +29,7 @@ NAMES: Final = {
 }  # fmt: skip
 
 
-class Turn(NamedTuple):
+class SampleTurn(NamedTuple):
     """A prompt, its tool calls and the answer."""
 
     user: str
@@ -37,15 +37,15 @@ class Turn(NamedTuple):
     answer: str
 
 
-class Topic(NamedTuple):
+class SampleTopic(NamedTuple):
     """The template of a sample conversation."""
 
     title: str
     kinds: list[str]
-    turns: list[Turn]
+    turns: list[SampleTurn]
 
 
-def topics() -> list[Topic]:
+def topics() -> list[SampleTopic]:
     """All topics of the sample data."""
     text = (
         resources.files("hermes_cli.commands.dashboard.demo_data")
@@ -54,22 +54,22 @@ def topics() -> list[Topic]:
     )
     found = tomllib.loads(text)["topic"]
     return [
-        Topic(
+        SampleTopic(
             one["title"],
             one["kinds"],
-            [Turn(t["user"], t.get("tools", []), t["answer"]) for t in one["turn"]],
+            [SampleTurn(t["user"], t.get("tools", []), t["answer"]) for t in one["turn"]],
         )
         for one in found
     ]
 
 
-class Filling(NamedTuple):
+class TopicNames(NamedTuple):
     """The names inserted into one conversation."""
 
     values: dict[str, str]
 
     @classmethod
-    def chosen(cls, dice: random.Random) -> Filling:
+    def chosen(cls, dice: random.Random) -> TopicNames:
         """Choose a consistent set of names."""
         minor = dice.randint(1, 60)
         chosen = {name: dice.choice(values) for name, values in NAMES.items()}
@@ -146,13 +146,13 @@ class _Writer:
     """Writes one conversation."""
 
     def __init__(
-        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[Topic]
+        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[SampleTopic]
     ) -> None:
         self._db = db
         self._shown = clock
         self._dice = dice
         self._topic = dice.choice(known)
-        self._filling = Filling.chosen(dice)
+        self._filling = TopicNames.chosen(dice)
         self._clock = 0.0
         self._calls = 0
 
@@ -202,7 +202,7 @@ class _Writer:
                 return
             yield from self._turn(turn, now)
 
-    def _turn(self, turn: Turn, now: float) -> Iterator[dict[str, Any]]:
+    def _turn(self, turn: SampleTurn, now: float) -> Iterator[dict[str, Any]]:
         yield self._message(now, "user", self._filling.text(turn.user), 20, 400)
         for tool in turn.tools:
             self._calls += 1

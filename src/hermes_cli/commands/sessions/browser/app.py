@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from hermes_cli.commands.sessions.browser import background as reports
-    from hermes_cli.commands.sessions.browser.catalogue import MessageHit, SessionSource
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
 
 Row = dict[str, Any]
 
@@ -78,7 +78,7 @@ class BrowserApp(App[Row | None]):
         Binding("f1", "keys", priority=True),
     ]
 
-    def __init__(self, sessions: SessionSource, driver_class: type[Driver] | None = None) -> None:
+    def __init__(self, sessions: BrowserSessions, driver_class: type[Driver] | None = None) -> None:
         # ANSI colours match the terminal's theme and respect NO_COLOR.
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.theme = "ansi-dark"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from hermes_cli.commands.sessions.browser.catalogue import MessageHit, SessionSource
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
 
 Row = dict[str, Any]
 
@@ -72,7 +72,7 @@ class WorkFailed(Message):
 class BackgroundWork:
     """Reads and changes conversations, and posts results to the app."""
 
-    def __init__(self, app: App[Any], sessions: SessionSource) -> None:
+    def __init__(self, app: App[Any], sessions: BrowserSessions) -> None:
         self._app = app
         self._sessions = sessions
 

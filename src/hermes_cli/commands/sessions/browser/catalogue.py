@@ -25,7 +25,7 @@ class MessageHit(NamedTuple):
     snippet: str
 
 
-class SessionSource:
+class BrowserSessions:
     """Reads and changes the conversations that match the filters of the command."""
 
     def __init__(self, db: SessionDB, filters: Row, on_change: Callable[[SessionDB], None]) -> None:
