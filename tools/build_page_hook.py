@@ -21,5 +21,5 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         done = subprocess.run([sys.executable, str(ROOT / "tools" / "set_up_page.py")], check=False)
         if done.returncode:
-            raise RuntimeError("the dashboard's page could not be built; the lines above say why")
+            raise RuntimeError("Building the web dashboard failed; see the lines above.")
         build_data["force_include"][str(ROOT / "web" / "dist")] = "hermes_dashboard/page"

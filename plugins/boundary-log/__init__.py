@@ -1,7 +1,7 @@
-"""An example: writes every session boundary to a file, each event once.
+"""Example plugin: logs every session boundary event once.
 
-Events are delivered at least once; `event_id` tells a repeat from a new one. This plugin
-remembers the ids it has written by reading its own file.
+Events are delivered at least once; `event_id` identifies repeats. The plugin reads its own
+file to find the IDs it has written.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 class BoundaryLog:
-    """The file, and which events it holds."""
+    """The log file and the events in it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def boundary(self, *, event_id: str, **facts: Any) -> None:
-        """One boundary, written once."""
-        if event_id not in self._known():
+        """Log a boundary event, unless it is already logged."""
+        if event_id not in self._logged_ids():
             self._write({"hook": "on_session_boundary", "event_id": event_id, **facts})
 
     def finalized(self, **facts: Any) -> None:
-        """A session id will not be written to again."""
+        """Log that a session is final."""
         self._write({"hook": "on_session_finalize", **facts})
 
     def reset(self, **facts: Any) -> None:
-        """A place has got a new conversation."""
+        """Log that a chat has a new session."""
         self._write({"hook": "on_session_reset", **facts})
 
-    def _known(self) -> set[str]:
+    def _logged_ids(self) -> set[str]:
         if not self._path.exists():
             return set()
         lines = self._path.read_text(encoding="utf-8").splitlines()
@@ -47,7 +47,7 @@ class BoundaryLog:
 
 
 def register(ctx: Any) -> None:
-    """Called once, when the plugin is loaded."""
+    """Register the callbacks; called once, when the plugin is loaded."""
     log = BoundaryLog(paths.logs_path() / "boundaries.jsonl")
     ctx.register_hook("on_session_boundary", log.boundary)
     ctx.register_hook("on_session_finalize", log.finalized)

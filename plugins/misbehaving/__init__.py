@@ -1,7 +1,7 @@
-"""An example of everything a plugin should not do, on demand.
+"""Example plugin that fails on demand, to test the isolation of plugins.
 
 HERMES_MISBEHAVE is one of: import (fails to load), raise, hang, exit (sys.exit), kill
-(ends the process), async (fails after waiting), late (takes half a second).
+(kills the process), async (fails after a delay), late (takes half a second).
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ import time
 from typing import Any
 
 
-def _how() -> str:
+def _failure_mode() -> str:
     return os.environ.get("HERMES_MISBEHAVE", "")
 
 
-if _how() == "import":
-    raise RuntimeError("this plugin was asked not to load")
+if _failure_mode() == "import":
+    raise RuntimeError("the plugin is configured to fail on import")
 
 
 def boundary(**_facts: Any) -> None:
-    """Fail as asked."""
-    how = _how()
-    if how == "raise":
-        raise RuntimeError("this plugin was asked to fail")
-    if how == "hang":
+    """Fail as configured."""
+    mode = _failure_mode()
+    if mode == "raise":
+        raise RuntimeError("the plugin is configured to fail")
+    if mode == "hang":
         time.sleep(3600)
-    if how == "exit":
+    if mode == "exit":
         sys.exit(3)
-    if how == "kill":
+    if mode == "kill":
         os._exit(9)
-    if how == "late":
+    if mode == "late":
         time.sleep(0.5)
 
 
 async def boundary_async(**_facts: Any) -> None:
-    """Fail as asked, in an async function."""
-    if _how() == "async":
+    """Fail as configured, in an async function."""
+    if _failure_mode() == "async":
         await asyncio.sleep(0.01)
-        raise RuntimeError("this plugin was asked to fail later")
+        raise RuntimeError("the plugin is configured to fail after a delay")
 
 
 def register(ctx: Any) -> None:
-    """Called once, when the plugin is loaded."""
+    """Register the callbacks; called once, when the plugin is loaded."""
     ctx.register_hook("on_session_boundary", boundary)
     ctx.register_hook("on_session_boundary", boundary_async)

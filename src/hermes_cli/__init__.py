@@ -1,1 +1,1 @@
-"""The command line: a parser with lazily loaded commands, and the one module that prints."""
+"""The command line: a parser with lazily loaded commands, and one module for output."""

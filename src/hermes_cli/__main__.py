@@ -1,4 +1,4 @@
-"""`python -m hermes_cli`: what the launcher runs."""
+"""`python -m hermes_cli` starts the command line."""
 
 from hermes_cli.main import entry
 

@@ -1,4 +1,4 @@
-"""Which conversations a command is about: the same options everywhere."""
+"""Option types and the session filters shared by commands."""
 
 from __future__ import annotations
 
@@ -7,58 +7,64 @@ import re
 import time
 from typing import Any
 
-SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
-MOMENTS = "'5h', '2d', '1w' (ago), 2026-03-01 or 2026-03-01T14:30"
+UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
+TIME_FORMATS = "5h, 2d, 1w (ago), 2026-03-01 or 2026-03-01T14:30"
 
 
-def moment(text: str) -> float:
-    """A point in time as people give it: an age, or a date with or without a time."""
+def parse_time(text: str) -> float:
+    """Parse a point in time: an age, or a date with or without a time."""
     age = re.fullmatch(r"(\d+)([mhdwy])", text.strip())
     if age:
-        return time.time() - int(age[1]) * SECONDS[age[2]]
+        return time.time() - int(age[1]) * UNIT_SECONDS[age[2]]
     from datetime import datetime  # noqa: PLC0415 - most commands are given no moment
 
     try:
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; give {MOMENTS}") from None
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: use {TIME_FORMATS}") from None
 
 
-def age_in_days(text: str) -> int:
-    """A number of days: '90', '90d', '12w'."""
+def parse_age_days(text: str) -> int:
+    """Parse a number of days: '90', '90d', '12w'."""
     age = re.fullmatch(r"(\d+)([dwy]?)", text.strip())
     if not age:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age; give days (90) or weeks (12w)")
-    return int(age[1]) * SECONDS[age[2] or "d"] // SECONDS["d"]
+        raise argparse.ArgumentTypeError(f"invalid age {text!r}: use days (90) or weeks (12w)")
+    return int(age[1]) * UNIT_SECONDS[age[2] or "d"] // UNIT_SECONDS["d"]
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
+def parse_positive(text: str) -> int:
+    """Parse an integer of at least 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use an integer of at least 1")
     return int(text)
 
 
-def not_negative(text: str) -> int:
-    """A whole number of at least 0."""
+def parse_non_negative(text: str) -> int:
+    """Parse an integer of at least 0."""
     if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use an integer of at least 0")
     return int(text)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """The options that narrow a list of conversations."""
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"active since: {MOMENTS}")
-    parser.add_argument("--until", type=moment, metavar="WHEN", help="not active since then")
-    parser.add_argument("--dir", metavar="FOLDER", help="only those held in this folder or below")
-    parser.add_argument("--model", help="only those with this (part of a) model's name")
-    parser.add_argument("--min-messages", type=not_negative, default=0, metavar="N",
-                        help="only those with at least so many messages")  # fmt: skip
+    """Add the options that filter conversations."""
+    parser.add_argument("--source", help="filter by source: cli, telegram, …")
+    parser.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"active since: {TIME_FORMATS}"
+    )
+    parser.add_argument(
+        "--until", type=parse_time, metavar="WHEN", help=f"not active since: {TIME_FORMATS}"
+    )
+    parser.add_argument(
+        "--dir", metavar="DIR", help="filter by working directory (includes subdirectories)"
+    )
+    parser.add_argument("--model", help="filter by model name or a part of it")
+    parser.add_argument("--min-messages", type=parse_non_negative, default=0, metavar="N",
+                        help="minimum number of messages")  # fmt: skip
 
 
-def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The filters as `SessionDB.list_sessions_rich` takes them."""
+def session_filter(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The filters as arguments of `SessionDB.list_sessions_rich`."""
     import os  # noqa: PLC0415 - a folder is rarely given
 
     folder = os.path.abspath(arguments.dir) if arguments.dir else None  # noqa: PTH100 - no links

@@ -1,4 +1,4 @@
-"""The entry of the process: which command runs, and what becomes of errors."""
+"""Entry point of the process: selects the command and reports errors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from hermes_cli.output import Output
+from hermes_cli.output import CommandOutput
 from hermes_core.errors import HermesError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-READER_LEFT = 141  # what a shell reports for a program that a closed pipe ended
-INTERRUPTED = 130
-TALKING = frozenset(
+BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
+INTERRUPTED_EXIT_CODE = 130
+TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
 )  # fmt: skip
 
@@ -26,29 +26,29 @@ def entry() -> NoReturn:
 
 def main(arguments: Sequence[str]) -> int:
     """Run *arguments*; return the exit code."""
-    out = Output()
+    out = CommandOutput()
     try:
-        code = run_reporting(arguments, out)
+        code = run_and_report_errors(arguments, out)
         out.flush()
     except BrokenPipeError:
-        _forget_output()
-        return READER_LEFT
+        _discard_output()
+        return BROKEN_PIPE_EXIT_CODE
     except OutputError as error:
-        _forget_output()
+        _discard_output()
         out.note(f"hermes: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     return code
 
 
-def _forget_output() -> None:
-    """Python flushes stdout once more on exit; that must not complain, too."""
+def _discard_output() -> None:
+    """Redirect stdout to the null device, so that the flush on exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run_reporting(arguments: Sequence[str], out: Output) -> int:
-    """Run *arguments*; errors made on purpose become a line for the reader."""
+def run_and_report_errors(arguments: Sequence[str], out: CommandOutput) -> int:
+    """Run *arguments*; print a HermesError as one line."""
     try:
         return run(arguments, out)
     except OutputError:
@@ -64,16 +64,16 @@ def run_reporting(arguments: Sequence[str], out: Output) -> int:
         return int(stop.code or 0)
 
 
-def run(arguments: Sequence[str], out: Output) -> int:
-    """Find the command and run it."""
+def run(arguments: Sequence[str], out: CommandOutput) -> int:
+    """Parse the arguments and run the command."""
     if "_ARGCOMPLETE" in os.environ:
         _complete()
-    if _is_talk(arguments):
+    if _starts_tui(arguments):
         arguments = ["tui", *arguments]
     command = next((each for each in arguments if not each.startswith("-")), None)
     if command or not arguments:
-        # From here on code that may want SQLite is imported: there must be one copy of it
-        # in the process, and it must be ours. `--help` and `--version` end before.
+        # The imports below may load SQLite: the process must have exactly one copy, ours.
+        # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
         from hermes_core import log_file  # noqa: PLC0415
         from hermes_state.engine import driver  # noqa: PLC0415
@@ -86,27 +86,27 @@ def run(arguments: Sequence[str], out: Output) -> int:
 
         return overview.show(out)
 
-    from hermes_cli.parser import COMMANDS, build  # noqa: PLC0415
+    from hermes_cli.parser import COMMANDS, build_parser  # noqa: PLC0415
 
     if command == arguments[0] and command not in {each.name for each in COMMANDS}:
-        code = _run_of_plugin(arguments, out)
+        code = _run_plugin_command(arguments, out)
         if code is not None:
             return code
-    chosen = build(command).parse_args(arguments)
+    chosen = build_parser(command).parse_args(arguments)
     return int(chosen.run(chosen, out))
 
 
-def _is_talk(arguments: Sequence[str]) -> bool:
-    """Bare `hermes` on a terminal talks; so do its options without a command."""
+def _starts_tui(arguments: Sequence[str]) -> bool:
+    """Whether the TUI is started: no command on a terminal, or an option of it."""
     if not arguments:
         is_able = os.environ.get("TERM", "") not in {"", "dumb"}
         return is_able and sys.stdin.isatty() and sys.stdout.isatty()
-    return arguments[0].partition("=")[0] in TALKING
+    return arguments[0].partition("=")[0] in TUI_OPTIONS
 
 
-def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
-    """Run a command that a plugin brings; None if none does."""
-    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - a misspelt name, or a plugin's
+def _run_plugin_command(arguments: Sequence[str], out: CommandOutput) -> int | None:
+    """Run a command of a plugin; None if no plugin provides it."""
+    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - only for unknown names
 
     if not may_be_set("plugins.enabled"):
         return None
@@ -117,10 +117,10 @@ def _run_of_plugin(arguments: Sequence[str], out: Output) -> int | None:
 
 
 def _complete() -> None:
-    """The shell asks what could come next."""
-    from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - the shell asks seldom
-    from hermes_cli.parser import build  # noqa: PLC0415 - as above
+    """Print the completions that the shell requests."""
+    from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - only for completion
+    from hermes_cli.parser import build_parser  # noqa: PLC0415 - as above
     from hermes_state.engine import driver  # noqa: PLC0415 - as above
 
     driver.install()
-    complete(build(None, is_whole=True))
+    complete(build_parser(None, is_complete=True))

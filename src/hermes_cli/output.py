@@ -1,8 +1,8 @@
-"""The one place that prints.
+"""The only module that prints.
 
-On a terminal: colours and tables cut to its width. Into a file or a pipe: the same words,
-whole, without colours. NO_COLOR and the setting `display.color` overrule the colours.
-Every text passes through `display.clean` on its way out.
+On a terminal, output is coloured and tables are cut to its width. Files and pipes get the
+complete text without colours. NO_COLOR and the setting `display.color` override the colours.
+Every text is cleaned of control characters.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_core.command_name import with_command_name
 from hermes_core.errors import OutputError, UsageError
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
@@ -22,23 +23,23 @@ GAP = "  "
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
-class Column(NamedTuple):
-    """One column of a table."""
+class TableColumn(NamedTuple):
+    """A column of a table."""
 
     title: str
     right: bool = False
-    flexible: bool = False  # gives way when the terminal is narrow
-    least: int = 12  # cells a flexible column keeps
-    optional: bool = False  # left out when the terminal is too narrow even so
+    flexible: bool = False  # shrinks on a narrow terminal
+    least: int = 12  # minimum cells of a flexible column
+    optional: bool = False  # omitted if the terminal is still too narrow
     style: str = ""
 
 
-class Output:
-    """Where a command's words go."""
+class CommandOutput:
+    """Prints the output of a command."""
 
     def __init__(self) -> None:
         for stream in (sys.stdout, sys.stderr):
-            # A terminal that cannot show a character gets a question mark, not a traceback.
+            # A character that the terminal cannot encode becomes a question mark.
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="replace")
@@ -48,58 +49,62 @@ class Output:
 
     @property
     def color(self) -> bool:
-        """Whether to colour; decided when the first style is asked for."""
+        """Whether output is coloured; decided at the first use of a style."""
         if self._color is None:
             self._color = self._decide_color()
         return self._color
 
     @property
     def columns(self) -> int | None:
-        """Cells in a line of the terminal; None where lines have no end."""
+        """The width of the terminal in cells; None if stdout is not a terminal."""
         return terminal_columns() if self.is_terminal else None
 
     def text(self, text: str = "", style: str = "") -> None:
-        """Lines for the reader."""
+        """Print text."""
         _print(self.paint(clean(text), style))
 
     def stream(self, text: str) -> None:
-        """A piece of text that more will follow, shown at once."""
+        """Print a part of a text without a newline, and flush."""
         _print(clean(text), end="", flush=True)
 
     def styled(self, *pieces: tuple[str, str]) -> None:
-        """One line made of (text, style) pieces."""
+        """Print one line of (text, style) pieces."""
         _print("".join(self.paint(clean(text), style) for text, style in pieces))
 
+    def hint(self, text: str, style: str = "") -> None:
+        """Print a message of the program with its commands as the user types them."""
+        self.text(with_command_name(text), style)
+
     def note(self, text: str) -> None:
-        """A remark beside the result: goes to stderr."""
-        print(clean(text), file=sys.stderr)
+        """Print a message on stderr, with commands as in a hint."""
+        print(clean(with_command_name(text)), file=sys.stderr)
 
     def prompt(self, text: str) -> None:
-        """A question on a terminal; the answer is typed behind it."""
+        """Print a question on stderr without a newline."""
         self.flush()
         print(clean(text), end="", file=sys.stderr, flush=True)
 
     def progress(self, text: str) -> None:
-        """A line that the next one replaces; an empty one takes it away."""
+        """Show a progress line that the next one replaces; an empty one removes it."""
         if self.is_watched:
             self.flush()
             print(f"\r\x1b[K{clean(text)}", end="", file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
-        """What went wrong, with the program's name."""
+        """Print an error with the program name."""
         self.flush()
         self.note(f"hermes: {text}")
 
     def json(self, value: object) -> None:
-        """*value* as one JSON document."""
+        """Print *value* as one JSON document."""
         _print(to_json(value, indent=2))
 
     def json_line(self, value: object) -> None:
-        """*value* as JSON on one line."""
+        """Print *value* as JSON on one line."""
         _print(to_json(value))
 
     def json_stream(self, head: Mapping[str, object], key: str, items: Iterable[object]) -> None:
-        """*head* as a JSON object with the list *items* under *key*, written as it comes."""
+        """Print *head* as a JSON object with *items* under *key*, streamed."""
         _print(to_json(head)[:-1] + (", " if head else "") + f"{to_json(key)}: [")
         separator = ""
         for item in items:
@@ -108,16 +113,16 @@ class Output:
         _print("\n]}")
 
     def raw(self, data: bytes) -> None:
-        """A file's bytes: as they are into a pipe, made harmless on a terminal."""
+        """Write bytes: unchanged into a pipe, without control characters on a terminal."""
         if self.is_terminal:
             _print(clean(data.decode("utf-8", "replace")), end="")
             return
-        with _writing():
+        with _output_errors():
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under their titles, one line each."""
+    def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> None:
+        """Print rows under their titles, one line each."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         shown, widths = _layout(columns, cells, self.columns)
         titles = [column.title for column in columns]
@@ -126,17 +131,17 @@ class Output:
             _print(self._row(columns, row, shown, widths))
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Names and values, aligned."""
+        """Print names and values, aligned."""
         lines = [(one_line(name), one_line(value)) for name, value in pairs]
         indent = max((width(name) for name, _ in lines), default=0)
         for name, value in lines:
             _print(self.paint(pad(name, indent), "dim") + GAP + value)
 
     def paint(self, text: str, style: str) -> str:
-        """*text* in *style*, where colours are wanted; *text* must be clean already.
+        """Return *text* in *style* if output is coloured; *text* must be clean.
 
-        A style is made of the names above and of colours like #d8a24f, which are left out
-        on terminals that have no such colours.
+        A style consists of the names above and of colours like #d8a24f, which are omitted on
+        terminals that do not support them.
         """
         if not style or not self.color:
             return text
@@ -145,24 +150,24 @@ class Output:
         return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
     def flush(self) -> None:
-        """Hand over what is buffered; a reader who left or a full disk is noticed here."""
-        with _writing():
+        """Flush stdout; a broken pipe or a full disk is detected here."""
+        with _output_errors():
             sys.stdout.flush()
 
     def _decide_color(self) -> bool:
-        """NO_COLOR, then the setting, then whether a terminal is there to show it."""
+        """Decide by NO_COLOR, the setting, and whether stdout is a terminal."""
         if os.environ.get("NO_COLOR"):
             return False
         from hermes_cli import output_settings  # noqa: PLC0415 - `--help` has no styles
 
-        chosen = output_settings.color(self.note)
+        chosen = output_settings.color_setting(self.note)
         if chosen == output_settings.AUTO:
             return self.is_terminal and os.environ.get("TERM") != "dumb"
         return chosen == "always"
 
     def _row(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[TableColumn],
         row: Sequence[str],
         shown: Sequence[int],
         widths: Sequence[int],
@@ -179,25 +184,25 @@ class Output:
 
 
 @contextlib.contextmanager
-def _writing() -> Iterator[None]:
-    """A full disk is something to report; a reader who left is none."""
+def _output_errors() -> Iterator[None]:
+    """Turn write errors into OutputError, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"the output cannot be written: {error.strerror or error}.") from error
+        raise OutputError(f"Cannot write the output: {error.strerror or error}.") from error
 
 
 def _print(text: str, end: str = "\n", *, flush: bool = False) -> None:
-    with _writing():
+    with _output_errors():
         print(text, end=end, flush=flush)
 
 
 def _layout(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int | None
+    columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], list[int]]:
-    """Which columns are shown, and how wide each of them is."""
+    """The visible columns and the width of each."""
     widths = [
         max([width(column.title), *(width(row[index]) for row in rows)])
         for index, column in enumerate(columns)
@@ -206,7 +211,7 @@ def _layout(
     if available is None:
         return shown, widths
     for index in [index for index in reversed(shown) if columns[index].optional]:
-        if _least_total(columns, widths, shown) <= available:
+        if _min_total_width(columns, widths, shown) <= available:
             break
         shown.remove(index)
     for index in shown:
@@ -218,8 +223,10 @@ def _layout(
     return shown, widths
 
 
-def _least_total(columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> int:
-    """The narrowest these columns can be together."""
+def _min_total_width(
+    columns: Sequence[TableColumn], widths: Sequence[int], shown: Sequence[int]
+) -> int:
+    """The minimum total width of columns."""
     least = (
         min(widths[index], columns[index].least) if columns[index].flexible else widths[index]
         for index in shown
@@ -228,52 +235,52 @@ def _least_total(columns: Sequence[Column], widths: Sequence[int], shown: Sequen
 
 
 def _color_code(color: str) -> str:
-    """The code of a colour like #d8a24f, as exactly as the terminal can show it."""
+    """The escape code of a colour like #d8a24f, as exact as the terminal supports."""
     red, green, blue = bytes.fromhex(color.removeprefix("#"))
     if os.environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
         return f"38;2;{red};{green};{blue}"
     if "256color" not in os.environ.get("TERM", ""):
         return ""
-    # The colours from 16 on are a cube: six steps each of red, green and blue.
+    # Colours from 16 on form a cube: six steps each of red, green and blue.
     steps = (max(0, round((part - 55) / 40)) for part in (red, green, blue))
     weights = (36, 6, 1)
     return f"38;5;{16 + sum(w * s for w, s in zip(weights, steps, strict=True))}"
 
 
 def terminal_columns() -> int:
-    """The width of the terminal, COLUMNS first; 80 where nobody knows."""
+    """The width of the terminal: COLUMNS, the terminal size, or 80."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
     for stream in (sys.stdout, sys.stderr):
         try:
             return os.get_terminal_size(stream.fileno()).columns or 80
-        except (OSError, ValueError):  # not a terminal; a replaced stream has no number
+        except (OSError, ValueError):  # not a terminal, or a stream without a file descriptor
             continue
     return 80
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    """ASCII JSON: safe on every terminal, and lone surrogates survive the trip."""
+    """ASCII JSON: safe on every terminal, and it preserves lone surrogates."""
     import json  # noqa: PLC0415 - most commands print text
 
-    text = json.dumps(value, indent=indent, default=_plain)
+    text = json.dumps(value, indent=indent, default=_encodable)
     return text.replace("\x7f", "\\u007f")
 
 
-def _plain(value: object) -> object:
-    """What JSON has no form for."""
+def _encodable(value: object) -> object:
+    """Convert a value that JSON cannot encode."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
 
 
-def confirm(question: str, out: Output, *, is_sure: bool) -> bool:
-    """Whether the user says yes; without a terminal to ask on, --yes has to be given."""
-    if is_sure:
+def confirm(question: str, out: CommandOutput, *, is_confirmed: bool) -> bool:
+    """Ask for confirmation; without a terminal, --yes is required."""
+    if is_confirmed:
         return True
     if not (sys.stdin.isatty() and out.is_terminal):
-        raise UsageError(f"{question} There is nobody to ask here; say --yes if you are sure.")
+        raise UsageError(f"{question} Not running interactively; pass --yes to confirm.")
     out.flush()
     answer = input(f"{question} [y/N] ")
     return answer.strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""Files that a command writes: whole or not at all, and not over others."""
+"""Writes output files atomically, without overwriting others by accident."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from hermes_core.paths import FILE_MODE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-PATIENCE_SECONDS = 1.0
+PROGRESS_DELAY_SECONDS = 1.0
 
 
-def dated(prefix: str, suffix: str) -> str:
-    """A name with the time in it: 'hermes-backup-20260301-101500.zip'."""
+def dated_name(prefix: str, suffix: str) -> str:
+    """A name with a timestamp: 'hermes-backup-20260301-101500.zip'."""
     return f"{prefix}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
 
 
 def is_folder(target: str) -> bool:
-    """Whether the user means a folder: there is one, or the name ends as one."""
+    """Whether *target* is a directory: it exists as one, or it ends with a slash."""
     return target.endswith("/") or Path(target).is_dir()
 
 
-def unused(folder: Path, name: str) -> Path:
-    """*name* in *folder*, with a number if it is taken."""
+def unused_path(folder: Path, name: str) -> Path:
+    """*name* in *folder*, with a number if the name is in use."""
     path, number = folder / name, 2
     while path.exists():
         path = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
@@ -41,17 +41,17 @@ def unused(folder: Path, name: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make *folder* and what is missing above it."""
+    """Create *folder* and its missing parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        raise UsageError(f"Cannot create {folder}: {error.strerror or error}.") from error
 
 
 def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
-    """Write a file that appears when it is whole, readable by its owner; its size."""
+    """Write a private file atomically; return its size."""
     if path.exists() and not is_replacing:
-        raise UsageError(f"{path} exists already; --force replaces it.")
+        raise UsageError(f"{path} already exists; use --force to replace it.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     size = 0
     try:
@@ -63,20 +63,20 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
-        with contextlib.suppress(OSError):  # a path through something that is no folder
+        with contextlib.suppress(OSError):  # a component of the path is not a directory
             temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
     return size
 
 
-def watched(pieces: Iterable[bytes], out: Output) -> Iterator[bytes]:
-    """The same pieces; what takes longer than a second says how far it is."""
+def with_progress(pieces: Iterable[bytes], out: CommandOutput) -> Iterator[bytes]:
+    """Pass the pieces on; show progress after a second."""
     began, size = time.monotonic(), 0
     for piece in pieces:
         size += len(piece)
-        if time.monotonic() - began > PATIENCE_SECONDS:
-            out.progress(f"writing … {human_format.size(size)}")
+        if time.monotonic() - began > PROGRESS_DELAY_SECONDS:
+            out.progress(f"Writing… {human_format.size(size)}")
         yield piece
     out.progress("")

@@ -1,4 +1,4 @@
-"""The settings that shape output, read without slowing every command down."""
+"""The output settings, read without loading YAML unless they may be set."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-def color(report: Callable[[str], None]) -> str:
+def color_setting(report: Callable[[str], None]) -> str:
     """`display.color`: auto, always or never."""
-    return _chosen("display.color", report) or AUTO
+    return _read_setting("display.color", report) or AUTO
 
 
 def apply_timezone(report: Callable[[str], None]) -> None:
     """Show all times of this process in `display.timezone`."""
-    name = _chosen("display.timezone", report)
+    name = _read_setting("display.timezone", report)
     if not name:
         return
     from hermes_core.time_zones import find_zone  # noqa: PLC0415 - most have no such setting
 
     try:
-        find_zone(name)  # the C library would take an unknown name for UTC
+        find_zone(name)  # the C library treats an unknown name as UTC
     except ConfigError as error:
         report(f"hermes: {error}")
         return
@@ -36,8 +36,8 @@ def apply_timezone(report: Callable[[str], None]) -> None:
     time.tzset()
 
 
-def _chosen(name: str, report: Callable[[str], None]) -> str:
-    """What the user chose, or ''; a mistake is reported and does not stop the command."""
+def _read_setting(name: str, report: Callable[[str], None]) -> str:
+    """The value of a setting, or ''; an invalid value is reported and ignored."""
     if not may_be_set(name):
         return ""
     from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - YAML is slow to load

@@ -1,7 +1,6 @@
-"""The commands, and the argument parser built from them.
+"""The table of commands and the argument parser.
 
-`hermes --help` reads only the table below; a command's module is imported when that
-command is asked for.
+`hermes --help` needs only this table; the module of a command is imported on use.
 """
 
 from __future__ import annotations
@@ -12,17 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from hermes_cli.output import terminal_columns
 from hermes_core import __version__
+from hermes_core.command_name import command_name, with_command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-    Run = Callable[[argparse.Namespace, Output], int]
+    Run = Callable[[argparse.Namespace, CommandOutput], int]
 
 
 class CommandModule(Protocol):
-    """What a module in `hermes_cli.commands` offers."""
+    """The interface of a module in `hermes_cli.commands`."""
 
     EXAMPLES: str
 
@@ -31,8 +31,8 @@ class CommandModule(Protocol):
         ...
 
 
-class Command(NamedTuple):
-    """One command: its name, where it lives, what it is for."""
+class CommandEntry(NamedTuple):
+    """A command: its name, module and purpose."""
 
     name: str
     module: str
@@ -44,92 +44,98 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("chat", "hermes_cli.commands.chat.command", "talk to the agent"),
-    Command("tui", "hermes_cli.commands.chat.tui", "talk to the agent on a whole screen"),
-    Command("setup", "hermes_cli.commands.models.setup", "choose a model, in a minute"),
-    Command("models", "hermes_cli.commands.models.command", "list, fetch, choose and test models"),
-    Command(
+    CommandEntry("chat", "hermes_cli.commands.chat.command", "chat with the agent in plain text"),
+    CommandEntry("tui", "hermes_cli.commands.chat.tui", "start the full-screen terminal UI"),
+    CommandEntry("setup", "hermes_cli.commands.models.setup", "configure a model provider"),
+    CommandEntry(
+        "models", "hermes_cli.commands.models.command", "list, download, select and test models"
+    ),
+    CommandEntry(
         "sessions",
         "hermes_cli.commands.sessions.command",
-        "look at conversations: list, show, tail",
+        "manage conversations",
     ),
-    Command(
-        "achievements", "hermes_cli.commands.achievements.command", "what your history has earned"
+    CommandEntry(
+        "achievements", "hermes_cli.commands.achievements.command", "show earned achievements"
     ),
-    Command(
-        "recap", "hermes_cli.commands.achievements.recap", "look back on a year, a month or a week"
+    CommandEntry(
+        "recap", "hermes_cli.commands.achievements.recap", "summarize a year, a month or a week"
     ),
-    Command("dashboard", "hermes_cli.commands.dashboard.command", "all of it on a web page"),
-    Command(
-        "plugins", "hermes_cli.commands.plugins.command", "list plugins, switch them on and off"
+    CommandEntry("dashboard", "hermes_cli.commands.dashboard.command", "open the web dashboard"),
+    CommandEntry(
+        "plugins", "hermes_cli.commands.plugins.command", "list, enable and disable plugins"
     ),
-    Command(
-        "hooks", "hermes_cli.commands.plugins.hooks", "what plugins hear of sessions, and heard"
+    CommandEntry(
+        "hooks", "hermes_cli.commands.plugins.hooks", "inspect plugin hooks and the event log"
     ),
-    Command(
-        "backup", "hermes_cli.commands.system.backup", "write history and settings to one file"
+    CommandEntry(
+        "backup", "hermes_cli.commands.system.backup", "back up history and settings to one file"
     ),
-    Command("restore", "hermes_cli.commands.system.restore", "put a backup back"),
-    Command("config", "hermes_cli.commands.system.config", "read and change settings"),
-    Command("completion", "hermes_cli.commands.system.completion", "let your shell finish words"),
-    Command(
-        "gateway", "hermes_cli.commands.gateway.command", "answer chats: run, start, stop, status"
+    CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
+    CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
+    CommandEntry(
+        "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),
-    Command("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
-    Command("pairing", "hermes_cli.commands.gateway.pairing", "who may talk to the agent in chats"),
-    Command(
-        "mcp", "hermes_cli.commands.system.mcp", "let other agents read conversations, over MCP"
+    CommandEntry("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
+    CommandEntry("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
+    CommandEntry(
+        "pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"
     ),
-    Command("serve", "hermes_cli.commands.chat.serve", "keep conversations running"),
-    Command(
+    CommandEntry(
+        "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
+    ),
+    CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
+    CommandEntry(
         "demo",
         "hermes_cli.commands.dashboard.demo",
-        "look at it all with a history that is made up",
+        "try Hermes with sample data",
     ),
-    Command("doctor", "hermes_cli.commands.system.doctor", "check that everything is sound"),
+    CommandEntry(
+        "doctor", "hermes_cli.commands.system.doctor", "check the installation and the history"
+    ),
 )
 
 EXAMPLES = """\
 examples:
-  hermes                        talk to the agent on a whole screen
-  hermes -c                     go on with the latest conversation of this folder
-  hermes sessions list          the latest conversations
-  hermes sessions show last     read the latest one
-  hermes config list            all settings and their values
-  hermes doctor                 check the history and the installation
+  hermes                        start the full-screen terminal UI
+  hermes -c                     continue the most recent conversation in this directory
+  hermes sessions list          list the most recent conversations
+  hermes sessions show last     print the most recent conversation
+  hermes config list            list all settings and their values
+  hermes doctor                 check the installation and the history
 
-`hermes COMMAND --help` explains a command.
+Run `hermes COMMAND --help` for the options of a command.
 """
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help in the width of the terminal, at most 100 columns."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Formats help in the width of the terminal, at most 100 columns."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
-def build(command: str | None, *, is_whole: bool = False) -> argparse.ArgumentParser:
-    """The parser, with the arguments of *command* filled in, or of all when *is_whole*."""
+def build_parser(command: str | None, *, is_complete: bool = False) -> argparse.ArgumentParser:
+    """Build the parser with the arguments of *command*, or of all if *is_complete*."""
     parser = argparse.ArgumentParser(
-        prog="hermes",
-        description="Hermes keeps your conversations with an AI agent; look back on them here.",
-        epilog=EXAMPLES,
-        formatter_class=Formatter,
+        prog=command_name(),
+        description="Hermes is a personal AI agent that saves every conversation.",
+        epilog=with_command_name(EXAMPLES),
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in COMMANDS:
-        child = add(commands, each.name, each.help)
-        if is_whole or each.name == command:
+        child = add_command(commands, each.name, each.help)
+        if is_complete or each.name == command:
             module = each.load()
-            child.epilog = module.EXAMPLES
+            child.epilog = with_command_name(module.EXAMPLES)
             module.configure(child)
     return parser
 
 
-def add(
+def add_command(
     actions: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     purpose: str,
@@ -137,13 +143,13 @@ def add(
     examples: str = "",
     run: Run | None = None,
 ) -> argparse.ArgumentParser:
-    """One more command or action under *actions*."""
+    """Add a command or an action to *actions*."""
     child = actions.add_parser(
         name,
         help=purpose,
         description=purpose[0].upper() + purpose[1:] + ".",
-        epilog=examples,
-        formatter_class=Formatter,
+        epilog=with_command_name(examples),
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     if run is not None:
@@ -151,19 +157,19 @@ def add(
     return child
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`, with the same words everywhere."""
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="output JSON")
 
 
-def add_conversation(parser: argparse.ArgumentParser, source: str) -> None:
-    """Which conversation, and with whom: the same for every way to talk."""
+def add_conversation_options(parser: argparse.ArgumentParser, source: str) -> None:
+    """Add the options that select the conversation and the model."""
     parser.add_argument(
         "-c", "--continue", dest="again", action="store_true",
-        help="go on with the latest conversation of this folder",
+        help="continue the most recent conversation in this directory",
     )  # fmt: skip
-    parser.add_argument("-r", "--resume", metavar="ID", help="go on with this conversation")
-    parser.add_argument("--model", default="", metavar="NAME", help="ask this model")
+    parser.add_argument("-r", "--resume", metavar="ID", help="continue this conversation")
+    parser.add_argument("--model", default="", metavar="NAME", help="use this model")
     parser.add_argument(
-        "--source", default=source, metavar="NAME", help="the place it is noted under"
+        "--source", default=source, metavar="NAME", help="source label stored with the session"
     )

@@ -1,4 +1,4 @@
-"""The plugin host under the name that plugins of the original import and patch.
+"""The plugin host under the name that plugins of hermes-agent import and patch.
 
 `hermes_cli.plugins` and `hermes_plugin_host` are the same module object, so a function
 that is replaced under one name is replaced under the other.

@@ -1,4 +1,4 @@
-"""Achievements put together: the store's history, the user's settings, plugins' additions."""
+"""Builds the achievement service from the history, the settings and plugins."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PLUGIN = "hermes-achievements"
-HOOK = "on_achievement_unlocked"
+PLUGIN_NAME = "hermes-achievements"
+UNLOCK_HOOK = "on_achievement_unlocked"
 
 
 def folder_path() -> Path:
-    """Where unlocks and the snapshot are kept; there may be nothing yet."""
-    return paths.plugins_path() / PLUGIN
+    """The directory of unlocks and the snapshot; it may not exist."""
+    return paths.plugins_path() / PLUGIN_NAME
 
 
 def folder() -> Path:
-    """The same, made if it is missing."""
+    """The same directory, created if it is missing."""
     return paths.private_folder(folder_path())
 
 
 def is_enabled() -> bool:
-    """Whether the user wants achievements at all."""
+    """Whether achievements are enabled."""
     if not may_be_set("achievements.enabled"):
         return True
     return ConfigFile.of_home().settings().get_bool("achievements.enabled")
 
 
 def is_writable(path: Path | None = None) -> bool:
-    """Whether anything can be kept beside the history."""
+    """Whether files can be written beside the history."""
     return os.access((path or paths.state_db_path()).parent, os.W_OK)
 
 
 def source(path: Path | None = None) -> Source:
-    """The user's own history, or the one at *path*.
+    """The user's history, or the one at *path*.
 
-    Where nothing can be written, what is read is kept in memory.
+    Without write access, the scan results are kept in memory.
     """
     from hermes_achievements.service import Source  # noqa: PLC0415 - loaded when it is needed
     from hermes_state.ledger.history import open_history  # noqa: PLC0415 - as above
 
     database = path or paths.state_db_path()
-    name, is_remembered = zone()
+    name, is_remembered = time_zone()
     can_keep = is_writable(database)
     return Source(
         functools.partial(open_history, str(database)),
-        _ledger(database) if can_keep else functools.partial(_in_memory, database),
+        _ledger(database) if can_keep else functools.partial(_memory_ledger, database),
         name,
         can_travel=can_keep,
         is_remembered=is_remembered,
@@ -78,19 +78,19 @@ def _ledger(database: Path) -> Callable[[], Ledger]:
 
 
 @functools.cache
-def _in_memory(database: Path) -> MemoryLedger:
-    """One for each history, as long as this process lives."""
+def _memory_ledger(database: Path) -> MemoryLedger:
+    """One ledger per history for the lifetime of the process."""
     from hermes_achievements.scan.plain_history import MemoryLedger  # noqa: PLC0415 - rarely needed
 
-    log.info("nothing can be written beside %s", database)
+    log.info("achievements not saved: no write access beside %s", database)
     return MemoryLedger()
 
 
-def zone() -> tuple[str, bool]:
-    """The zone by which days are told, and whether it is to be remembered.
+def time_zone() -> tuple[str, bool]:
+    """The time zone of calendar days, and whether it has to be stored.
 
-    Without a setting it is the one that was used first: a service and a shell of the same
-    user may live in different zones, and a day must be the same day for both.
+    Without a setting it is the one used first: a service and a shell of the same user may
+    have different zones, and a day must be the same day for both.
     """
     from hermes_achievements.evaluation.records import Records  # noqa: PLC0415 - loaded when it is needed
 
@@ -107,7 +107,7 @@ def zone() -> tuple[str, bool]:
 def _is_zone(name: str) -> bool:
     try:
         find_zone(name)
-    except ConfigError:  # of another machine, or a file without a name
+    except ConfigError:  # unknown on this machine, or a file without a name
         return False
     return bool(name)
 
@@ -116,18 +116,20 @@ def service() -> AchievementService:
     """The user's achievements."""
     from hermes_achievements.service import AchievementService  # noqa: PLC0415 - loaded when it is needed
 
-    return AchievementService(folder_path, announce=announce, added=added, hidden=hidden)
+    return AchievementService(
+        folder_path, announce=notify_plugins, added=plugin_achievements, hidden=hidden_ids
+    )
 
 
-def announce(announcement: dict[str, Any]) -> None:
-    """Tell plugins, all at once: the first scan of a long history is one announcement."""
+def notify_plugins(announcement: dict[str, Any]) -> None:
+    """Invoke the unlock hook once per scan, also for the first scan of a long history."""
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
-    hermes_plugin_host.invoke_hook(HOOK, **announcement)
+    hermes_plugin_host.invoke_hook(UNLOCK_HOOK, **announcement)
 
 
-def added() -> Iterable[Achievement]:
-    """The achievements that plugins bring."""
+def plugin_achievements() -> Iterable[Achievement]:
+    """The achievements of plugins; of two with one ID the first wins."""
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
     found: dict[str, Achievement] = {}
@@ -135,14 +137,19 @@ def added() -> Iterable[Achievement]:
         for one in plugin.registered.achievements:
             if one.id in found:
                 holder = found[one.id].origin
-                log.warning("achievement %s of %s: %s has it", one.id, plugin.key, holder)
+                log.warning(
+                    "achievement %s of %s skipped: used by %s",
+                    one.id,
+                    plugin.key,
+                    holder,
+                )
             else:
                 found[one.id] = one
     return found.values()
 
 
-def hidden() -> Iterable[str]:
-    """The achievements that the user does not want to see."""
+def hidden_ids() -> Iterable[str]:
+    """The IDs of hidden achievements."""
     if not may_be_set("achievements.hidden"):
         return []
     return ConfigFile.of_home().settings().get_list("achievements.hidden")

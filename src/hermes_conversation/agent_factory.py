@@ -1,4 +1,4 @@
-"""A conversation put together: the store, the chosen model, tools, plugins, the prompt."""
+"""Builds an agent from the store, the selected model, tools, plugins and the prompt."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import NOT_FOR_CHILDREN, Delegating
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
-from hermes_conversation.extensions import Equipment, with_plugins
-from hermes_conversation.history_scope import OwnHistory
+from hermes_conversation.extensions import Extensions, with_plugins
+from hermes_conversation.history_scope import ScopedHistory
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
@@ -41,128 +42,130 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 NO_MODEL: Final = (
-    "No model is set up yet. Run `hermes setup` (a minute), start Ollama, llama-server or "
-    "LM Studio on this machine, or get the small built-in one with `hermes models get smollm2`."
+    "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
+    "or run `hermes models get smollm2` for the small built-in model."
 )
 
 
 class ConversationOptions(NamedTuple):
-    """What the user asked for besides the settings."""
+    """Options of one conversation, besides the settings."""
 
     session_id: str | None = None
     model: str = ""
     source: str = "cli"
     platform: str = "cli"
     cwd: Path | None = None
-    about: str = ""  # what the prompt says about the place of the conversation
-    only_of: str = ""  # the key of the place whose history alone may be searched
+    about: str = ""  # description of the chat, for the system prompt
+    scope_key: str = ""  # restricts history search to the chat with this session key
 
 
 class AgentBundle(NamedTuple):
-    """A conversation and what has to be let go of after it."""
+    """An agent and the resources that are closed with it."""
 
     agent: AIAgent
     jobs: Jobs
-    equipment: Equipment
-    items: list[Item]  # what stands in the toolbox
+    extensions: Extensions
+    items: list[Item]  # the tools of the agent, for listings
 
     @property
     def skills(self) -> list[Skill]:
-        """The skills that were found, the broken ones with what is wrong with them."""
-        return self.equipment.skills
+        """All skills; unusable ones carry their problem."""
+        return self.extensions.skills
 
     def inventory(self) -> list[Item]:
-        """All that the agent can do; asks MCP servers, which may take seconds."""
+        """All tools of the agent; lists the tools of MCP servers, which may take seconds."""
         names = self.agent.tool_names()
         taken = [item for item in self.items if item.name in names]
-        servers = self.equipment.servers
-        if servers is None or len(taken) < len(self.items):  # servers come with all the rest only
+        servers = self.extensions.servers
+        if servers is None or len(taken) < len(self.items):  # a small profile has no MCP tools
             return taken
         return taken + toolbox.of_servers(servers.survey())
 
     def close(self) -> None:
-        """Stop everything that was started for it."""
+        """Stop everything that was started for the agent."""
         self.jobs.close()
-        self.equipment.close()
+        self.extensions.close()
         self.agent.close()
 
 
-def build_agent(db: SessionDB, asks: Asks, wish: ConversationOptions) -> AgentBundle:
-    """A new conversation, or one taken up again."""
+def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> AgentBundle:
+    """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    cwd = (wish.cwd or Path.cwd()).resolve()
-    row = db.get_session(wish.session_id) if wish.session_id else None
-    jobs, memory = Jobs(environment=without_secrets()), MemoryFiles()
-    is_owners = not wish.only_of  # what is remembered is the owner's, and for nobody else
-    equipment = Equipment.found(config, cwd)
-    approvals = Approvals(_mode(settings), judges=equipment.judges())
+    cwd = (options.cwd or Path.cwd()).resolve()
+    row = db.get_session(options.session_id) if options.session_id else None
+    jobs, memory = Jobs(environment=environment_without_secrets()), MemoryFiles()
+    is_owners = not options.scope_key  # memory belongs to the owner only
+    extensions = Extensions.load(config, cwd)
+    approvals = Approvals(_approval_mode(settings), judges=extensions.judges())
     shared: dict[str, Any] = {
-        "platform": wish.platform,
+        "platform": options.platform,
         "cwd": cwd,
-        "announce": announce,
-        "guard": Guarding(approvals, announce, wish.platform),
+        "announce": notify_plugins,
+        "guard": Guarding(approvals, notify_plugins, options.platform),
     }
 
-    def patient() -> FallbackProvider:
-        return FallbackProvider([choice.provider(cwd) for choice in chain(settings, wish.model)])
+    def build_provider() -> FallbackProvider:
+        return FallbackProvider(
+            [choice.provider(cwd) for choice in model_chain(settings, options.model)]
+        )
 
-    def child(parent_id: str) -> AIAgent:
-        """The agent of a sub-agent's conversation; nobody can be asked in it."""
-        tools = Toolbox(tool for tool in kit.tools if tool.name not in NOT_FOR_CHILDREN)
+    def build_child(parent_id: str) -> AIAgent:
+        """The agent of a delegated task; it cannot prompt the user."""
+        tools = Toolbox(tool for tool in agent_tools.tools if tool.name not in NOT_FOR_CHILDREN)
         return AIAgent(
             db,
-            patient(),
+            build_provider(),
             tools,
             source="subagent",
-            system_prompt=system_prompt(cwd, skills=equipment.skill_lines),
+            system_prompt=system_prompt(cwd, skills=extensions.skill_lines),
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
             **shared,
         )
 
-    delegate = Delegating(child, db.end_session, announce).tool()
-    own = standard_tools(jobs, memory, history_for(db, wish))
+    delegate = Delegating(build_child, db.end_session, notify_plugins).tool()
+    own = standard_tools(jobs, memory, searchable_history(db, options))
     own = [tool for tool in own if is_owners or tool.name != "memory"]
-    kit = with_plugins([*own, *equipment.tools(), delegate])
-    tools, answering = Toolbox(kit.tools), patient()
+    agent_tools = with_plugins([*own, *extensions.tools(), delegate])
+    tools, provider = Toolbox(agent_tools.tools), build_provider()
 
-    def outfit(window: int) -> AgentProfile:
+    def build_profile(window: int) -> AgentProfile:
         profile = profile_for(window)
         kept = memory if is_owners else None
-        prompt = _stored_prompt(row) or _fresh_prompt(cwd, kept, equipment, profile, wish.about)
-        return AgentProfile(prompt, profile.takes(tools), _warning(answering.current, window))
+        prompt = _stored_prompt(row) or _build_prompt(cwd, kept, extensions, profile, options.about)
+        return AgentProfile(prompt, profile.takes(tools), _window_warning(provider.current, window))
 
     agent = AIAgent(
         db,
-        answering,
+        provider,
         tools,
-        session_id=wish.session_id,
-        source=wish.source,
-        outfit=outfit,
+        session_id=options.session_id,
+        source=options.source,
+        outfit=build_profile,
         review_turns=settings.get_int("memory.review_turns") if is_owners else 0,
         asks=asks,
         **shared,
     )
-    return AgentBundle(agent, jobs, equipment, kit.items())
+    return AgentBundle(agent, jobs, extensions, agent_tools.items())
 
 
-def history_for(db: SessionDB, wish: ConversationOptions) -> SessionDB | OwnHistory:
-    """What may be searched in a conversation."""
-    return OwnHistory(db, wish.only_of) if wish.only_of else db
+def searchable_history(db: SessionDB, options: ConversationOptions) -> SessionDB | ScopedHistory:
+    """The history that may be searched in a conversation."""
+    return ScopedHistory(db, options.scope_key) if options.scope_key else db
 
 
-def without_secrets() -> dict[str, str]:
-    """The environment of commands: what is secret is the agent's, not theirs."""
+def environment_without_secrets() -> dict[str, str]:
+    """The environment for commands of the agent, without the secrets of Hermes."""
     secret = {setting.variable for setting in SETTINGS if setting.secret}
-    # What cannot be read names nothing; the gateway and `config check` say so.
+    # An unreadable file names no secrets; the gateway and `config check` report it.
     with contextlib.suppress(ConfigError):
         secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
     return {name: value for name, value in os.environ.items() if name not in secret}
 
 
 def _named_secrets(block: object) -> Iterator[str]:
-    """Variables that the settings of platforms name as secrets: `secret_env`, wherever it is."""
+    """Variables named by `secret_env` anywhere in the settings of platforms."""
     if not isinstance(block, dict):
         return
     for name, value in block.items():
@@ -172,39 +175,39 @@ def _named_secrets(block: object) -> Iterator[str]:
             yield from _named_secrets(value)
 
 
-def _mode(settings: Settings) -> Mode:
+def _approval_mode(settings: Settings) -> Mode:
     chosen = settings.get_str("agent.approvals")
     return next(mode for mode in MODES if mode == chosen)
 
 
-def chain(settings: Settings, name: str = "") -> list[ModelChoice]:
-    """The model that answers and those that step in for it."""
+def model_chain(settings: Settings, name: str = "") -> list[ModelChoice]:
+    """The selected model, followed by its fallbacks."""
     choice = selection.chosen(settings)
     if name:
         choice = selection.named(settings, name, choice)
     choice = choice or selection.found_here()
     if choice is None:
-        raise NoModelError(NO_MODEL)
+        raise NoModelError(with_command_name(NO_MODEL))
     fallbacks = settings.get_list("llm.fallbacks")
     return [choice, *(selection.named(settings, one, choice) for one in fallbacks)]
 
 
-def _warning(provider: Provider, window: int) -> str:
-    """What to say about a model that reads little; the built-in one is known to be a toy."""
+def _window_warning(provider: Provider, window: int) -> str:
+    """A warning about a small context window; the built-in demo model needs none."""
     return "" if provider.api_mode == "local" else warning_for(provider.model, window)
 
 
 def _stored_prompt(row: dict[str, Any] | None) -> str:
-    """The prompt the conversation began with: it stays the same for the provider's cache."""
+    """The prompt the conversation started with; it is kept for the provider's cache."""
     return str((row or {}).get("system_prompt") or "")
 
 
-def _fresh_prompt(
-    cwd: Path, memory: MemoryFiles | None, equipment: Equipment, profile: Profile, about: str
+def _build_prompt(
+    cwd: Path, memory: MemoryFiles | None, extensions: Extensions, profile: Profile, about: str
 ) -> str:
     targets = ("memory", "user")
     texts = {one: "\n".join(memory.entries(one)) if memory else "" for one in targets}
-    skills = equipment.skill_lines
+    skills = extensions.skill_lines
     return system_prompt(
         cwd,
         memory=texts["memory"],
@@ -215,8 +218,8 @@ def _fresh_prompt(
     )
 
 
-def announce(name: str, **facts: Any) -> list[Any]:
-    """Tell plugins; most people have none, and pay nothing for them."""
+def notify_plugins(name: str, **facts: Any) -> list[Any]:
+    """Invoke a hook; without enabled plugins nothing is imported."""
     if not may_be_set("plugins.enabled"):
         return []
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
@@ -224,8 +227,8 @@ def announce(name: str, **facts: Any) -> list[Any]:
     return hermes_plugin_host.invoke_hook(name, **facts)
 
 
-def summary(name: str, arguments: str) -> str:
-    """A tool call in one line."""
+def summarize_call(name: str, arguments: str) -> str:
+    """Describe a tool call in one line."""
     try:
         found = json.loads(arguments)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pictures that go along with what is said."""
+"""Pictures attached to prompts."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MOST_BYTES: Final = 25 * 1024 * 1024
-DATA: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
-KINDS: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_IMAGE_BYTES: Final = 25 * 1024 * 1024
+DATA_URL: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
+IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class Picture(NamedTuple):
-    """A picture as models take it."""
+    """A picture in a format that models accept."""
 
     name: str
     kind: str
     data: bytes
 
     def part(self) -> dict[str, Any]:
-        """It as a part of a message."""
+        """The picture as a part of a message."""
         text = base64.b64encode(self.data).decode()
         return {"type": "image_url", "image_url": {"url": f"data:{self.kind};base64,{text}"}}
 
 
 def read(path: Path) -> Picture:
-    """The picture in a file; an error says what is wrong with it."""
+    """Read a picture from a file; raise UsageError if it is not usable."""
     kind = mimetypes.guess_type(path.name)[0] or ""
-    if kind not in KINDS:
-        raise UsageError(f"{path} is no picture that models read: PNG, JPEG, GIF or WebP")
+    if kind not in IMAGE_TYPES:
+        raise UsageError(f"{path} is not a supported image (PNG, JPEG, GIF or WebP).")
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{path} is larger than {MOST_BYTES // 1024 // 1024} MB")
+        if path.stat().st_size > MAX_IMAGE_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_IMAGE_BYTES // 1024 // 1024} MB.")
         return Picture(path.name, kind, path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
 
 
 def with_pictures(
-    text: str, pictures: list[Picture], kept: Sequence[str] = ()
+    text: str, pictures: list[Picture], stored: Sequence[str] = ()
 ) -> str | list[dict[str, Any]]:
-    """What is said, with its pictures, and references to those that are *kept*."""
-    if not pictures and not kept:
+    """The content of a message with its pictures and references to *stored* ones."""
+    if not pictures and not stored:
         return text
-    parts = [{"type": "image_url", "image_url": {"url": one}} for one in kept]
+    parts = [{"type": "image_url", "image_url": {"url": one}} for one in stored]
     return [{"type": "text", "text": text}, *(one.part() for one in pictures), *parts]
 
 
-def words_of(content: Any) -> str:
+def text_of(content: Any) -> str:
     """The text of a message, without its pictures."""
     if not isinstance(content, list):
         return str(content or "")
@@ -63,13 +63,13 @@ def words_of(content: Any) -> str:
 
 
 def pictures_of(content: Any) -> list[Picture]:
-    """The pictures of a message, as far as they came along in it."""
+    """The pictures of a message whose data is available."""
     found: list[Picture] = []
     for part in content if isinstance(content, list) else ():
         url = (part.get("image_url") or {}).get("url", "") if isinstance(part, dict) else ""
         if str(url).startswith(media_store.SCHEME):
             url = media_store.of_home().as_data(str(url)) or ""
-        match = DATA.fullmatch(str(url))
+        match = DATA_URL.fullmatch(str(url))
         if match:
             found.append(Picture("picture", match["kind"], base64.b64decode(match["data"])))
     return found

@@ -1,4 +1,4 @@
-"""A conversation written to a file, for reading elsewhere."""
+"""Writes a conversation to a Markdown or HTML file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
-    """Write the conversation: HTML where the name ends so, else Markdown; which file."""
+    """Write the conversation as HTML if the suffix is .html, else Markdown; return the path."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".") or "conversation"
     path = folder / Path(name or f"{plain}.md").expanduser()
     if path.is_dir():
         path = path / f"{plain}.md"
     if path.exists() and name:
-        raise UsageError(f"{path} is there already; choose another name")
+        raise UsageError(f"{path} already exists. Choose another name.")
     try:
         with path.open("wb") as file:
             file.writelines(_pieces(db, session_id, is_page=path.suffix.lower() == ".html"))

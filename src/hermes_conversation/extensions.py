@@ -1,7 +1,6 @@
-"""What an agent has beyond its own tools: skills, tools of plugins, MCP servers.
+"""Extensions of an agent: skills, plugin tools and MCP servers.
 
-Most people have none of them and pay nothing for them: no import, no schema, no line in
-the prompt.
+Unused extensions cost nothing: no import, no schema, no line in the prompt.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ if TYPE_CHECKING:
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import Item
     from hermes_agent.tools.base import Tool
-    from hermes_conversation.plugin_tools import Brought
+    from hermes_conversation.plugin_tools import ProvidedTool
     from hermes_core.config.file import ConfigFile
 
 
-class Equipment(NamedTuple):
-    """What was found for one conversation; MCP servers are connected when they are needed."""
+class Extensions(NamedTuple):
+    """Skills and MCP servers of one conversation; servers are connected on first use."""
 
-    skills: list[Skill]  # the broken ones, too
+    skills: list[Skill]  # including unusable ones
     servers: McpServers | None
     cwd: Path
 
     @classmethod
-    def found(cls, config: ConfigFile, cwd: Path) -> Equipment:
-        """All that is there for a conversation in *cwd*."""
-        return cls(skills.found(hermes_home(), cwd), _servers(config, cwd), cwd)
+    def load(cls, config: ConfigFile, cwd: Path) -> Extensions:
+        """Load the extensions for a conversation in *cwd*."""
+        return cls(skills.found(hermes_home(), cwd), _mcp_servers(config, cwd), cwd)
 
     @property
     def skill_lines(self) -> str:
-        """What the system prompt says about skills."""
+        """The lines about skills in the system prompt."""
         return skills.prompt_lines(skills.usable(self.skills))
 
     def tools(self) -> list[Tool]:
-        """The tools for skills and MCP servers, where there are any."""
+        """The tools for skills and MCP servers, if any."""
         found = [skill_tool(hermes_home(), self.cwd)] if skills.usable(self.skills) else []
         if self.servers is not None:
             from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
@@ -52,7 +51,7 @@ class Equipment(NamedTuple):
         return found
 
     def judges(self) -> dict[str, JudgesCall]:
-        """Who says what has to be asked before a call, besides commands and files."""
+        """Functions that decide whether a call needs approval, by tool name."""
         servers = self.servers
         if servers is None:
             return {}
@@ -61,40 +60,40 @@ class Equipment(NamedTuple):
         return {CALL: lambda arguments, context: judged(servers, arguments, context)}
 
     def close(self) -> None:
-        """End every MCP server; may be called twice."""
+        """Stop every MCP server; may be called twice."""
         if self.servers is not None:
             self.servers.close()
 
 
-class Kit(NamedTuple):
-    """All tools of an agent in their order, and which plugin brings which."""
+class AgentTools(NamedTuple):
+    """All tools of an agent in order, and the plugins that provide some of them."""
 
     tools: list[Tool]
     plugins: dict[str, str]
 
     def items(self) -> list[Item]:
-        """The tools as a list for people."""
+        """The tools for listings."""
         return toolbox.of_tools(self.tools, self.plugins)
 
 
-def with_plugins(own: list[Tool]) -> Kit:
-    """The agent's own tools and those of plugins; one that overrides another takes its place."""
-    brought = _brought(own)
+def with_plugins(own: list[Tool]) -> AgentTools:
+    """The standard tools and those of plugins; an overriding tool keeps the position."""
+    provided = _plugin_tools(own)
     by_name = {tool.name: tool for tool in own}
-    by_name.update({one.tool.name: one.tool for one in brought})
-    return Kit(list(by_name.values()), {one.tool.name: one.plugin for one in brought})
+    by_name.update({one.tool.name: one.tool for one in provided})
+    return AgentTools(list(by_name.values()), {one.tool.name: one.plugin for one in provided})
 
 
-def _brought(own: list[Tool]) -> list[Brought]:
+def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
     if not may_be_set("plugins.enabled"):
         return []
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
     from hermes_conversation import plugin_tools  # noqa: PLC0415 - most have no plugins
 
-    return plugin_tools.brought(hermes_plugin_host.active(), [tool.name for tool in own])
+    return plugin_tools.provided_tools(hermes_plugin_host.active(), [tool.name for tool in own])
 
 
-def _servers(config: ConfigFile, cwd: Path) -> McpServers | None:
+def _mcp_servers(config: ConfigFile, cwd: Path) -> McpServers | None:
     if not may_be_set("mcp_servers"):
         return None
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none

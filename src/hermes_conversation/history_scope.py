@@ -1,4 +1,4 @@
-"""The history of one place: what somebody may search who is not the owner of all of it."""
+"""History search restricted to one chat, for users other than the owner."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-STEP: Final = 200
-MOST: Final = 5_000  # hits that are looked through for those of the place
+SEARCH_PAGE_SIZE: Final = 200
+MAX_SCANNED_HITS: Final = 5_000  # hits of all chats that are examined
 
 
-class OwnHistory:
-    """The conversations of a place; nothing of any other is found."""
+class ScopedHistory:
+    """The conversations of one chat."""
 
     def __init__(self, db: SessionDB, session_key: str) -> None:
         self._db = db
         self._session_key = session_key
 
     def search_messages(self, query: str, *, limit: int = 20) -> list[dict[str, Any]]:
-        """As the store's, within the place."""
+        """Search like the store, within the chat."""
         own = self.ids()
         found: list[dict[str, Any]] = []
         for hit in self._hits(query):
@@ -32,18 +32,18 @@ class OwnHistory:
         return found
 
     def _hits(self, query: str) -> Iterator[dict[str, Any]]:
-        for offset in range(0, MOST, STEP):
-            hits = self._db.search_messages(query, limit=STEP, offset=offset)
+        for offset in range(0, MAX_SCANNED_HITS, SEARCH_PAGE_SIZE):
+            hits = self._db.search_messages(query, limit=SEARCH_PAGE_SIZE, offset=offset)
             yield from hits
-            if len(hits) < STEP:
+            if len(hits) < SEARCH_PAGE_SIZE:
                 return
 
     def get_session_title(self, session_id: str) -> str | None:
-        """What a conversation is called."""
+        """The title of a conversation."""
         return self._db.get_session_title(session_id)
 
     def ids(self) -> set[str]:
-        """Every row of the place's conversations."""
+        """The IDs of all rows of the chat's conversations."""
         rows = self._db.list_sessions_rich(
             limit=-1, session_key=self._session_key, include_children=True
         )

@@ -1,4 +1,4 @@
-"""The latest conversation of a folder, whatever surface made it."""
+"""Finds the most recent conversation of a directory, from any front end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from hermes_state import SessionDB
 
-PAGE: Final = 100
+PAGE_SIZE: Final = 100
 
 
-def latest_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
-    """Its row, or None; conversations of folders inside it do not count."""
+def latest_session_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
+    """Its row, or None; conversations of subdirectories do not count."""
     offset = 0
     while rows := db.list_sessions_rich(
-        limit=PAGE, offset=offset, order_by_last_active=True, cwd_prefix=folder
+        limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder
     ):
         found = next((row for row in rows if row.get("cwd") == folder), None)
         if found is not None:

@@ -2,7 +2,7 @@
 
 The agent reads steering after its next tool result. Steering it has not read when the turn
 ends, and queued input, become the next turn, in order. After an interrupted or failed turn
-they are returned to the person instead. Terminals keep them in the store until then, so that
+they are returned to the user instead. Terminals keep them in the store until then, so that
 a crash returns them too; chat messages are kept by the inbox.
 """
 
@@ -34,7 +34,7 @@ class HasAgent(Protocol):
 
 
 class AfterTurn(NamedTuple):
-    """What a finished turn leaves: the next input, and the input returned to the person."""
+    """What a finished turn leaves: the next input, and the input returned to the user."""
 
     next_input: str = ""
     returned: str = ""
@@ -47,7 +47,7 @@ class PendingInput:
         self._conversation = conversation
         self._steering: list[str] = []
         self._queued: list[str] = []
-        self._instead: list[str] = []
+        self._replacement: list[str] = []
         self._is_interrupted = False
         self._is_stored = False
         self._lock = threading.Lock()
@@ -74,17 +74,17 @@ class PendingInput:
             self._queued.append(text)
             self._store()
 
-    def interrupt(self, instead: str = "") -> None:
-        """Stop the turn, and continue with *instead* where it is given."""
-        self.hold(instead)
+    def interrupt(self, replacement: str = "") -> None:
+        """Stop the turn, and continue with *replacement* where it is given."""
+        self.hold(replacement)
         self._conversation.agent.interrupt()
 
-    def hold(self, instead: str = "") -> None:
-        """Continue with nothing but *instead* after the turn, which is about to be stopped."""
+    def hold(self, replacement: str = "") -> None:
+        """Continue with nothing but *replacement* after the turn, which is about to be stopped."""
         with self._lock:
             self._is_interrupted = True
-            if instead:
-                self._instead.append(instead)
+            if replacement:
+                self._replacement.append(replacement)
                 self._store()
 
     def mark_read(self) -> None:
@@ -107,10 +107,10 @@ class PendingInput:
                 found = AfterTurn(self._next())
             else:
                 found = AfterTurn(
-                    "\n\n".join(self._instead), "\n\n".join(self._steering + self._queued)
+                    "\n\n".join(self._replacement), "\n\n".join(self._steering + self._queued)
                 )
                 self._steering, self._queued = [], []
-            self._instead, self._is_interrupted = [], False
+            self._replacement, self._is_interrupted = [], False
             self._store()
             return found
 
@@ -131,7 +131,7 @@ class PendingInput:
         return self._queued.pop(0) if self._queued else ""
 
     def _all(self) -> list[str]:
-        return self._steering + self._queued + self._instead
+        return self._steering + self._queued + self._replacement
 
     def _store(self) -> None:
         db, key = self._conversation.db, META_KEY + self._conversation.session_id
@@ -143,9 +143,9 @@ class PendingInput:
         self._is_stored = bool(waiting)
 
 
-def offer(agent: AIAgent, text: str, mode: BusyMode, uid: str) -> None:
+def submit_to_agent(agent: AIAgent, text: str, mode: BusyMode, uid: str) -> None:
     """Apply *mode* to a message that the inbox keeps; *uid* identifies it when it is read."""
     if mode == "interrupt":
-        agent.interrupt("another message came")
+        agent.interrupt("interrupted by another message")
     elif mode == "steer":
         agent.steer(text, uid)

@@ -1,7 +1,7 @@
-"""Tools of plugins as tools of the agent.
+"""Adapts the tools of plugins to tools of the agent.
 
-A plugin's handler takes the arguments as one dict, and facts about the call as keyword
-arguments as far as it wants them; its answer is text, or something that becomes JSON.
+A handler takes the arguments as one dict, and facts about the call as keyword arguments if
+its signature accepts them; it returns text or a value that is encoded as JSON.
 """
 
 from __future__ import annotations
@@ -24,79 +24,83 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hermes_agent.tools.base import ToolContext
-    from hermes_plugin_host.context import Tool
+    from hermes_plugin_host.context import PluginTool
     from hermes_plugin_host.manager import PluginManager
 
 log = logging.getLogger(__name__)
 
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider accepts
-LOOK_SECONDS: Final = 0.05
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # accepted by every provider
+CANCEL_POLL_SECONDS: Final = 0.05
 
 
-class Brought(NamedTuple):
-    """A tool, and the key of the plugin that brings it."""
+class ProvidedTool(NamedTuple):
+    """A tool and the key of the plugin that provides it."""
 
     plugin: str
     tool: base.Tool
 
 
-def brought(manager: PluginManager, taken: Iterable[str]) -> list[Brought]:
-    """What loaded plugins offer now, in the order of their keys.
+def provided_tools(manager: PluginManager, taken: Iterable[str]) -> list[ProvidedTool]:
+    """The usable tools of loaded plugins, in the order of their keys.
 
-    A name that is *taken*, or that another plugin has, is replaced only by a tool that says
-    it overrides; whoever is left out is named in the log.
+    A name that is *taken*, also by another plugin, requires `override`. Rejected tools are
+    logged.
     """
-    found: dict[str, Brought] = {}
+    found: dict[str, ProvidedTool] = {}
     standard = set(taken)
     for key, plugin in manager.plugins.items():
         for tool in plugin.registered.tools:
-            reason = _why_not(tool, standard | set(found))
+            reason = _rejection_reason(tool, standard | set(found))
             if reason:
-                log.warning("tool %s of plugin %s is not offered: %s", tool.name, key, reason)
+                log.warning("tool %s of plugin %s skipped: %s", tool.name, key, reason)
             else:
-                found[tool.name] = Brought(key, _made(key, tool))
+                found[tool.name] = ProvidedTool(key, _agent_tool(key, tool))
     return list(found.values())
 
 
-def _why_not(tool: Tool, taken: set[str]) -> str:
-    if not NAME.fullmatch(tool.name):
-        return "a name has at most 64 letters, digits, _ and -"
+def _rejection_reason(tool: PluginTool, taken: set[str]) -> str:
+    if not TOOL_NAME.fullmatch(tool.name):
+        return "invalid name (at most 64 letters, digits, _ and -)"
     if tool.name in taken and not tool.overrides:
-        return "the name is taken, and it does not say override"
+        return "name already in use, and override is not set"
     missing = [name for name in tool.requires_env if not os.environ.get(name)]
     if missing:
-        return f"it needs {', '.join(missing)} in the environment"
-    return "" if _is_ready(tool) else "its own check says no"
+        return f"missing environment variable {', '.join(missing)}"
+    return "" if _is_ready(tool) else "its availability check failed"
 
 
-def _is_ready(tool: Tool) -> bool:
-    """What the plugin's own check says; one that fails says no."""
+def _is_ready(tool: PluginTool) -> bool:
+    """Whether the check of the plugin passes; a check that raises does not."""
     check = tool.check
     if check is None:
         return True
     answers: list[bool] = []
-    attempt(Step(f"check of tool {tool.name}", lambda: answers.append(bool(_staying(check)))))
+    attempt(
+        Step(f"check of tool {tool.name}", lambda: answers.append(bool(_call_contained(check))))
+    )
     return answers == [True]
 
 
-def _made(key: str, tool: Tool) -> base.Tool:
+def _agent_tool(key: str, tool: PluginTool) -> base.Tool:
     function = tool.schema.get("function", tool.schema)
     parameters = function.get("parameters", function if "properties" in function else {})
     return base.Tool(
         tool.name,
-        str(tool.description or function.get("description") or f"A tool of the plugin {key}."),
+        str(tool.description or function.get("description") or f"Tool of the plugin {key}."),
         {"type": "object", "properties": {}, **parameters},
         lambda arguments, context: _run(key, tool, arguments, context),
     )
 
 
-def _run(key: str, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
-    """Call the handler in a thread that a stop can leave behind."""
+def _run(key: str, tool: PluginTool, arguments: dict[str, Any], context: ToolContext) -> str:
+    """Call the handler in a thread that is abandoned when the turn is stopped."""
     results: list[str] = []
     errors: list[str] = []
     step = Step(
         f"tool {tool.name} of plugin {key}",
-        lambda: results.append(_text(_staying(lambda: _called(tool, arguments, context)))),
+        lambda: results.append(
+            _text(_call_contained(lambda: _call_handler(tool, arguments, context)))
+        ),
     )
 
     def work() -> None:
@@ -107,25 +111,25 @@ def _run(key: str, tool: Tool, arguments: dict[str, Any], context: ToolContext) 
     thread = threading.Thread(target=work, name=f"plugin {key}", daemon=True)
     thread.start()
     while thread.is_alive() and not context.cancel.is_requested:
-        thread.join(LOOK_SECONDS)
+        thread.join(CANCEL_POLL_SECONDS)
     if results:
         return results[0]
     if thread.is_alive():
         return failure(f"Stopped: {context.cancel.reason}.")
-    return failure(errors[0] if errors else "It broke off without an answer.")
+    return failure(errors[0] if errors else "The tool ended without a result.")
 
 
-def _staying(call: Callable[[], Any]) -> Any:
-    """Call a plugin's code; an attempt to exit or to cancel is a failure like any other."""
+def _call_contained(call: Callable[[], Any]) -> Any:
+    """Call plugin code; SystemExit and CancelledError become a PluginError."""
     try:
         return call()
     except SystemExit as error:
-        raise PluginError(f"it tried to exit ({error})") from error
+        raise PluginError(f"the tool called sys.exit ({error})") from error
     except asyncio.CancelledError as error:
-        raise PluginError("it was cancelled") from error
+        raise PluginError("the tool was cancelled") from error
 
 
-def _called(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:
+def _call_handler(tool: PluginTool, arguments: dict[str, Any], context: ToolContext) -> Any:
     facts = {
         "task_id": context.session_id,
         "session_id": context.session_id,

@@ -1,4 +1,4 @@
-"""Lifetime statistics outlive what they are made of: facts are kept before rows go."""
+"""Saves the statistics of a session before its rows are purged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def keep_facts(history: History, session_id: str) -> bytes | None:
-    """What to keep of a session that is about to be removed for good."""
+    """The facts to keep of a session that is about to be deleted permanently."""
     from hermes_achievements.scan.ledger_entries import take_facts  # noqa: PLC0415 - rarely needed
 
     return take_facts(history, session_id)

@@ -1,7 +1,7 @@
-"""Plugins: `invoke_hook` announces something to all of them.
+"""The plugin host: `invoke_hook` calls the registered callbacks of all plugins.
 
-Callers import this module and call `plugins.invoke_hook(...)`, so that whoever replaces
-the function is heard.
+Callers import this module and call `plugins.invoke_hook(...)`, so that a replaced function
+takes effect.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @functools.cache
 def active() -> PluginManager:
-    """The plugins of this process, loaded when first asked for."""
+    """The plugins of this process, loaded on first use."""
     from hermes_plugin_host.manager import PluginManager  # noqa: PLC0415 - loads everything else
 
     return PluginManager.of_home()
 
 
 def invoke_hook(name: str, **facts: Any) -> list[Any]:
-    """Tell every plugin that registered for *name*; what they answered, in order.
+    """Call every callback registered for *name*; return their results in order.
 
-    Each callback is isolated and time-limited; an answer of None does not count.
+    Each callback is isolated and has a timeout; results of None are omitted.
     """
     outcomes = active().call(name, facts)
     return [one.result for one in outcomes if not one.is_failure and one.result is not None]

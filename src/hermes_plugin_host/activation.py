@@ -1,10 +1,11 @@
-"""Putting plugins on and off, for every front end."""
+"""Enables and disables plugins, for every front end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
 import hermes_plugin_host
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.values import did_you_mean
 from hermes_core.errors import UsageError
@@ -13,39 +14,40 @@ if TYPE_CHECKING:
     from hermes_plugin_host.manager import Plugin
 
 
-class ForgetsThePast(Protocol):
-    """The one thing that is asked of the store."""
+class EventBacklog(Protocol):
+    """The store method that enabling a plugin needs."""
 
     def settle_unheard(self) -> Any:
-        """Whoever begins to listen hears what happens from now on."""
+        """Mark all undelivered events as settled."""
         ...
 
 
-def known(name: str) -> Plugin:
-    """A plugin that is there."""
+def find_plugin(name: str) -> Plugin:
+    """The plugin called *name*; raise UsageError if there is none."""
     found = hermes_plugin_host.active().plugins
     if name not in found:
         hint = did_you_mean(name, found)
-        raise UsageError(f"there is no plugin '{name}'.{hint} See `hermes plugins list`.")
+        text = f"Unknown plugin '{name}'.{hint} See `hermes plugins list`."
+        raise UsageError(with_command_name(text))
     return found[name]
 
 
-def enable(name: str, db: ForgetsThePast | None) -> Plugin:
-    """Load a plugin from now on; what became of it."""
-    known(name)
+def enable(name: str, db: EventBacklog | None) -> Plugin:
+    """Enable and load a plugin; return it with its state."""
+    find_plugin(name)
     if db is not None and not hermes_plugin_host.active().all_callbacks():
-        db.settle_unheard()  # the first to listen hears what happens from now on
+        db.settle_unheard()  # the first plugin receives only new events
     _move(name, into="plugins.enabled", out_of="plugins.disabled")
     hermes_plugin_host.active.cache_clear()
-    return known(name)
+    return find_plugin(name)
 
 
 def disable(name: str) -> Plugin:
-    """Load a plugin no more."""
-    known(name)
+    """Disable a plugin."""
+    find_plugin(name)
     _move(name, into="plugins.disabled", out_of="plugins.enabled")
     hermes_plugin_host.active.cache_clear()
-    return known(name)
+    return find_plugin(name)
 
 
 def _move(name: str, *, into: str, out_of: str) -> None:

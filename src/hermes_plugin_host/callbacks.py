@@ -1,8 +1,8 @@
-"""Calling a plugin's code so that it can hurt nobody but itself.
+"""Isolated calls of plugin callbacks.
 
-Each callback runs in a thread of its own with a time limit. Whatever it raises, also an
-attempt to exit, is its failure and nobody else's. A callback that does not return is left
-behind; one that did so three times in a row is not called again in this process.
+Each callback runs in its own thread with a timeout. Every exception, including SystemExit, is
+contained and reported as a failure. A callback that does not return is abandoned; after three
+timeouts in a row it is disabled in this process.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LIMIT_SECONDS: Final = 2.0
-MOST_HANGS: Final = 3
+CALLBACK_TIMEOUT_SECONDS: Final = 2.0
+MAX_HANGS: Final = 3
 
 
-class Outcome(NamedTuple):
-    """What became of one call."""
+class CallbackResult(NamedTuple):
+    """The result of one call."""
 
     plugin: str
     hook: str
@@ -41,12 +41,12 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Callback:
-    """One plugin's function for one hook, and how it has fared."""
+    """The function of a plugin for one hook, and the statistics of its calls."""
 
     plugin: str
     hook: str
     function: Callable[..., Any]
-    number: int = 1  # of the plugin's callbacks for this hook
+    number: int = 1  # among the plugin's callbacks for this hook
     calls: int = 0
     hangs: int = 0
     last_error: str = ""
@@ -54,21 +54,23 @@ class Callback:
 
     @property
     def consumer(self) -> str:
-        """The name under which deliveries to it are noted; the same in every process."""
+        """The name under which deliveries are recorded; the same in every process."""
         return f"{self.plugin}:{self.hook}:{self.number}"
 
-    def call(self, facts: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS) -> Outcome:
-        """Call it; never raises, and returns in time."""
-        if self.hangs >= MOST_HANGS:
-            return Outcome(self.plugin, self.hook, None, self._given_up(), 0.0)
+    def call(
+        self, facts: Mapping[str, Any], timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS
+    ) -> CallbackResult:
+        """Call the function; never raises, and returns within the timeout."""
+        if self.hangs >= MAX_HANGS:
+            return CallbackResult(self.plugin, self.hook, None, self._disabled_text(), 0.0)
         began = time.monotonic()
-        run = _Run(self.function, facts, limit_seconds)
+        run = _CallbackRun(self.function, facts, timeout_seconds)
         thread = threading.Thread(target=run, name=f"plugin {self.plugin}", daemon=True)
         thread.start()
-        thread.join(limit_seconds)
+        thread.join(timeout_seconds)
         error = run.error
         if thread.is_alive():
-            error = f"did not return within {limit_seconds:g} s"
+            error = f"did not return within {timeout_seconds:g} s"
             self.hangs += 1
         else:
             self.hangs = 0
@@ -76,21 +78,21 @@ class Callback:
         self.last_error, self.last_seconds = error, time.monotonic() - began
         if error:
             log.warning("plugin %s failed in %s: %s", self.plugin, self.hook, error)
-        return Outcome(self.plugin, self.hook, run.result, error, self.last_seconds)
+        return CallbackResult(self.plugin, self.hook, run.result, error, self.last_seconds)
 
-    def _given_up(self) -> str:
-        return f"is not called any more: it hung {MOST_HANGS} times in a row"
+    def _disabled_text(self) -> str:
+        return f"disabled after {MAX_HANGS} consecutive timeouts"
 
 
-class _Run:
-    """One call inside its thread."""
+class _CallbackRun:
+    """One call, executed in its thread."""
 
     def __init__(
-        self, function: Callable[..., Any], facts: Mapping[str, Any], limit_seconds: float
+        self, function: Callable[..., Any], facts: Mapping[str, Any], timeout_seconds: float
     ) -> None:
         self._function = function
         self._facts = facts
-        self._limit = limit_seconds
+        self._timeout_seconds = timeout_seconds
         self.result: Any = None
         self.error = ""
 
@@ -98,14 +100,14 @@ class _Run:
         try:
             result = self._function(**self._facts)
             if inspect.isawaitable(result):
-                result = asyncio.run(_awaited(result, self._limit))
+                result = asyncio.run(_awaited(result, self._timeout_seconds))
             self.result = result
         except TimeoutError:
-            self.error = f"did not return within {self._limit:g} s"
+            self.error = f"did not return within {self._timeout_seconds:g} s"
         except BaseException as error:
             self.error = f"{type(error).__name__}: {error}"
-            log.debug("the traceback of it", exc_info=error)
+            log.debug("traceback of the failed callback", exc_info=error)
 
 
-async def _awaited(result: Any, limit_seconds: float) -> Any:
-    return await asyncio.wait_for(result, limit_seconds)
+async def _awaited(result: Any, timeout_seconds: float) -> Any:
+    return await asyncio.wait_for(result, timeout_seconds)

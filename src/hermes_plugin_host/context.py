@@ -1,4 +1,4 @@
-"""What a plugin is given when it registers itself."""
+"""The context object passed to a plugin's `register` function."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Achievement
-    from hermes_plugin_host.manifest import Manifest
+    from hermes_plugin_host.manifest import PluginManifest
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class SlashCommand:
-    """A command in conversations: `/name arguments`."""
+class PluginSlashCommand:
+    """A slash command in conversations: `/name arguments`."""
 
     name: str
     handler: Callable[[str], str | None]
@@ -40,8 +40,8 @@ class CliCommand:
 
 
 @dataclass(frozen=True)
-class Tool:
-    """Something the agent can do."""
+class PluginTool:
+    """A tool of the agent."""
 
     name: str
     toolset: str
@@ -57,7 +57,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ChatPlatform:
-    """A chat platform: what its adapter is made by, and what has to be set for it."""
+    """A chat platform: its adapter factory and the required variables."""
 
     name: str
     label: str
@@ -67,35 +67,35 @@ class ChatPlatform:
 
 @dataclass
 class Registrations:
-    """What one plugin has registered."""
+    """Everything that one plugin has registered."""
 
     hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
-    commands: list[SlashCommand] = field(default_factory=list)
+    commands: list[PluginSlashCommand] = field(default_factory=list)
     cli_commands: list[CliCommand] = field(default_factory=list)
-    tools: list[Tool] = field(default_factory=list)
+    tools: list[PluginTool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
     platforms: list[ChatPlatform] = field(default_factory=list)
 
 
 class PluginContext:
-    """The `ctx` of `register(ctx)`: a plugin says what it brings."""
+    """The `ctx` of `register(ctx)`: registers the features of a plugin."""
 
-    def __init__(self, key: str, manifest: Manifest, profile_name: str = "main") -> None:
+    def __init__(self, key: str, manifest: PluginManifest, profile_name: str = "main") -> None:
         self.key = key
         self.manifest = manifest
         self.profile_name = profile_name
         self.registered = Registrations()
 
     def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
-        """Call *callback* with keyword arguments whenever the hook *name* happens.
+        """Call *callback* with keyword arguments whenever the hook *name* is invoked.
 
         The callback may be a plain or an async function. See docs/reference/hooks.md.
         """
         if not callable(callback):
-            raise PluginError(f"the callback for {name} cannot be called")
+            raise PluginError(f"the callback for {name} is not callable")
         if name not in {hook.name for hook in HOOKS}:
             log.warning(
-                "plugin %s registers for %s, which this release never calls", self.key, name
+                "plugin %s registered for unknown hook %s: it is never called", self.key, name
             )
         self.registered.hooks.append((name, callback))
 
@@ -106,9 +106,9 @@ class PluginContext:
         description: str = "",
         args_hint: str = "",
     ) -> None:
-        """Offer `/name` in conversations; *handler* gets the text behind it."""
+        """Add `/name` to conversations; *handler* gets the text after the name."""
         clean = name.lstrip("/")
-        self.registered.commands.append(SlashCommand(clean, handler, description, args_hint))
+        self.registered.commands.append(PluginSlashCommand(clean, handler, description, args_hint))
 
     def register_cli_command(
         self,
@@ -117,7 +117,7 @@ class PluginContext:
         setup_fn: Callable[[argparse.ArgumentParser], None],
         handler_fn: Callable[[argparse.Namespace], int | None],
     ) -> None:
-        """Offer `hermes name` on the command line."""
+        """Add `hermes name` to the command line."""
         self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
 
     def register_platform(
@@ -127,22 +127,22 @@ class PluginContext:
         label: str = "",
         requires_env: tuple[str, ...] = (),
     ) -> None:
-        """Let the gateway answer chats on another platform.
+        """Add a chat platform to the gateway.
 
-        *make* gets the surroundings of docs/reference/plugins.md and gives back an adapter.
+        *make* gets the context described in docs/reference/plugins.md and returns an adapter.
         """
         if not name.isidentifier() or name != name.lower():
-            raise PluginError(f"{name!r} cannot be the name of a platform: lower case letters")
+            raise PluginError(f"invalid platform name {name!r}: use lower-case letters")
         self.registered.platforms.append(
             ChatPlatform(name, label or name, make, tuple(requires_env))
         )
 
     def register_achievement(self, **fields: Any) -> None:
-        """Add something to be earned; the fields are those of docs/reference/achievements.md."""
+        """Add an achievement; docs/reference/achievements.md describes the fields."""
         from hermes_achievements import catalogue  # noqa: PLC0415 - rarely needed
 
         one = catalogue.achievement_from(fields, self.key)
-        # Refuses an id that is taken, and a category or an icon that is not there.
+        # Raises on a duplicate ID and on an unknown category or icon.
         catalogue.load().with_added([*self.registered.achievements, one])
         self.registered.achievements.append(one)
 
@@ -160,9 +160,9 @@ class PluginContext:
         emoji: str = "",
         override: bool = False,
     ) -> None:
-        """Give the agent a tool."""
+        """Add a tool to the agent."""
         self.registered.tools.append(
-            Tool(
+            PluginTool(
                 name,
                 toolset,
                 schema,

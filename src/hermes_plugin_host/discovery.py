@@ -1,4 +1,4 @@
-"""Where plugins are: bundled with Hermes, in the user's home, installed as packages."""
+"""Discovers plugins: bundled, in HERMES_HOME, and in installed packages."""
 
 from __future__ import annotations
 
@@ -9,67 +9,70 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import paths
 from hermes_core.errors import PluginError
-from hermes_plugin_host.manifest import FILE, Manifest, read_manifest
+from hermes_plugin_host.manifest import MANIFEST_NAME, PluginManifest, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ENTRY_POINTS: Final = "hermes_agent.plugins"
-DEEPEST: Final = 2
+ENTRY_POINT_GROUP: Final = "hermes_agent.plugins"
 
 
 @dataclass(frozen=True)
-class Found:
-    """A plugin that is there, loaded or not. Its key is its place: `name` or `group/name`."""
+class DiscoveredPlugin:
+    """A discovered plugin, loaded or not. Its key is its path: `name` or `group/name`."""
 
     key: str
     origin: str
-    manifest: Manifest
+    manifest: PluginManifest
     folder: Path | None = None
     entry_point: metadata.EntryPoint | None = field(default=None, compare=False)
     problem: str = ""
 
 
 def bundled_folder() -> Path:
-    """The plugins that come with Hermes: beside the source, or inside the installed package."""
+    """The bundled plugins: in the checkout, or inside the installed package."""
     package = Path(__file__).resolve().parent
     checkout = package.parent.parent / "plugins"
     return checkout if checkout.is_dir() else package / "bundled_plugins"
 
 
-def discover() -> dict[str, Found]:
-    """Every plugin by its key; of two with one key the later source wins."""
-    found: dict[str, Found] = {}
+def discover() -> dict[str, DiscoveredPlugin]:
+    """All plugins by key; of two with one key the later source wins."""
+    found: dict[str, DiscoveredPlugin] = {}
     for origin, folder in (("bundled", bundled_folder()), ("user", paths.plugins_path())):
-        found.update({one.key: one for one in in_folder(folder, origin)})
-    found.update({one.key: one for one in installed()})
+        found.update({one.key: one for one in discover_in_folder(folder, origin)})
+    found.update({one.key: one for one in discover_packages()})
     return dict(sorted(found.items()))
 
 
-def in_folder(folder: Path, origin: str) -> Iterator[Found]:
+def discover_in_folder(folder: Path, origin: str) -> Iterator[DiscoveredPlugin]:
     """The plugins below *folder*, at most two levels deep."""
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "_")) or not path.is_dir():
             continue
-        if (path / FILE).is_file():
+        if (path / MANIFEST_NAME).is_file():
             yield _from_folder(path, path.name, origin)
             continue
         for inner in sorted(path.iterdir()):
-            if inner.is_dir() and (inner / FILE).is_file():
+            if inner.is_dir() and (inner / MANIFEST_NAME).is_file():
                 yield _from_folder(inner, f"{path.name}/{inner.name}", origin)
 
 
-def _from_folder(folder: Path, key: str, origin: str) -> Found:
+def _from_folder(folder: Path, key: str, origin: str) -> DiscoveredPlugin:
     try:
-        return Found(key, origin, read_manifest(folder), folder)
+        return DiscoveredPlugin(key, origin, read_manifest(folder), folder)
     except PluginError as error:
-        return Found(key, origin, Manifest(folder.name), folder, problem=str(error))
+        return DiscoveredPlugin(
+            key, origin, PluginManifest(folder.name), folder, problem=str(error)
+        )
 
 
-def installed() -> Iterator[Found]:
+def discover_packages() -> Iterator[DiscoveredPlugin]:
     """Plugins of installed packages."""
-    for point in metadata.entry_points(group=ENTRY_POINTS):
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         version = point.dist.version if point.dist else ""
-        yield Found(point.name, "package", Manifest(point.name, version), entry_point=point)
+        yield DiscoveredPlugin(
+            point.name, "package", PluginManifest(point.name, version), entry_point=point
+        )

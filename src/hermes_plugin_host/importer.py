@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def import_file(name: str, path: Path, package_folder: Path | None = None) -> ModuleType:
-    """Import *path* as *name*, as a package where *package_folder* is given.
+    """Import *path* as *name*, as a package if *package_folder* is given.
 
-    A SystemExit during the import is a failure of the plugin like any other.
+    A SystemExit during the import becomes a PluginError.
     """
     locations = None if package_folder is None else [str(package_folder)]
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=locations)
@@ -36,5 +36,5 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
 
 
 def exit_message(error: SystemExit) -> str:
-    """What a plugin did that exits while it is imported."""
-    return f"it tried to exit while being loaded ({error})"
+    """The message for a plugin that exits while it is imported."""
+    return f"the plugin called sys.exit while loading ({error})"

@@ -1,4 +1,4 @@
-"""The plugins of this process: found, loaded, and called."""
+"""Discovers, loads and calls the plugins of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.isolate import Step, attempt
-from hermes_plugin_host.callbacks import LIMIT_SECONDS, Callback
+from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import exit_message, import_file
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from hermes_plugin_host.callbacks import Outcome
-    from hermes_plugin_host.discovery import Found
+    from hermes_plugin_host.callbacks import CallbackResult
+    from hermes_plugin_host.discovery import DiscoveredPlugin
 
 log = logging.getLogger(__name__)
 
-PACKAGE: Final = "hermes_plugins"
+MODULE_PREFIX: Final = "hermes_plugins"
 Status = Literal["loaded", "available", "disabled", "failed"]
 
 
 @dataclass
 class Plugin:
-    """One plugin and what became of it."""
+    """One plugin and its state."""
 
-    found: Found
+    discovered: DiscoveredPlugin
     status: Status
     detail: str = ""
     seconds: float = 0.0
@@ -42,12 +42,12 @@ class Plugin:
 
     @property
     def key(self) -> str:
-        """The name under which it is enabled."""
-        return self.found.key
+        """The name used to enable the plugin."""
+        return self.discovered.key
 
 
 class PluginManager:
-    """Loads what the user enabled; one that fails is named and stops nobody else."""
+    """Loads the enabled plugins; a failing plugin does not affect the others."""
 
     def __init__(self, enabled: tuple[str, ...], disabled: tuple[str, ...]) -> None:
         self._enabled = set(enabled)
@@ -64,17 +64,17 @@ class PluginManager:
                 settings.get_list("plugins.enabled"), settings.get_list("plugins.disabled")
             )
         except ConfigError as error:
-            log.warning("plugins are not loaded: %s", error)
+            log.warning("plugins not loaded: %s", error)
             manager = cls((), ())
         manager.load()
         return manager
 
     def load(self) -> None:
-        """Find every plugin and load the enabled ones."""
+        """Discover all plugins and load the enabled ones."""
         for key, found in discover().items():
-            self.plugins[key] = self._loaded(found)
+            self.plugins[key] = self._load_plugin(found)
 
-    def _loaded(self, found: Found) -> Plugin:
+    def _load_plugin(self, found: DiscoveredPlugin) -> Plugin:
         if found.key in self._disabled:
             return Plugin(found, "disabled")
         if found.problem:
@@ -83,7 +83,7 @@ class PluginManager:
             return Plugin(found, "available")
         missing = [name for name in found.manifest.requires_env if not os.environ.get(name)]
         if missing:
-            return Plugin(found, "failed", f"needs {', '.join(missing)} in the environment")
+            return Plugin(found, "failed", f"missing environment variable {', '.join(missing)}")
         plugin = Plugin(found, "loaded")
         began = time.monotonic()
         failure = attempt(Step(f"load plugin {found.key}", lambda: self._register(plugin)))
@@ -95,11 +95,11 @@ class PluginManager:
         return plugin
 
     def _register(self, plugin: Plugin) -> None:
-        module = _imported(plugin.found)
+        module = _import_plugin(plugin.discovered)
         register = getattr(module, "register", None)
         if not callable(register):
-            raise PluginError("it has no register(ctx) function")
-        context = PluginContext(plugin.key, plugin.found.manifest)
+            raise PluginError("the plugin has no register(ctx) function")
+        context = PluginContext(plugin.key, plugin.discovered.manifest)
         register(context)
         plugin.registered = context.registered
         for hook, function in context.registered.hooks:
@@ -109,11 +109,11 @@ class PluginManager:
 
     @property
     def enabled(self) -> frozenset[str]:
-        """The keys that the user put on the list, whether they load or not."""
+        """The keys of the enabled plugins, loaded or not."""
         return frozenset(self._enabled - self._disabled)
 
     def callbacks(self, hook: str) -> list[Callback]:
-        """Who is called for a hook, in the order of registration."""
+        """The callbacks of a hook, in the order of registration."""
         return self._callbacks.get(hook, [])
 
     def all_callbacks(self) -> list[Callback]:
@@ -121,14 +121,14 @@ class PluginManager:
         return [one for callbacks in self._callbacks.values() for one in callbacks]
 
     def call(
-        self, hook: str, facts: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS
-    ) -> list[Outcome]:
-        """Call everybody who registered for a hook; what became of each."""
-        return [callback.call(facts, limit_seconds) for callback in self.callbacks(hook)]
+        self, hook: str, facts: Mapping[str, Any], timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS
+    ) -> list[CallbackResult]:
+        """Call all callbacks of a hook; return their results."""
+        return [callback.call(facts, timeout_seconds) for callback in self.callbacks(hook)]
 
 
-def _imported(found: Found) -> ModuleType | Any:
-    """The plugin's code: an installed entry point, or a folder with an `__init__.py`."""
+def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
+    """Import the plugin: an installed entry point, or a directory with an `__init__.py`."""
     if found.entry_point is not None:
         try:
             return found.entry_point.load()
@@ -136,6 +136,6 @@ def _imported(found: Found) -> ModuleType | Any:
             raise PluginError(exit_message(error)) from error
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
-        raise PluginError("it has no __init__.py")
-    name = PACKAGE + "." + re.sub(r"\W", "_", found.key)
+        raise PluginError("the plugin has no __init__.py")
+    name = MODULE_PREFIX + "." + re.sub(r"\W", "_", found.key)
     return import_file(name, folder / "__init__.py", folder)

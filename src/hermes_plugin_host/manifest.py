@@ -1,4 +1,4 @@
-"""A plugin's own description of itself: `plugin.yaml`."""
+"""The manifest of a plugin: `plugin.yaml`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hermes_core.errors import ConfigError, PluginError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILE: Final = "plugin.yaml"
-# What a plugin is for; the kinds of the original are kept.
-KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
+MANIFEST_NAME: Final = "plugin.yaml"
+# The kinds that hermes-agent defines.
+PLUGIN_KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """Who a plugin is, and what it says it needs and gives."""
+class PluginManifest:
+    """The metadata of a plugin."""
 
     name: str
     version: str = ""
@@ -30,18 +30,18 @@ class Manifest:
     provides_hooks: tuple[str, ...] = ()
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of the plugin in *folder*; PluginError says what is wrong with it."""
-    path = folder / FILE
+def read_manifest(folder: Path) -> PluginManifest:
+    """Read the manifest of the plugin in *folder*; raise PluginError if it is invalid."""
+    path = folder / MANIFEST_NAME
     try:
         text = yaml_reader.read_text(path)
         values = yaml_reader.parse(text or "", path)
     except ConfigError as error:
         raise PluginError(str(error)) from error
     kind = str(values.get("kind") or "standalone")
-    if kind not in KINDS:
-        raise PluginError(f"{path}: kind is '{kind}'; it can be {', '.join(KINDS)}")
-    return Manifest(
+    if kind not in PLUGIN_KINDS:
+        raise PluginError(f"{path}: invalid kind '{kind}': use {', '.join(PLUGIN_KINDS)}")
+    return PluginManifest(
         name=str(values.get("name") or folder.name),
         version=str(values.get("version") or ""),
         description=str(values.get("description") or ""),

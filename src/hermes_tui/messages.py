@@ -69,7 +69,7 @@ def _calls(stored: Any) -> list[dict[str, Any]]:
 
 def _label(call: dict[str, Any]) -> str:
     function = call.get("function") or {}
-    return agent_factory.summary(
+    return agent_factory.summarize_call(
         str(function.get("name") or "tool"), str(function.get("arguments"))
     )
 

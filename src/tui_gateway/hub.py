@@ -134,8 +134,10 @@ class Hub:
 
 def _wants_other_model(live: LiveSession, wish: ConversationOptions) -> bool:
     """Whether the model is to be changed, and can be without asking anybody for a key."""
-    is_other = bool(wish.model) and wish.model != live.conversation.wish.model
-    return is_other and not live.is_running and not live.conversation.lacks_key(wish.model)
+    is_other = bool(wish.model) and wish.model != live.conversation.options.model
+    return (
+        is_other and not live.is_running and not live.conversation.missing_key_setting(wish.model)
+    )
 
 
 def _over(live: LiveSession) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_conversation.agent_factory import ConversationOptions
-    from hermes_conversation.slash_commands import Outcome
+    from hermes_conversation.slash_commands import CommandOutcome
     from hermes_state import SessionDB
 
 STATUS: Final = {
@@ -58,7 +58,7 @@ def _tool(event: events.ToolStarted | events.ToolOutput | events.ToolFinished) -
     call = event.call
     about = {"tool_id": call.id, "name": call.name}
     if isinstance(event, events.ToolStarted):
-        context = agent_factory.summary(call.name, call.arguments)
+        context = agent_factory.summarize_call(call.name, call.arguments)
         return "tool.start", {**about, "context": context, "args_text": call.arguments}
     return (
         "tool.complete",
@@ -291,7 +291,7 @@ class LiveSession:
     def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
         self.conversation.agent.on_review = self._remember
-        for event in self.conversation.say(text):
+        for event in self.conversation.send(text):
             if isinstance(event, events.TurnFinished):
                 ends.append(ended(event))
             elif isinstance(event, events.MessageStored):
@@ -335,7 +335,7 @@ class LiveSession:
         """Wait for the turn's end; whether it has ended."""
         return self._idle.wait(timeout=seconds)
 
-    def follow(self, outcome: Outcome) -> bool:
+    def follow(self, outcome: CommandOutcome) -> bool:
         """Do what a command asks to be done with the running turn; whether it could be."""
         if outcome.answer:
             return self.questions.answer("", outcome.answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hermes_conversation.attachments import words_of
+from hermes_conversation.attachments import text_of
 from hermes_core import media_store
 
 FIELDS: Final = (
@@ -56,7 +56,7 @@ class View:
 
 def _ends_with(messages: list[dict[str, Any]], role: str, text: str) -> bool:
     last = next((one for one in reversed(messages) if one["role"] == role), None)
-    return bool(text) and last is not None and words_of(last["content"]).strip() == text.strip()
+    return bool(text) and last is not None and text_of(last["content"]).strip() == text.strip()
 
 
 def as_shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Terminal:
             program, words, encoding="utf-8", timeout=60, cwd=str(folder), env=environment
         )
         self.child.logfile_read = self._log
-        self.child.expect("/help lists commands")
+        self.child.expect("/help")
         self.child.expect(">")
         self.child.sendline("go")
 

@@ -53,7 +53,7 @@ class Story:
 
     def ask(self, text: str) -> Sent:
         """Say something; what was shown of the turn."""
-        return list(self.at(lambda conversation: shown(text, conversation.say(text))))
+        return list(self.at(lambda conversation: shown(text, conversation.send(text))))
 
     def sent(self, number: int = -1) -> Sent:
         return list(self.server.requests[number]["messages"])
@@ -101,7 +101,7 @@ def test_after_undo_and_redo_it_is_as_before(story: Story) -> None:
 def test_after_a_retry_the_old_answer_is_not_sent(story: Story) -> None:
     one = story.ask("one")
     story.ask("two")
-    again = story.ask(story.at(Conversation.take_back_last))
+    again = story.ask(story.at(Conversation.undo_last_prompt))
     story.assert_sent(*one, said("two"))
     assert serialised(story.sent(1)) == serialised(story.sent(2))
     story.ask("three")

@@ -54,13 +54,13 @@ def closed(conversation: Conversation) -> None:
     ("change", "kept"),
     [
         (Conversation.undo, ["one", "A1"]),
-        (Conversation.take_back_last, ["one", "A1"]),
+        (Conversation.undo_last_prompt, ["one", "A1"]),
         (
             lambda conversation: (conversation.undo(), conversation.redo()),
             ["one", "A1", "two", "A2"],
         ),
         (
-            lambda conversation: (conversation.undo(), list(conversation.say("two"))),
+            lambda conversation: (conversation.undo(), list(conversation.send("two"))),
             ["one", "A1", "two", "A3"],
         ),
         (
@@ -73,7 +73,7 @@ def test_a_session_ends_as_it_was_shown(
     conversation: Conversation, change: Callable[[Conversation], object], kept: list[str]
 ) -> None:
     for text in ("one", "two"):
-        list(conversation.say(text))
+        list(conversation.send(text))
     change(conversation)
     closed(conversation)
     assert texts(conversation) == kept

@@ -43,7 +43,7 @@ def test_a_link_opens_an_empty_home_and_is_gone_from_the_address(
     page = visit(served.url).open(served.access.link())
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
     assert page.url == f"{served.url}/"
-    assert "token" not in page.evaluate("JSON.stringify(history.state) + location.href")
+    assert "token" not in page.evaluate("JSON.stringify(history.state_text) + location.href")
     assert page.evaluate("document.cookie") == ""  # scripts cannot read it
     page.get_by_role("link", name="Start a conversation").click()
     expect(page).to_have_url(f"{served.url}/chat")

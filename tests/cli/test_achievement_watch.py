@@ -1,4 +1,4 @@
-"""Achievements told of as they are earned: while watching, and in one line."""
+"""`hermes achievements watch` and the notices of new achievements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from achievements.life import Life
-from hermes_cli.commands.achievements.display import notice_of
+from hermes_cli.commands.achievements.display import notice_text
 from support.command_line import command
 from support.waiting import PATIENCE_SECONDS
 
@@ -101,11 +101,11 @@ def unlock(name: str, tier: str = "clay") -> dict[str, str]:
         (
             [unlock(f"N{number}") for number in range(147)],
             True,
-            "★ Your history has earned 147 achievements; see `hermes achievements`",
+            "★ 147 achievements in your history. See `hermes achievements`.",
         ),
         ([unlock("Two\nlines \x1b[2J")], False, "★ Achievement: Two lines ␛[2J (Clay)"),
     ],
 )
 def test_a_notice_is_one_line(unlocks: list[dict[str, str]], is_first: bool, notice: str) -> None:
     found = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
-    assert notice_of(found) == notice
+    assert notice_text(found) == notice

@@ -1,4 +1,4 @@
-"""`hermes backup` and `hermes restore`, as real processes beside others that write."""
+"""`hermes backup` and `hermes restore`, as real processes beside writing ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
-WORKER = Path(__file__).with_name("append_until_told.py")
+WORKER = Path(__file__).with_name("append_until_stopped.py")
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Pa
         db.fill_search()
     refused = hermes("restore", "b.zip")
     assert refused.code == 2
-    assert "say --yes" in refused.err
+    assert "pass --yes" in refused.err
     child = pexpect.spawn(command("restore", "b.zip")[0], command("restore", "b.zip")[1:],
                           encoding="utf-8", timeout=30)  # fmt: skip
     child.expect(r"\[y/N\]")
@@ -167,13 +167,13 @@ def test_a_store_in_use_is_left_alone(
         stop.touch()
     assert refused.code == 1
     assert f"process {worker.pid}" in refused.err
-    assert "append_until_told.py" in refused.err
+    assert "append_until_stopped.py" in refused.err
     with SessionDB() as db:
         assert db.message_count("w") == len(whole_lines(report))
     assert not list(history.glob("before-restore-*"))
 
 
-def test_a_reader_counts_as_use_where_the_system_names_nobody(
+def test_a_reader_counts_as_use_where_processes_cannot_be_listed(
     hermes: Hermes, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hermes_core.errors import StoreInUseError  # noqa: PLC0415 - used once

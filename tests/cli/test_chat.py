@@ -1,4 +1,4 @@
-"""`hermes chat` as people and programs use it: a real process, a real connection, a real store."""
+"""`hermes chat` as a real process with a real connection and a real store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def session() -> dict[str, Any]:
         return found
 
 
-def test_a_question_is_answered_and_both_are_kept(hermes: Hermes, serve: Any) -> None:
+def test_a_question_and_its_answer_are_stored(hermes: Hermes, serve: Any) -> None:
     done = hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello there.}]")))
     assert (done.code, done.out) == (0, "Hello there.\n")
     assert [(row["role"], row["content"]) for row in rows()] == [
@@ -96,7 +96,7 @@ def test_what_is_piped_is_one_question(serve: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["-"], ["--json"]])
-def test_nothing_to_ask_and_nobody_there_is_a_usage_error(serve: Any, more: list[str]) -> None:
+def test_no_question_without_a_terminal_is_a_usage_error(serve: Any, more: list[str]) -> None:
     words = command("chat", "--model", model(serve("[]")), *more)
     done = subprocess.run(words, input=b" \n", check=False, capture_output=True, timeout=60)
     assert done.returncode == 2
@@ -113,7 +113,7 @@ def test_events_for_programs(hermes: Hermes, serve: Any) -> None:
     assert found[-1]["usage"]["output"] > 0
 
 
-def test_the_latest_conversation_of_the_folder_goes_on(
+def test_the_latest_conversation_of_the_directory_is_continued(
     hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve("[{say: One.}, {say: Elsewhere.}, {say: Two.}]")
@@ -163,7 +163,7 @@ def shown_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
-def test_what_was_shown_before_a_signal_is_kept(serve: Any, number: int, code: int) -> None:
+def test_output_before_a_signal_is_stored(serve: Any, number: int, code: int) -> None:
     server = serve(f"[{{say: {SLOW}, pause: 0.1}}]")
     process = running(server)
     shown = shown_until(process, b"four")
@@ -177,7 +177,7 @@ def test_what_was_shown_before_a_signal_is_kept(serve: Any, number: int, code: i
     assert session()["end_reason"] == "cli_close"
 
 
-def test_what_was_shown_before_a_kill_is_kept_but_for_the_last_moment(serve: Any) -> None:
+def test_output_before_a_kill_is_stored_except_the_last_moment(serve: Any) -> None:
     server = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     process = running(server)
     shown_until(process, b"four")
@@ -220,7 +220,7 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def test_what_is_risky_is_not_done_when_nobody_can_be_asked(
+def test_risky_commands_are_denied_without_a_terminal(
     hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "work"
@@ -233,7 +233,9 @@ def test_what_is_risky_is_not_done_when_nobody_can_be_asked(
     assert json.loads(rows()[2]["content"])["error"]
 
 
-def test_plugins_hear_of_every_end_once(hermes: Hermes, serve: Any, hermes_home: Path) -> None:
+def test_plugins_are_notified_of_every_end_once(
+    hermes: Hermes, serve: Any, hermes_home: Path
+) -> None:
     heard = hermes_home / "heard"
     make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
     (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")

@@ -1,4 +1,4 @@
-"""The Tab key in real shells: commands, options, session ids."""
+"""Tab completion in real shells: commands, options, session IDs."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_value_can_come_from_standard_input(hermes: Hermes) -> None:
     assert hermes("config", "get", "log.level").out == "debug\n"
 
 
-def test_the_environment_wins_and_is_said_to(hermes: Hermes) -> None:
+def test_the_environment_overrides_and_a_note_says_so(hermes: Hermes) -> None:
     done = hermes("config", "set", "log.level", "error", HERMES_LOG_LEVEL="debug")
     assert "HERMES_LOG_LEVEL overrides" in done.err
     assert hermes("config", "get", "log.level", HERMES_LOG_LEVEL="debug").out == "debug\n"

@@ -1,4 +1,4 @@
-"""The demo: a year that never was, in a folder of its own."""
+"""`hermes demo`: sample data in a separate directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_cli.commands.dashboard.demo_data import home
-from hermes_cli.commands.dashboard.demo_data.generator import Filling, topics
+from hermes_cli.commands.dashboard.demo_data.generator import TopicNames, topics
 from hermes_core.instance_record import DASHBOARD
 from hermes_state import SessionDB
 from support.command_line import command
@@ -46,7 +46,7 @@ def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
     assert home.is_demo(folder)
 
 
-def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_sample_data_is_reused_and_can_be_removed(hermes: Hermes, hermes_home: Path) -> None:
     hermes("demo", "--make")
     folder = demo_of(hermes_home)
     before = (folder / "state.db").stat().st_ino
@@ -55,10 +55,10 @@ def test_it_is_the_same_again_and_can_be_taken_away(hermes: Hermes, hermes_home:
     removed = hermes("demo", "--remove")
     assert str(folder) in removed.out
     assert not folder.exists()
-    assert "no demo" in hermes("demo", "--remove").out
+    assert "No sample data" in hermes("demo", "--remove").out
 
 
-def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
+def test_a_directory_without_the_marker_is_neither_used_nor_removed(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     folder = demo_of(hermes_home)
@@ -66,12 +66,12 @@ def test_a_folder_that_is_somebodys_own_is_neither_used_nor_removed(
     (folder / "state.db").write_bytes(b"mine")
     refused = hermes("demo", "--make")
     assert refused.code != 0
-    assert "move it away" in refused.err
-    assert "no demo" in hermes("demo", "--remove").out
+    assert "Move it elsewhere" in refused.err
+    assert "No sample data" in hermes("demo", "--remove").out
     assert (folder / "state.db").read_bytes() == b"mine"
 
 
-def test_one_that_was_left_half_way_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+def test_partial_sample_data_is_created_again(hermes: Hermes, hermes_home: Path) -> None:
     folder = demo_of(hermes_home)
     (folder / "half").mkdir(parents=True)
     (folder / "half" / "state.db").write_bytes(b"half")
@@ -98,7 +98,7 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
             assert "#token=" in link
             assert DASHBOARD.is_running(folder)
             refused = hermes("demo", "--remove")
-            assert "end it first" in refused.err
+            assert "Stop it first" in refused.err
         finally:
             os.killpg(process.pid, signal.SIGINT)
     assert not DASHBOARD.is_running(folder)
@@ -115,7 +115,9 @@ def test_its_daemon_ends_before_the_folder_goes(hermes: Hermes, hermes_home: Pat
     assert not folder.exists()
 
 
-def test_its_daemon_ends_before_it_is_made_anew(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_daemon_is_stopped_before_the_data_is_created_again(
+    hermes: Hermes, hermes_home: Path
+) -> None:
     hermes("demo", "--make")
     folder = demo_of(hermes_home)
     daemon = start_daemon(folder)
@@ -136,7 +138,7 @@ def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def test_every_topic_can_be_filled_in() -> None:
-    filling = Filling(dict.fromkeys(("project", "module", "person", "guests", "weekday"), "x"))
+    filling = TopicNames(dict.fromkeys(("project", "module", "person", "guests", "weekday"), "x"))
     for topic in topics():
         for turn in topic.turns:
             for tool in turn.tools:

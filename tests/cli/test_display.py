@@ -1,4 +1,4 @@
-"""Text on a terminal: harmless, measured, cut."""
+"""Terminal text: control characters removed, measured, cut."""
 
 from __future__ import annotations
 

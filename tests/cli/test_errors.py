@@ -1,4 +1,4 @@
-"""What the command line does with things that go wrong."""
+"""Error handling of the command line."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_history_moves_to_another_home(
     again = hermes("sessions", "export", "-", "--all", "--trash", **home)
     assert again.out == (there / "all.jsonl").read_text()
     once_more = hermes("sessions", "import", "all.jsonl", **home)
-    assert "Skipped 2 conversations that are here already" in once_more.out
+    assert "Skipped 2 conversations with existing IDs" in once_more.out
     refused = hermes("sessions", "import", "all.jsonl", "--on-conflict", "fail", **home)
     assert refused.code == 2
     assert "2 of 2 sessions are here already" in refused.err
@@ -98,7 +98,7 @@ def test_secrets_are_left_out_on_request(hermes: Hermes, history: Path, there: P
     whole = hermes("sessions", "export", "--session", CHAT)
     assert SECRET in whole.out
     done = hermes("sessions", "export", "safe.jsonl", "--session", CHAT, "--redact")
-    assert "no backup" in done.err
+    assert "not a backup" in done.err
     text = (there / "safe.jsonl").read_text()
     assert SECRET not in text
     assert json.loads(text.splitlines()[0])["redacted"] is True
@@ -124,9 +124,9 @@ def test_a_bad_file_is_refused_with_its_line(
 
 
 def test_what_cannot_be_asked_for(hermes: Hermes, history: Path) -> None:
-    assert "--lineage needs --session" in hermes("sessions", "export", "--lineage").err
-    assert "give OUT" in hermes("sessions", "export", "--json").err
-    assert "No conversations fit" in hermes("sessions", "export", "--source", "nowhere").err
+    assert "--lineage requires --session" in hermes("sessions", "export", "--lineage").err
+    assert "requires OUT" in hermes("sessions", "export", "--json").err
+    assert "No matching conversations" in hermes("sessions", "export", "--source", "nowhere").err
 
 
 def test_without_a_history_there_is_nothing_to_export(hermes: Hermes) -> None:

@@ -1,4 +1,4 @@
-"""`hermes gateway`, as it is used."""
+"""`hermes gateway` start, stop and status, `hermes pairing`, and the checks of `hermes doctor`."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ def hermes_after(hermes: Any) -> Iterator[Any]:
     hermes("gateway", "stop")
 
 
-def test_it_is_started_told_about_and_stopped(hermes_after: Any) -> None:
+def test_the_gateway_is_started_shown_and_stopped(hermes_after: Any) -> None:
     hermes = hermes_after
-    assert "No gateway runs" in hermes("gateway", "status").out
-    assert "It runs" in hermes("gateway", "start").out
+    assert "gateway is not running" in hermes("gateway", "status").out
+    assert "Gateway started" in hermes("gateway", "start").out
     told = json.loads(hermes("gateway", "status", "--json").out)
     assert (told["running"], told["gateway_state"], told["waiting"]) == (True, "running", 0)
     assert list(told["platforms"]) == ["local"]
     for action in ("start", "run"):
         again = hermes("gateway", action)
         assert again.code == 2
-        assert "runs already" in again.err
-    assert "has ended" in hermes("gateway", "stop").out
-    assert "No gateway runs" in hermes("gateway", "stop").out
+        assert "already running" in again.err
+    assert "Gateway stopped" in hermes("gateway", "stop").out
+    assert "gateway is not running" in hermes("gateway", "stop").out
     assert json.loads(hermes("gateway", "status", "--json").out)["gateway_state"] == "stopped"
 
 
-def test_people_are_let_in_and_out(hermes: Any) -> None:
+def test_users_are_approved_and_revoked(hermes: Any) -> None:
     with SessionDB() as db:
         code = db.ask_to_pair("telegram", "42", "Somebody")
-    assert "asked" in hermes("pairing", "list").out
+    assert "requested" in hermes("pairing", "list").out
     assert (
-        "nobody on telegram has this code"
+        "Unknown or expired code for telegram"
         in hermes("pairing", "approve", "telegram", "WRONG123").err
     )
     assert (
-        "Somebody on telegram is let in" in hermes("pairing", "approve", "Telegram", str(code)).out
+        "Approved Somebody on telegram" in hermes("pairing", "approve", "Telegram", str(code)).out
     )
     told = json.loads(hermes("pairing", "list", "--json").out)
     assert [one["user_id"] for one in told["allowed"]] == ["42"]
     assert hermes("pairing", "revoke", "telegram", "42").code == 0
     assert hermes("pairing", "revoke", "telegram", "42").code == 2
-    assert "Nobody was let in yet" in hermes("pairing", "list").out
+    assert "No approved users" in hermes("pairing", "list").out
     for number in range(5):
         hermes("pairing", "approve", "telegram", f"WRONG{number}")
-    assert "wait an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err
+    assert "Try again in an hour" in hermes("pairing", "approve", "telegram", "WRONG9").err
 
 
-def test_doctor_names_messages_that_nobody_answers_and_replies_that_were_given_up(
+def test_doctor_reports_pending_messages_and_undelivered_replies(
     hermes: Any,
 ) -> None:
     assert not any(
@@ -76,7 +76,7 @@ def test_doctor_names_messages_that_nobody_answers_and_replies_that_were_given_u
         db.claim_reply()
         db.postpone_reply(number, "blocked by the user", is_hopeless=True)
     found = {one["name"]: one for one in json.loads(hermes("doctor", "--json").out)["checks"]}
-    assert found["gateway"]["advice"] == "run: hermes gateway start"
+    assert found["gateway"]["advice"] == "Run `hermes gateway start`"
     assert "blocked by the user" in found["replies"]["detail"]
 
 

@@ -1,4 +1,4 @@
-"""Help: complete, documented, with examples, and quick."""
+"""Help: complete, documented, with examples, and fast."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def all_parsers() -> dict[str, argparse.ArgumentParser]:
     return {
         name: node
         for command in parser.COMMANDS
-        for name, node in walk(parser.build(command.name))
+        for name, node in walk(parser.build_parser(command.name))
         if name == "" or name.split()[0] == command.name
     }
 

@@ -1,4 +1,4 @@
-"""`hermes hooks …`, and what commands announce to plugins, as real processes."""
+"""`hermes hooks …` and the events of commands, as real processes."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def test_a_replay_reaches_plugins_with_the_same_id(hermes: Hermes, hermes_home: 
 
 
 @pytest.mark.usefixtures("ears")
-def test_a_beginning_that_fits_many_or_none_is_refused(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_prefix_of_several_or_no_events_is_refused(hermes: Hermes, hermes_home: Path) -> None:
     ids = [event["event_id"] for event in events(hermes)]
     common = ids[0][:2]
     assert all(one.startswith(common) for one in ids)
     done = hermes("hooks", "replay", common)
     assert done.code == 2
-    assert f"3 events begin with '{common}'" in done.err
-    assert "0 events begin with 'zz'" in hermes("hooks", "replay", "zz").err
+    assert f"3 event IDs start with '{common}'" in done.err
+    assert "No event ID starts with 'zz'" in hermes("hooks", "replay", "zz").err
     assert heard(hermes_home) == []
 
 
@@ -96,9 +96,9 @@ def test_a_replay_that_fails_says_so(hermes: Hermes, talks: None) -> None:
     done = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
     assert done.code == 1
     assert "waiting" in done.out
-    assert "asked to fail" in done.out
+    assert "configured to fail" in done.out
     logged = hermes("hooks", "log").out
-    assert "asked to fail" in logged
+    assert "configured to fail" in logged
 
 
 @pytest.mark.usefixtures("ears")

@@ -1,4 +1,4 @@
-"""`./hermes` on machines that have never seen it: real copies of the tree, real set-ups."""
+"""The launcher `./hermes`: real copies of the tree, real setups."""
 
 from __future__ import annotations
 
@@ -65,9 +65,30 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = copy_tree(tmp_path_factory.mktemp("launcher") / "my tree")
     first = start(tree / "hermes")
     assert (first.returncode, first.stdout) == (0, VERSION), first.stderr
-    assert re.search(r"installing \d+ packages", first.stderr)
+    assert re.search(r"Installing \d+ packages", first.stderr)
     assert "\x1b" not in first.stderr
     return tree
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [("./hermes", "./hermes"), ("hermes", "hermes"), ("{tree}/hermes", "'{tree}/hermes'")],
+)
+def test_hints_name_the_command_as_it_was_typed(
+    installed: Path, tmp_path: Path, program: str, command: str
+) -> None:
+    typed, shown = program.format(tree=installed), command.format(tree=installed)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "hermes").symlink_to(installed / "hermes")
+    path = f"{folder}{os.pathsep}{UV_ON_PATH}"
+    usage = start(typed, "gateway", "--help", path=path, cwd=installed)
+    assert f"usage: {shown} gateway" in usage.stdout
+    assert f"\n  {shown} gateway start " in usage.stdout
+    status = start(typed, "gateway", "status", path=path, cwd=installed)
+    assert f"Start it with `{shown} gateway start`." in status.stdout
+    unknown = start(typed, "plugins", "info", "none", path=path, cwd=installed)
+    assert f"See `{shown} plugins list`." in unknown.stderr
 
 
 def test_second_start_installs_nothing(installed: Path) -> None:
@@ -110,7 +131,7 @@ def test_a_changed_lock_file_installs_again(installed: Path) -> None:
     lock = installed / "requirements" / "runtime.lock"
     lock.write_text(lock.read_text() + "# changed\n")
     os.utime(lock, (1, 1))  # older than the stamp: only the content tells
-    assert "installing" in start(installed / "hermes").stderr
+    assert "Installing" in start(installed / "hermes").stderr
     assert start(installed / "hermes").stderr == ""
 
 
@@ -163,7 +184,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
     ]
     ends = [process.communicate(timeout=240) for process in pair]
     assert [out for out, _ in ends] == [VERSION, VERSION]
-    assert sum("installing" in err for _, err in ends) == 1
+    assert sum("Installing" in err for _, err in ends) == 1
 
 
 @pytest.mark.slow
@@ -175,7 +196,7 @@ def test_a_machine_without_uv(tmp_path: Path, uv_can_be_had: bool) -> None:
         (tree / "requirements" / "installer.lock").write_text(f"uv==0.0.1 --hash=sha256:{digest}\n")
     first = start(tree / "hermes", path=WITHOUT_UV)
     assert (first.returncode, first.stdout) == (0, VERSION), first.stderr
-    assert ("trying pip" in first.stderr) is not uv_can_be_had
+    assert ("using pip" in first.stderr) is not uv_can_be_had
 
 
 def test_a_machine_without_a_suitable_python(tmp_path: Path) -> None:
@@ -189,7 +210,7 @@ def test_a_machine_without_a_suitable_python(tmp_path: Path) -> None:
     old.chmod(0o755)
     refused = start(tree / "hermes", path=str(commands))
     assert refused.returncode == 1
-    assert "needs Python 3.11 or newer" in refused.stderr
+    assert "Python 3.11 or newer is required" in refused.stderr
     assert "Python 3.9.2" in refused.stderr
 
 
@@ -232,7 +253,7 @@ def test_a_uv_that_fails_is_followed_by_pip(tmp_path: Path) -> None:
     (broken / "uv").chmod(0o755)
     first = start(tree / "hermes", path=f"{broken}{os.pathsep}{os.environ['PATH']}")
     assert (first.returncode, first.stdout) == (0, VERSION), first.stderr
-    assert "trying pip" in first.stderr
+    assert "using pip" in first.stderr
 
 
 def test_progress_on_a_terminal_is_one_line_that_goes_away(tmp_path: Path) -> None:
@@ -247,7 +268,7 @@ def test_progress_on_a_terminal_is_one_line_that_goes_away(tmp_path: Path) -> No
     said = str(child.read())
     child.close()
     assert child.exitstatus == 0
-    assert re.search(r"installing \d+ packages …", said)
+    assert re.search(r"Installing \d+ packages…", said)
     visible = [line.rpartition("\x1b[K")[2] for line in said.split("\n")]
     assert visible[-2:] == [VERSION.replace("\n", "\r"), ""]
     assert not any("…" in line for line in visible)

@@ -1,4 +1,4 @@
-"""What goes wrong quietly is in the log file, from the level the user chose."""
+"""Silent failures are in the log file, from the configured level on."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def test_doctor_mends_the_index(hermes: Hermes, hermes_home: Path) -> None:
         db.end_session("s", "cli_close")
     assert "is behind for s" in hermes("doctor").out
     done = hermes("doctor", "--fix")
-    assert "1 sessions were indexed anew" in done.err
+    assert "Re-indexed 1 session." in done.err
     assert "agrees with the rows" in done.out

@@ -1,4 +1,4 @@
-"""`hermes mcp serve`, through the real client of the protocol."""
+"""`hermes mcp serve`, through a real MCP client."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_another_agent_lists_searches_and_reads(hermes_home: Path, talk: s
         assert rest["next"] is None
 
 
-async def test_what_is_not_there_is_said_so(hermes_home: Path, talk: str) -> None:
+async def test_missing_things_are_reported(hermes_home: Path, talk: str) -> None:
     async with served(hermes_home) as session:
         answer = await session.call_tool("conversation_read", {"conversation": "nothing"})
         assert answer.is_error
@@ -92,4 +92,4 @@ async def test_sending_has_to_be_switched_on(hermes_home: Path, talk: str) -> No
 
 
 def test_the_library_is_there_or_fetched(hermes: Any) -> None:
-    assert "here already" in hermes("mcp", "add").out
+    assert "already installed" in hermes("mcp", "add").out

@@ -1,4 +1,4 @@
-"""`hermes models`: what there is, what answers, and the built-in model end to end."""
+"""`hermes models`, and the built-in model end to end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
-from support.terminal import ended, on_terminal
+from support.terminal import on_terminal, wait_for_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,18 +176,18 @@ def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
 
 def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
     child = on_terminal("chat", "-q", "hi")
-    child.expect("Fetch the small built-in one now")
+    child.expect("Download the small built-in model now")
     child.sendline("n")
     child.expect("hermes setup")
-    assert ended(child) == 2
+    assert wait_for_exit(child) == 2
 
 
 def test_the_offer_is_carried_out(hermes_home: Path) -> None:
     model = built_in_model()
     child = on_terminal("chat", "-q", "hello")
-    child.expect("Fetch the small built-in one now")
+    child.expect("Download the small built-in model now")
     (hermes_home / "models").symlink_to(model.folder.parent)  # as if it had been fetched
     child.sendline("y")
-    child.expect("was here already")
+    child.expect("is already installed")
     child.expect("only a demo")
-    assert ended(child) == 0
+    assert wait_for_exit(child) == 0

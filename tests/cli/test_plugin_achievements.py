@@ -1,4 +1,4 @@
-"""Achievements that plugins bring, and what plugins hear of unlocks, as real processes."""
+"""Achievements of plugins and the unlock hook, as real processes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_without_its_plugin_it_is_gone_and_comes_back(
     ],
 )
 @pytest.mark.usefixtures("life")
-def test_a_bad_one_makes_its_plugin_fail_and_nobody_else(
+def test_an_invalid_achievement_fails_only_its_plugin(
     hermes: Hermes, hermes_home: Path, field: str, value: str, complaint: str
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**{**GOOD, field: value}))
@@ -110,9 +110,7 @@ def test_a_bad_one_makes_its_plugin_fail_and_nobody_else(
     assert "Green Thumb" not in done.out
 
 
-def test_plugins_hear_once_of_all_that_a_scan_has_found(
-    hermes: Hermes, hermes_home: Path, life: Life
-) -> None:
+def test_plugins_are_notified_once_per_scan(hermes: Hermes, hermes_home: Path, life: Life) -> None:
     make_plugin(hermes_home, "ears", HEARING)
     assert hermes("plugins", "enable", "ears").code == 0
 

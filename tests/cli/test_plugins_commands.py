@@ -1,4 +1,4 @@
-"""`hermes plugins …`, and the commands plugins bring, as real processes."""
+"""`hermes plugins …` and the commands of plugins, as real processes."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     config = hermes_home / "config.yaml"
     config.write_text(CONFIG)
     done = hermes("plugins", "enable", "boundary-log")
-    assert (done.code, done.out, done.err) == (0, "boundary-log is enabled\n", "")
+    assert (done.code, done.out, done.err) == (0, "Enabled boundary-log.\n", "")
     text = config.read_text()
     for comment in ("# my settings", "# the terminal decides", "# the ones I trust"):
         assert comment in text
     assert "boundary-log" in text
     assert hermes("plugins", "enable", "boundary-log").code == 0
     assert config.read_text().count("boundary-log") == 1
-    assert hermes("plugins", "disable", "boundary-log").out == "boundary-log is disabled\n"
+    assert hermes("plugins", "disable", "boundary-log").out == "Disabled boundary-log.\n"
     states = {
         row["name"]: row["state"] for row in json.loads(hermes("plugins", "list", "--json").out)
     }
@@ -78,7 +78,7 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
     make_plugin(hermes_home, "bad", "raise RuntimeError('no luck today')")
     done = hermes("plugins", "enable", "bad")
     assert done.code == 1
-    assert "bad is enabled, but does not load: RuntimeError: no luck today" in done.out
+    assert "Enabled bad, but it failed to load: RuntimeError: no luck today" in done.out
     listed = hermes("plugins", "list")
     assert listed.code == 0
     assert "no luck today" in listed.out
@@ -90,7 +90,7 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
 def test_a_misspelt_name_gets_a_proposal(hermes: Hermes, action: str) -> None:
     done = hermes("plugins", action, "boundry-log")
     assert done.code == 2
-    assert "no plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
+    assert "Unknown plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
 
 
 def test_info_tells_everything(hermes: Hermes, hermes_home: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_list_says_where_each_comes_from(hermes: Hermes, hermes_home: Path) 
     assert {row["state"] for row in rows.values()} == {"available"}
 
 
-def test_the_first_plugin_does_not_hear_the_past(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_first_plugin_receives_only_new_events(hermes: Hermes, hermes_home: Path) -> None:
     make_plugin(hermes_home, "ears", LISTENING)
     make_plugin(hermes_home, "more-ears", LISTENING)
     with SessionDB() as db:
@@ -158,7 +158,7 @@ def test_a_plugins_command_runs(hermes: Hermes) -> None:
         (
             ["dice", "raise"],
             1,
-            "plugin dice failed in `hermes dice`: ValueError: the dice are lost",
+            "Plugin dice failed in `hermes dice`: ValueError: the dice are lost",
         ),
         (["dice", "exit"], 5, ""),
         (["dice", "complain"], 1, "hermes: no dice"),
@@ -200,7 +200,7 @@ def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(
     hermes("plugins", "enable", "dice")
     done = hermes("dice")
     assert done.code == 2
-    assert "plugin dice does not load: RuntimeError: broken" in done.err
+    assert "plugin dice failed to load: RuntimeError: broken" in done.err
 
 
 def test_without_plugins_an_unknown_command_loads_none(hermes: Hermes, hermes_home: Path) -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pexpect
 import pytest
 
-from hermes_cli.commands.achievements.scan_progress import scanning
+from hermes_cli.commands.achievements.scan_progress import progress_text
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
@@ -59,7 +59,7 @@ def test_the_last_month_with_something_is_shown(hermes: Hermes, march: Path) -> 
     done = hermes("recap")
     assert (done.code, done.err) == (0, "")
     first, second, *_ = done.out.splitlines()
-    assert first == "March 2026, the last month with anything in it"
+    assert first == "March 2026, the last month with activity"
     assert second == "1 to 31 March 2026 · active on 4 days of 31"
     assert "14 messages" in " ".join(done.out.split())
     assert "Your best day was Wednesday, 4 March: 5 messages and 1 tool call." in done.out
@@ -90,20 +90,20 @@ def test_json_for_programs(hermes: Hermes, march: Path) -> None:
     assert found["tier_ups"]
 
 
-def test_an_empty_home_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
+def test_an_empty_home_is_reported(hermes: Hermes, hermes_home: Path) -> None:
     done = hermes("recap")
     assert (done.code, done.err) == (0, "")
-    assert "nothing to look back on yet" in done.out
+    assert "No conversations to summarize" in done.out
     assert json.loads(hermes("recap", "--json").out) == {"period": None}
     assert list(hermes_home.iterdir()) == []
 
 
-def test_a_history_without_messages_is_told_so(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_history_without_messages_is_reported(hermes: Hermes, hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("nothing-said", "cli")
     done = hermes("recap", "--year")
     assert done.code == 0
-    assert "nothing to look back on yet" in done.out
+    assert "No conversations to summarize" in done.out
 
 
 def test_a_period_without_anything_says_where_there_is_something(
@@ -112,7 +112,7 @@ def test_a_period_without_anything_says_where_there_is_something(
     done = hermes("recap", "--month", "2020-02", "--html", str(tmp_path / "x.html"))
     assert done.code == 0
     assert done.out == (
-        "February 2020: nothing happened. Your history goes from 1 March 2026 to 4 March 2026.\n"
+        "No activity in February 2020. Your history ranges from 1 March 2026 to 4 March 2026.\n"
     )
     assert not (tmp_path / "x.html").exists()
 
@@ -201,7 +201,7 @@ def test_nothing_is_overwritten(hermes: Hermes, march: Path, tmp_path: Path) -> 
     assert names == ["hermes-recap-2026-03-2.html", "hermes-recap-2026-03.html"]
 
 
-def test_whoever_wants_no_achievements_gets_none(hermes: Hermes, march: Path) -> None:
+def test_disabled_achievements_are_not_computed(hermes: Hermes, march: Path) -> None:
     (march / "config.yaml").write_text("achievements:\n  enabled: false\n")
     done = hermes("recap")
     assert done.code == 0
@@ -247,9 +247,9 @@ def on_terminal(*arguments: str, columns: int) -> str:
 
 
 def test_how_far_a_scan_is_is_one_line() -> None:
-    assert scanning(3, 1000, 400.0).endswith(" 3 of 1,000 sessions")
-    assert scanning(500, 1000, 4.2).endswith(" 500 of 1,000 sessions, about 4 s left")
-    assert len(scanning(99_999, 100_000, 100.0)) < 80
+    assert progress_text(3, 1000, 400.0).endswith(" 3 of 1,000 sessions")
+    assert progress_text(500, 1000, 4.2).endswith(" 500 of 1,000 sessions, about 4 s left")
+    assert len(progress_text(99_999, 100_000, 100.0)) < 80
 
 
 def test_while_another_process_scans_the_last_state_is_shown(hermes: Hermes, march: Path) -> None:

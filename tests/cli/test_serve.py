@@ -1,4 +1,4 @@
-"""`hermes serve` on a port of one's choice."""
+"""`hermes serve` on a fixed port."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from support.command_line import Hermes
 
 
-def test_a_port_that_is_taken_is_a_usage_error(hermes: Hermes) -> None:
+def test_a_port_in_use_is_a_usage_error(hermes: Hermes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = hermes("serve", "--port", str(port))
     assert done.code == 2
-    assert f"port {port} cannot be used" in done.err
+    assert f"Cannot listen on port {port}" in done.err
     assert "Traceback" not in done.err
 
 

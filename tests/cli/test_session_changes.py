@@ -1,4 +1,4 @@
-"""Keeping the history in order from the command line, as real processes."""
+"""`hermes sessions` rename, delete, restore, prune and search, as real processes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_filters_narrow_the_list(hermes: Hermes) -> None:
     assert ids(hermes, "--source", "cli", "--since", "1y") == ["talk1"]
     wrong = hermes("sessions", "list", "--since", "yesterday")
     assert wrong.code == 2
-    assert "is no time" in wrong.err
+    assert "invalid time" in wrong.err
 
 
 def test_archived_conversations_are_hidden_and_come_back(hermes: Hermes) -> None:
@@ -97,7 +97,7 @@ def test_purging_leaves_nothing(hermes: Hermes) -> None:
     hermes("sessions", "search", "number0")
     done = hermes("sessions", "delete", "talk0", "--purge", "--yes", "--json")
     assert json.loads(done.out) == {"purged": ["talk0"]}
-    assert "Nothing found" in hermes("sessions", "search", "number0").out
+    assert "No matching messages" in hermes("sessions", "search", "number0").out
     assert hermes("sessions", "show", "talk0").code == 2
 
 
@@ -106,7 +106,7 @@ def test_pruning_shows_before_it_does(hermes: Hermes) -> None:
     shown = hermes("sessions", "prune", "--older-than", "12w")
     assert "Would move 1 conversation" in shown.out
     assert "talk2" in shown.out
-    assert "Spared 1: pinned" in shown.out
+    assert "Kept 1: pinned" in shown.out
     assert len(ids(hermes)) == 4
     done = hermes("sessions", "prune", "--older-than", "90", "--yes", "--json")
     assert json.loads(done.out) == {
@@ -129,10 +129,10 @@ def test_words_are_found(hermes: Hermes) -> None:
     assert "talk2" in hermes("sessions", "search", "umber2", "--inside").out
     one = hermes("sessions", "search", "question", "--session", "talk3", "--json").out
     assert [hit["session_id"] for hit in json.loads(one)] == ["talk3"]
-    assert "Nothing found" in hermes("sessions", "search", "zebra").out
+    assert "No matching messages" in hermes("sessions", "search", "zebra").out
 
 
-def test_found_words_stand_out_on_a_terminal() -> None:
+def test_found_words_are_highlighted_on_a_terminal() -> None:
     first, *rest = command("sessions", "search", "number1")
     terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
     terminal.expect(pexpect.EOF)

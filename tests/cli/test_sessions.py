@@ -65,7 +65,7 @@ def test_list_filters(hermes: Hermes) -> None:
     assert "system_prompt" not in rows[0]
     assert len(json.loads(hermes("sessions", "list", "--limit", "1", "--json").out)) == 1
     assert len(json.loads(hermes("sessions", "list", "--all", "--json").out)) == 2
-    assert "No conversations fit" in hermes("sessions", "list", "--source", "none").out
+    assert "No matching conversations" in hermes("sessions", "list", "--source", "none").out
     assert hermes("sessions", "list", "--limit", "0").code == 2
 
 
@@ -87,7 +87,7 @@ def test_show(hermes: Hermes) -> None:
     assert '→ weather({"city": "Oslo"})' in done.out
     assert "line 3" in done.out
     assert "line 150" not in done.out
-    assert "--full shows them" in done.out
+    assert "use --full" in done.out
     assert "line 199" in hermes("sessions", "show", OSLO[:10], "--full").out
 
 
@@ -233,7 +233,7 @@ def test_a_reader_who_leaves_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_large_foreign_history_is_listed_at_once_and_its_indexing_is_told(
+def test_a_large_foreign_history_is_listed_at_once_with_indexing_progress(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     make_schema_16(hermes_home / "state.db")
@@ -241,11 +241,11 @@ def test_a_large_foreign_history_is_listed_at_once_and_its_indexing_is_told(
     write_as_the_original(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
     done = hermes("sessions", "list", "--limit", "2", "--json")
     assert [row["id"] for row in json.loads(done.out)] == ["s2999", "s2998"]
-    assert re.fullmatch(r"indexing … \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
+    assert re.fullmatch(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
     terminal = pexpect.spawn(*_spawned("sessions", "list", "--limit", "2"), encoding="utf-8")
     terminal.expect(pexpect.EOF, timeout=60)
     assert "s2999" in terminal.before
-    assert "indexing" in terminal.before
+    assert "Indexing" in terminal.before
     assert hermes("sessions", "list", "--limit", "1").err == ""
 
 

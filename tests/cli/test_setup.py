@@ -1,4 +1,4 @@
-"""`hermes setup` on a terminal: a number, a key nobody sees, a model that was tried."""
+"""`hermes setup` on a terminal: provider, hidden API key, tested model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from support.built_in_model import built_in_model
-from support.terminal import ended, on_terminal
+from support.terminal import on_terminal, wait_for_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,21 +71,21 @@ def written(home: Path) -> str:
     return "".join(one.read_text() for one in files if one.exists())
 
 
-def test_an_address_with_a_key_is_tried_and_kept(
+def test_an_endpoint_with_a_key_is_tested_and_saved(
     hermes: Hermes, server: ScriptServer, hermes_home: Path
 ) -> None:
     child = on_terminal("setup")
     child.logfile_read = shown = io.StringIO()
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline(server.base_url)
-    child.expect("not shown: ")
+    child.expect("none\\): ")
     child.sendline(SECRET)
     child.expect("1. scripted")
-    child.expect("Model, number or name")
+    child.expect("Model number or name")
     child.sendline("")
-    child.expect("It answered in .*: Hello there.")
-    assert ended(child) == 0
+    child.expect("The model answered in .*: Hello there.")
+    assert wait_for_exit(child) == 0
     assert SECRET not in shown.getvalue()
     assert SECRET in (hermes_home / ".env").read_text()
     assert SECRET not in (hermes_home / "config.yaml").read_text()
@@ -96,54 +96,54 @@ def test_a_server_on_this_machine_is_offered(server: ScriptServer, hermes_home: 
     host = server.base_url.removeprefix("http://").removesuffix("/v1")
     child = on_terminal("setup", OLLAMA_HOST=host)
     choose(child, "Ollama")
-    child.expect("Model, number or name")
+    child.expect("Model number or name")
     child.sendline("1")
-    child.expect("Done: scripted")
-    assert ended(child) == 0
+    child.expect("Using scripted")
+    assert wait_for_exit(child) == 0
     assert server.base_url in written(hermes_home)
 
 
 def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Path) -> None:
     child = on_terminal("setup")
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline("no address")
-    child.expect("begins with http")
+    child.expect("must start with http")
     child.sendline(refusing)
     for _ in range(3):
-        child.expect("not shown: ")
+        child.expect("none\\): ")
         child.sendline("wrong")
         child.expect("Authentication failed")
-    assert ended(child) == 2
+    assert wait_for_exit(child) == 2
     assert written(hermes_home) == ""
 
 
-def test_what_does_not_answer_is_not_kept_unasked(hermes_home: Path) -> None:
+def test_a_failing_model_is_saved_only_on_request(hermes_home: Path) -> None:
     with ScriptServer(ModelScript.parse("steps: [{fail: {status: 402}}]")) as server:
         child = on_terminal("setup")
-        choose(child, "another address")
-        child.expect("Address")
+        choose(child, "Another OpenAI-compatible")
+        child.expect("Base URL")
         child.sendline(server.base_url)
-        child.expect("not shown: ")
+        child.expect("none\\): ")
         child.sendline("")
-        child.expect("Model, number or name")
+        child.expect("Model number or name")
         child.sendline("a-name")
         child.expect("no credit")
-        child.expect("Keep it all the same")
+        child.expect("Save it anyway")
         child.sendline("")
-        assert ended(child) == 1
+        assert wait_for_exit(child) == 1
     assert written(hermes_home) == ""
 
 
-def test_nobody_there_changes_nothing(hermes_home: Path) -> None:
+def test_an_unreachable_endpoint_changes_nothing(hermes_home: Path) -> None:
     child = on_terminal("setup")
-    choose(child, "another address")
-    child.expect("Address")
+    choose(child, "Another OpenAI-compatible")
+    child.expect("Base URL")
     child.sendline("http://127.0.0.1:9/v1")
-    child.expect("not shown: ")
+    child.expect("none\\): ")
     child.sendline("")
     child.expect("Cannot connect")
-    assert ended(child) == 2
+    assert wait_for_exit(child) == 2
     assert written(hermes_home) == ""
 
 
@@ -152,17 +152,17 @@ def test_leaving_changes_nothing(key: str, code: int, hermes_home: Path) -> None
     child = on_terminal("setup")
     child.expect(MENU)
     child.send(key)
-    assert ended(child) == code
+    assert wait_for_exit(child) == code
     assert written(hermes_home) == ""
 
 
 def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "models").symlink_to(built_in_model().folder.parent)
     child = on_terminal("setup")
-    choose(child, "the built-in model")
+    choose(child, "Built-in demo")
     child.expect("only a demo")
-    child.expect("Done: smollm2")
-    assert ended(child) == 0
+    child.expect("Using smollm2")
+    assert wait_for_exit(child) == 0
     assert "smollm2" in hermes("models", "list").out.splitlines()[1]
 
 

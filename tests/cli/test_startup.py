@@ -1,4 +1,4 @@
-"""Start-up is a feature: measured against the interpreter alone, in the same run."""
+"""Start-up time, relative to the interpreter alone in the same run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a real (pseudo) terminal: colours, and tables as wide as the screen."""
+"""On a pseudo-terminal: colours, and tables as wide as the screen."""
 
 from __future__ import annotations
 

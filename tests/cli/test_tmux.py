@@ -1,4 +1,4 @@
-"""The picker and the tables in a window of tmux: wide, narrow, without colours, piped."""
+"""The session browser and tables in tmux: wide, narrow, without colours, piped."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_trash_is_asked_for_on_the_terminal(window: Window) -> None:
         terminal.type("oslo")
         terminal.wait_for("1 of 3")
         terminal.press("C-d")
-        terminal.wait_for("into the trash? [y/N]")
+        terminal.wait_for("to the trash? [y/N]")
         terminal.type("y")
         terminal.wait_for("is in the trash")
         terminal.press("Escape")

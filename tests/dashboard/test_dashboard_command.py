@@ -127,7 +127,7 @@ def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes:
         first = running.first_line()
         again = hermes("dashboard", "--no-open")
         assert again.code == 0
-        assert "runs already" in again.err
+        assert "already running" in again.err
         link = hermes("dashboard", "--link")
         assert link.err == ""
         told: dict[str, Any] = json.loads(hermes("dashboard", "--link", "--json").out)
@@ -148,16 +148,16 @@ def test_a_second_one_says_that_it_does_not_move_the_first(
             again = hermes("dashboard", "--no-open", *words)
             assert again.code == 0
             assert url in again.err
-            assert "do not move it" in again.err
+            assert "have no effect" in again.err
             assert "#token=" in again.out
         for words in ((), ("--port", port), ("--host", "localhost"), ("--port", "0")):
-            assert "do not move it" not in hermes("dashboard", "--no-open", *words).err
+            assert "have no effect" not in hermes("dashboard", "--no-open", *words).err
 
 
 def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: Hermes) -> None:
-    assert "No dashboard runs" in hermes("dashboard", "--status").out
+    assert "dashboard is not running" in hermes("dashboard", "--status").out
     assert json.loads(hermes("dashboard", "--status", "--json").out) == {"running": False}
-    assert "No dashboard runs" in hermes("dashboard", "--stop").out
+    assert "dashboard is not running" in hermes("dashboard", "--stop").out
     nothing = hermes("dashboard", "--link")
     assert nothing.code == 2
     assert "hermes dashboard" in nothing.err
@@ -167,7 +167,7 @@ def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: H
         assert status["running"]
         assert status["url"] == told["url"]
         assert "token" not in hermes("dashboard", "--status").out
-        assert "ended" in hermes("dashboard", "--stop").out
+        assert "stopped" in hermes("dashboard", "--stop").out
         running.process.wait(timeout=30)
         assert running.process.returncode == 0
 
@@ -277,7 +277,7 @@ def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> Non
         typing = pexpect.spawn(name, arguments, encoding="utf-8", timeout=30)
         typing.expect("New password: ")
         typing.sendline(PASSWORD)
-        typing.expect("Once more: ")
+        typing.expect("Repeat the password: ")
         typing.sendline(second)
         typing.expect(pexpect.EOF)
         assert PASSWORD not in typing.before
@@ -288,9 +288,9 @@ def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> Non
 
 def test_the_password_can_be_removed(hermes_home: Path, hermes: Hermes) -> None:
     PasswordFile(hermes_home).set(PASSWORD)
-    assert "no password any more" in hermes("dashboard", "password", "--remove").out
+    assert "Password removed" in hermes("dashboard", "password", "--remove").out
     assert not PasswordFile(hermes_home).is_set
-    assert "was no password" in hermes("dashboard", "password", "--remove").out
+    assert "No password was set" in hermes("dashboard", "password", "--remove").out
 
 
 def test_a_short_password_is_refused() -> None:

@@ -7,9 +7,9 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from hermes_plugin_host.callbacks import LIMIT_SECONDS, MOST_HANGS
+from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, MAX_HANGS
 from hermes_plugin_host.context import PluginContext
-from hermes_plugin_host.manifest import KINDS, Manifest
+from hermes_plugin_host.manifest import PLUGIN_KINDS, PluginManifest
 from hermes_state.delivery.boundaries import MOST_ATTEMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,20 +40,20 @@ def test_every_method_is_in_the_guide() -> None:
 
 
 def test_every_attribute_is_documented() -> None:
-    context = PluginContext("key", Manifest("name"))
+    context = PluginContext("key", PluginManifest("name"))
     for name in vars(context):
         assert f"| `{name}` |" in TEXT, name
 
 
 def test_every_key_of_the_manifest_is_documented() -> None:
     section = TEXT.partition("## `plugin.yaml`")[2].partition("## `ctx`")[0]
-    for field in fields(Manifest):
+    for field in fields(PluginManifest):
         assert f"`{field.name}`" in section, field.name
-    for kind in KINDS:
+    for kind in PLUGIN_KINDS:
         assert f"`{kind}`" in section, kind
 
 
 def test_the_numbers_are_the_real_ones() -> None:
-    assert (LIMIT_SECONDS, MOST_HANGS, MOST_ATTEMPTS) == (2.0, 3, 8)
+    assert (CALLBACK_TIMEOUT_SECONDS, MAX_HANGS, MOST_ATTEMPTS) == (2.0, 3, 8)
     for words in ("2 seconds", "three times in a row", "eight attempts"):
         assert words in TEXT, words

@@ -15,7 +15,7 @@ from acceptance.campaign import wait_until
 from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
-from hermes_conversation.agent_factory import without_secrets
+from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import Chat
@@ -161,4 +161,4 @@ def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) 
         (hermes_home / "config.yaml").write_text(ROUTE)
         for name in (*names, "MY_ROUTE"):
             patch.setenv(name, "secret")
-        assert not {*names, "MY_ROUTE"} & set(without_secrets())
+        assert not {*names, "MY_ROUTE"} & set(environment_without_secrets())

@@ -455,7 +455,7 @@ async def test_a_chat_that_takes_a_conversation_over_gets_a_desk_of_its_own(
         entry = service._places.get("agent:main:telegram:dm:c1")
         assert entry is not None
         conversation = await asyncio.to_thread(service.conversations.take, entry)
-        assert conversation.wish.only_of == entry.session_key
+        assert conversation.options.scope_key == entry.session_key
 
 
 def test_a_command_that_writes_down_speech_sees_no_tokens(

@@ -125,7 +125,7 @@ async def test_commands_begin_anew_and_go_back(
         await chat.say("and?", "m5")
         assert (await chat.until(5))[4] == "A2"
         await chat.say("/nothing", "m6")
-        assert "there is no /nothing" in (await chat.until(6))[5]
+        assert "Unknown command: /nothing" in (await chat.until(6))[5]
     assert said(db) == ["the roses", "A1", "and?", "A2"]
     kinds = [one["kind"] for one in reversed(db.list_boundaries())]
     assert kinds == ["new", "resume", "resume"]
@@ -221,7 +221,7 @@ async def test_a_new_conversation_by_policy_is_told_of_once(
 async def test_without_a_model_it_says_so(db: SessionDB, tmp_path: Path) -> None:
     async with running(db, tmp_path) as chat:
         await chat.say("hi", "m1")
-        assert "No model is set up yet" in (await chat.until(1))[0]
+        assert "No model is configured" in (await chat.until(1))[0]
 
 
 async def test_a_turn_in_a_terminal_comes_first(

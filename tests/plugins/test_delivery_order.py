@@ -1,4 +1,4 @@
-"""Whose turn it is when an event is delivered, and when delivery stops."""
+"""The order of deliveries to plugins, and stopping them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_at_first_each_hook_is_called_for_everybody_in_turn(db: SessionDB) -> No
     ]  # fmt: skip
 
 
-def test_each_further_attempt_begins_with_another_plugin(db: SessionDB) -> None:
+def test_each_attempt_starts_with_another_plugin(db: SessionDB) -> None:
     plugins = Plugins()
     plugins.failing = set(NAMES)
     delivery = Delivery(db, plugins)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tools that plugins bring: offered when they can be used, called like any other, harmless."""
+"""Tools of plugins: availability, calls and isolation."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def enabled(home: Path, **codes: str) -> Path:
     return home
 
 
-def test_the_model_is_told_of_a_plugins_tool_and_its_answer_comes_back(
-    dice: Path, tmp_path: Path
-) -> None:
+def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path, calls("roll", {"sides": 6})) as talk:
         (result,) = talk.results()
         told = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
@@ -112,21 +110,21 @@ def test_whatever_a_handler_raises_is_an_answer(dice: Path, tmp_path: Path) -> N
     with conversation(tmp_path, calls("bad", {}), calls("leave", {})) as talk:
         bad, leave = talk.results()
     assert bad["error"] == "ValueError: no dice"
-    assert leave["error"] == "PluginError: it tried to exit (3)"
+    assert leave["error"] == "PluginError: the tool called sys.exit (3)"
 
 
 def test_a_handler_that_cancels_itself_has_failed(dice: Path, tmp_path: Path) -> None:
     steps = [calls("cancel", {}), calls("cancel_later", {})]
     with conversation(tmp_path, *steps) as talk:
         errors = [result["error"] for result in talk.results()]
-    assert errors == ["PluginError: it was cancelled"] * 2
+    assert errors == ["PluginError: the tool was cancelled"] * 2
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_handler_that_ends_its_thread_has_failed(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path, calls("give_up", {})) as talk:
         (result,) = talk.results()
-    assert result["error"] == "It broke off without an answer."
+    assert result["error"] == "The tool ended without a result."
 
 
 def test_a_handler_that_hangs_does_not_hold_up_a_stop(dice: Path, tmp_path: Path) -> None:
@@ -145,12 +143,16 @@ def register(ctx):
 @pytest.mark.parametrize(
     ("name", "more", "why"),
     [
-        ("gone", "check_fn=lambda: False", "its own check says no"),
-        ("gone", "check_fn=lambda: 1 / 0", "its own check says no"),
-        ("gone", "check_fn=lambda: exit(3)", "its own check says no"),
-        ("gone", "requires_env=('NO_SUCH_VARIABLE',)", "needs NO_SUCH_VARIABLE"),
+        ("gone", "check_fn=lambda: False", "its availability check failed"),
+        ("gone", "check_fn=lambda: 1 / 0", "its availability check failed"),
+        ("gone", "check_fn=lambda: exit(3)", "its availability check failed"),
+        (
+            "gone",
+            "requires_env=('NO_SUCH_VARIABLE',)",
+            "missing environment variable NO_SUCH_VARIABLE",
+        ),
         ("not a name", "", "letters"),
-        ("read_file", "", "taken"),
+        ("read_file", "", "already in use"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_not_offered_and_the_log_says_why(
@@ -163,7 +165,7 @@ def test_a_tool_that_cannot_be_used_is_not_offered_and_the_log_says_why(
         names = talk.tool_names()
         origins = {item.name: item.origin for item in talk.talk.inventory()}
     assert name not in names or origins[name] == "standard"
-    assert f"tool {name} of plugin one is not offered" in caplog.text
+    assert f"tool {name} of plugin one skipped" in caplog.text
     assert why in caplog.text
 
 
@@ -214,10 +216,10 @@ def test_a_sub_agent_has_the_tools_of_plugins(dice: Path, tmp_path: Path) -> Non
 def test_nothing_of_plugins_is_imported_without_one(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from hermes_conversation.extensions import Equipment, with_plugins\n"
+        "from hermes_conversation.extensions import Extensions, with_plugins\n"
         "from hermes_core.config.file import ConfigFile\n"
         "from pathlib import Path\n"
-        f"found = Equipment.found(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
+        f"found = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
         "assert found.tools() == [] and with_plugins([]).tools == []\n"
         "heavy = {'hermes_plugin_host', 'mcp', 'ruamel.yaml', 'asyncio',\n"
         "         'hermes_agent.mcp.server_pool'}\n"

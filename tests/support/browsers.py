@@ -150,11 +150,11 @@ class Home(NamedTuple):
 
     def link(self) -> str:
         """A fresh way in."""
-        return links.fresh(links.running(self.folder))
+        return links.request_link(links.find_running(self.folder))
 
     def ask(self, path: str) -> Any:
         """The JSON of a path."""
-        token = links.running(self.folder).token
+        token = links.find_running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.get(
             f"{self.url}{path}", headers=headers, trust_env=False, timeout=PATIENCE_SECONDS

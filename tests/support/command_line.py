@@ -1,4 +1,4 @@
-"""The real command line, as a process of its own."""
+"""Runs the real command line as a process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEASURED_CLI = [
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

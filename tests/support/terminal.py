@@ -1,4 +1,4 @@
-"""`hermes` on a pseudo-terminal, for questions that are asked and answered."""
+"""Runs `hermes` on a pseudo-terminal, for interactive commands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from support.waiting import PATIENCE_SECONDS
 
 
 def on_terminal(*arguments: str, **environment: str) -> pexpect.spawn[str]:
-    """Start `hermes` where somebody can type."""
+    """Start `hermes` on a terminal."""
     program, *rest = command(*arguments)
     env: Any = {**os.environ, "TERM": "dumb", **environment}
     return pexpect.spawn(program, rest, encoding="utf-8", env=env, timeout=PATIENCE_SECONDS)
 
 
-def ended(child: pexpect.spawn[str]) -> int | None:
-    """Wait for the end; the exit code."""
+def wait_for_exit(child: pexpect.spawn[str]) -> int | None:
+    """Wait for the end; return the exit code."""
     child.expect(pexpect.EOF)
     child.close()
     return child.exitstatus

@@ -40,7 +40,7 @@ def test_a_window_is_closed_in_mid_sentence_and_another_finds_every_word(
         terminal.wait_for("twelve")  # and what comes
         terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
         terminal.press("C-d")
-        assert "Go on with: hermes -r" in terminal.wait_for_end()
+        assert "To continue: `hermes -r" in terminal.wait_for_end()
     wait_until(lambda: latest()["end_reason"] == "tui_close")
 
 
@@ -52,7 +52,7 @@ def test_leaving_a_turn_that_runs_leaves_it_running(tmp_path: Path, serve: Any) 
         terminal.type("count\n")
         terminal.wait_for("three")
         terminal.press("C-d")
-        assert "goes on without you" in terminal.wait_for_end()
+        assert "continues in the background" in terminal.wait_for_end()
     with SessionDB() as db:
         session_id = latest()["id"]
         wait_until(lambda: db.get_messages(session_id)[-1]["content"] == SLOW)

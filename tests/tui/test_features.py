@@ -158,7 +158,7 @@ async def test_tab_finishes_a_path_and_commands_are_hinted_at(opened: Open, tmp_
         await pilot.press("r", "tab")
         await until(pilot, lambda: prompt.text == "look at ./water-roses.py")
         await pilot.press("ctrl+c", *"/com")
-        await until(pilot, lambda: "sum up" in str(hints.render()))
+        await until(pilot, lambda: "summarize" in str(hints.render()))
         await pilot.press("ctrl+c")
         await until(pilot, lambda: not hints.display)
 

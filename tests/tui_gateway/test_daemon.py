@@ -186,7 +186,7 @@ def test_what_no_client_would_send_breaks_nothing() -> None:
 
 
 def test_the_daemon_is_ended_and_told_about_by_a_command(hermes: Any, serve: Any) -> None:
-    assert "No daemon runs" in hermes("serve", "--status").out
+    assert "daemon is not running" in hermes("serve", "--status").out
     terminal = Terminal()
     terminal.open(model=serve("[{say: Hello.}]"))
     terminal.call("prompt.submit", text="hi")
@@ -195,8 +195,8 @@ def test_the_daemon_is_ended_and_told_about_by_a_command(hermes: Any, serve: Any
     told = json.loads(hermes("serve", "--status", "--json").out)
     assert (told["running"], told["sessions"][0]["message_count"]) == (True, 2)
     assert hermes("serve", "--until-idle").code == 0  # one is enough
-    assert "one runs already" in hermes("serve").err
-    assert "has ended" in hermes("serve", "--stop").out
+    assert "already running" in hermes("serve").err
+    assert "Daemon stopped" in hermes("serve", "--stop").out
     assert row()["end_reason"] == "tui_shutdown"
     assert DAEMON.find() is None
 

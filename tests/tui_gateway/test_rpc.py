@@ -138,7 +138,7 @@ def test_pictures_steering_queueing_and_saving(client: Client, serve: Any, tmp_p
     assert "Later." in Path(saved).read_text()
     page = call("session.save", session_id=live, path="talk.html")["file"]
     assert "<html" in Path(page).read_text()
-    assert "there already" in str(client.ask("session.save", session_id=live, path="talk.html"))
+    assert "already exists" in str(client.ask("session.save", session_id=live, path="talk.html"))
     assert call("session.cwd.set", session_id=live, cwd="/tmp")["cwd"] == "/tmp"
     assert [one["text"] for one in call("session.prompts", session_id=live)["prompts"]] == [
         "hi", "and?",

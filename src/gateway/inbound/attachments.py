@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from hermes_conversation.agent_factory import without_secrets
+from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_core.errors import UsageError
 from hermes_core.media_store import SCHEME
 
@@ -82,7 +82,7 @@ class ByCommand:
                 capture_output=True,
                 timeout=COMMAND_SECONDS,
                 check=False,
-                env=without_secrets(),
+                env=environment_without_secrets(),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"{words[0]}: {error}") from error

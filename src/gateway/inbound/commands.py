@@ -68,7 +68,9 @@ class ChatCommands:
         self._restart = restart
         self._started = time.time()
 
-    def run(self, entry: SessionEntry, event: MessageEvent, uid: str) -> slash_commands.Outcome:
+    def run(
+        self, entry: SessionEntry, event: MessageEvent, uid: str
+    ) -> slash_commands.CommandOutcome:
         """Carry out the command of a message, which is known as *uid*: once.
 
         One that goes elsewhere is marked in the very change that does it. One that changes what
@@ -95,7 +97,7 @@ class ChatCommands:
             "deny": lambda: "Nothing is being asked.",
         }
         if name in here:
-            return slash_commands.Outcome(here[name]())
+            return slash_commands.CommandOutcome(here[name]())
         if name in AT_HOME:
             raise UsageError(f"/{name} is for the terminal")
         return self._at_desk(entry, name, words)
@@ -115,7 +117,7 @@ class ChatCommands:
         if not self._door.is_admin(source):
             raise UsageError(NOT_AN_ADMIN.format(name=name, platform=source.platform.value))
 
-    def _at_desk(self, entry: SessionEntry, name: str, words: str) -> slash_commands.Outcome:
+    def _at_desk(self, entry: SessionEntry, name: str, words: str) -> slash_commands.CommandOutcome:
         slash_commands.find(name)
         conversation = self._conversations.take(entry)
         before = conversation.session_id
@@ -131,26 +133,26 @@ class ChatCommands:
                 self._conversations.forget(before)
         return outcome
 
-    def _new(self, entry: SessionEntry, title: str, uid: str) -> slash_commands.Outcome:
+    def _new(self, entry: SessionEntry, title: str, uid: str) -> slash_commands.CommandOutcome:
         if self._db.is_marked(uid):  # before a crash
-            return slash_commands.Outcome(RESET)
+            return slash_commands.CommandOutcome(RESET)
         stop_turn = functools.partial(self._conversations.forget, entry.session_id)
         new = reset_place(self._places, entry.session_key, stop_turn, uid)
         if title and new is not None:
             self._db.set_session_title(new.session_id, title)
-        return slash_commands.Outcome(RESET)
+        return slash_commands.CommandOutcome(RESET)
 
-    def _noted(self, entry: SessionEntry, event: MessageEvent) -> slash_commands.Outcome:
+    def _noted(self, entry: SessionEntry, event: MessageEvent) -> slash_commands.CommandOutcome:
         """Something was sent here that answered nobody: the conversation knows it now."""
         text = event.text.removeprefix("/sent ")
         self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
-        return slash_commands.Outcome()
+        return slash_commands.CommandOutcome()
 
     # Other conversations
 
     def _resume(
         self, entry: SessionEntry, event: MessageEvent, words: str, uid: str
-    ) -> slash_commands.Outcome:
+    ) -> slash_commands.CommandOutcome:
         """Go on with an earlier conversation of this place; of no other, but by hand-off."""
         if self._db.is_marked(uid):  # before a crash
             return self._told(entry.session_id)
@@ -160,7 +162,7 @@ class ChatCommands:
         if not words:
             target = entry.prev_session_id or ""
             if target not in own:
-                return slash_commands.Outcome(
+                return slash_commands.CommandOutcome(
                     "\n".join(self._own(entry)) or "There is none before this."
                 )
         else:
@@ -185,15 +187,15 @@ class ChatCommands:
 
     def _switched(
         self, entry: SessionEntry, target: str, reason: str, uid: str
-    ) -> slash_commands.Outcome:
+    ) -> slash_commands.CommandOutcome:
         for session_id in (entry.session_id, target):  # a conversation belongs to its place
             self._conversations.forget(session_id)
         self._places.switch_session(entry.session_key, target, reason, mark=uid)
         return self._told(target)
 
-    def _told(self, session_id: str) -> slash_commands.Outcome:
+    def _told(self, session_id: str) -> slash_commands.CommandOutcome:
         row = self._db.get_session(session_id) or {}
-        return slash_commands.Outcome(f"Going on with {row.get('title') or session_id}.")
+        return slash_commands.CommandOutcome(f"Going on with {row.get('title') or session_id}.")
 
     def _own_ids(self, entry: SessionEntry) -> set[str]:
         rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)

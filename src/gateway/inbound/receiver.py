@@ -202,4 +202,4 @@ class MessageReceiver:
         if mode == "steer" and event.media_urls:
             mode = "queue"  # a turn reads text only
         text = said(event, is_shared=self._places.is_shared(entry))
-        pending_input.offer(running.agent, text, mode, inbox_codec.uid(inbox_id))
+        pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.uid(inbox_id))

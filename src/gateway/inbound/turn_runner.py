@@ -108,7 +108,7 @@ class TurnRunner:
             answer = _finished(self._db.get_messages(conversation.session_id, after_id=place))
             if answer is not None:
                 return answer
-            turn = conversation.go_on()
+            turn = conversation.continue_turn()
         with self._showing.of(row["inbox_id"], prompt.events[-1]) as screen:
             last = _followed(turn, screen)
         conversation.agent.take_steering()  # what it has not read waits in the inbox
@@ -121,7 +121,7 @@ class TurnRunner:
         found = [heard(event, self._write_down) for event in prompt.events]
         words = [prompt.text] if prompt.text else self._words(prompt, is_shared=is_shared)
         notes = [note for one in found for note in one.notes]
-        return conversation.say(
+        return conversation.send(
             "\n".join([*words, *notes]),
             [picture for one in found for picture in one.pictures],
             uid=uid,

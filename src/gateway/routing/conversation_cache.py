@@ -28,7 +28,7 @@ class PlaceDescription(NamedTuple):
     """What a conversation is told about where it takes place."""
 
     about: str  # for the prompt
-    only_of: str  # the key of the place whose history alone may be searched; empty: all
+    scope_key: str  # the key of the place whose history alone may be searched; empty: all
 
 
 class ConversationCache:
@@ -68,7 +68,7 @@ class ConversationCache:
         wish = ConversationOptions(
             session_id, self._chosen_model(session_id), platform, platform, self._cwd
         )
-        wish = wish._replace(about=place.about, only_of=place.only_of)
+        wish = wish._replace(about=place.about, scope_key=place.scope_key)
         return Conversation(self._db, self._questions.of(entry.session_key), wish)
 
     def choose_model(self, session_id: str, name: str) -> None:

@@ -15,7 +15,7 @@ from hermes_plugin_host.manager import Plugin
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_plugin_host.discovery import Found
+    from hermes_plugin_host.discovery import DiscoveredPlugin
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 SWITCHING: Final = problems(400, 404)
@@ -59,7 +59,7 @@ def present() -> list[Plugin]:
     return [known.get(key) or _new(one) for key, one in discover().items()]
 
 
-def _new(found: Found) -> Plugin:
+def _new(found: DiscoveredPlugin) -> Plugin:
     return Plugin(found, "failed" if found.problem else "available", found.problem)
 
 
@@ -73,13 +73,13 @@ def _known(key: str) -> str:
 
 def shown(plugin: Plugin) -> dict[str, Any]:
     """A plugin as the page shows it."""
-    manifest, folder = plugin.found.manifest, plugin.found.folder
+    manifest, folder = plugin.discovered.manifest, plugin.discovered.folder
     return {
         "key": plugin.key,
         "name": manifest.name,
         "version": manifest.version,
         "description": manifest.description,
-        "source": plugin.found.origin,
+        "source": plugin.discovered.origin,
         "is_enabled": plugin.key in hermes_plugin_host.active().enabled,
         "is_loaded": plugin.status == "loaded",
         "error": plugin.detail if plugin.status == "failed" else None,

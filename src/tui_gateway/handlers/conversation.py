@@ -47,7 +47,7 @@ def open_branch(peer: Dispatcher, live: LiveSession, title: str, before_message:
     """Go on in a second conversation that begins as this one, or ends before a message."""
     if live.is_running:
         raise RpcError(BUSY, OCCUPIED)
-    found = told(lambda: live.conversation.branched(title, before_message))
+    found = told(lambda: live.conversation.create_branch(title, before_message))
     return _go(peer, live, found, "branched")
 
 
@@ -55,7 +55,9 @@ def _go(peer: Dispatcher, live: LiveSession, session_id: str | None, reason: str
     """Look at another conversation; one that is left alone and idle is ended."""
     if session_id == live.conversation.session_id:
         return peer.hub.look(live, peer)
-    wish = live.conversation.wish._replace(session_id=session_id, cwd=live.conversation.agent.cwd)
+    wish = live.conversation.options._replace(
+        session_id=session_id, cwd=live.conversation.agent.cwd
+    )
     opened = open_as_wished(peer, wish)
     peer.hub.turn_away(live, peer, reason)
     return opened
@@ -129,7 +131,7 @@ def redo(peer: Dispatcher, params: Params) -> Any:
 
 def retry(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        text = told(conversation.take_back_last)
+        text = told(conversation.undo_last_prompt)
     _live(peer, params).submit(text)
     return {"status": "streaming", "text": text}
 
@@ -149,13 +151,13 @@ def prompts(peer: Dispatcher, params: Params) -> Any:
 
 def rewind(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        return {"text": told(lambda: conversation.back_to(params["message_id"]))}
+        return {"text": told(lambda: conversation.rewind_to(params["message_id"]))}
 
 
 def tree(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     names = ("id", "title", "parent_session_id", "started_at", "message_count", "end_reason")
-    rows = told(live.conversation.family)
+    rows = told(live.conversation.related_sessions)
     return {"sessions": [{name: row.get(name) for name in names} for row in rows]}
 
 
@@ -231,7 +233,9 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
     return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
 
 
-def _changed(peer: Dispatcher, live: LiveSession, line: str) -> tuple[slash_commands.Outcome, bool]:
+def _changed(
+    peer: Dispatcher, live: LiveSession, line: str
+) -> tuple[slash_commands.CommandOutcome, bool]:
     """Run a command that may change the history; whether it did. Others who look are told."""
     with live.changing() as conversation:
         before = [one["id"] for one in live.messages()]
@@ -242,7 +246,7 @@ def _changed(peer: Dispatcher, live: LiveSession, line: str) -> tuple[slash_comm
     return outcome, is_changed
 
 
-def _kind(outcome: slash_commands.Outcome) -> dict[str, Any]:
+def _kind(outcome: slash_commands.CommandOutcome) -> dict[str, Any]:
     if outcome.say:
         return {"type": "send", "message": outcome.say, "output": outcome.text}
     if outcome.fill:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_conversation.agent_factory import ConversationOptions
-from hermes_conversation.latest import latest_in
+from hermes_conversation.latest import latest_session_in
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 
@@ -100,7 +100,7 @@ def most_recent(peer: Dispatcher, params: Params) -> Any:
     if folder is None:
         row = next(iter(db.list_sessions_rich(limit=1, order_by_last_active=True)), None)
     else:
-        row = latest_in(db, folder)
+        row = latest_session_in(db, folder)
     if row is None:
         return {"session_id": None}
     return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}

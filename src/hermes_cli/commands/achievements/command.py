@@ -1,4 +1,4 @@
-"""`hermes achievements`: what your history has earned, and what is within reach."""
+"""`hermes achievements`: list and manage achievements."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from hermes_achievements.evaluation.standings import STATES
 from hermes_cli import history
 from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements import export as achievement_export
-from hermes_cli.commands.achievements.details import found, show
-from hermes_cli.commands.achievements.display import Tiers, amount, cell, line, name_cells
+from hermes_cli.commands.achievements.details import find_achievement, show
+from hermes_cli.commands.achievements.display import (
+    Tiers,
+    amount_text,
+    cell,
+    name_cells,
+    print_line,
+)
 from hermes_cli.commands.achievements.overview import overview, step_as_dict
 from hermes_cli.commands.achievements.watch import watch
-from hermes_cli.filters import MOMENTS, moment, positive
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import achievements
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
@@ -27,131 +33,137 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.commands.achievements.report import Look
-    from hermes_cli.output import Output
+    from hermes_cli.commands.achievements.report import AchievementReport
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
 EXAMPLES = """\
 examples:
-  hermes achievements                          an overview
+  hermes achievements                          show an overview
   hermes achievements list --state unlocked --sort unlocked_at --order desc
   hermes achievements show first-words
   hermes achievements timeline --since 1w
   hermes achievements export earned.png
 
-They are measured from your history on this computer; nothing is sent anywhere.
+Achievements are computed locally from your history; nothing is sent anywhere.
 """
-HIDDEN = "achievements.hidden"
-META = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
+HIDDEN_SETTING = "achievements.hidden"
+SCAN_FIELDS = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
-READ_ONLY = "read_only"  # nothing can be kept here
-KEPT = "Stopped. What was read is kept; the next scan goes on from there."
+READ_ONLY = "read_only"  # HERMES_HOME is not writable
+INTERRUPTED = "Interrupted. The next scan continues from here."
 COLUMNS = (
-    Column("id", style="cyan"),
-    Column("name", optional=True),
-    Column("tier"),
-    Column("next", right=True),
-    Column("progress", optional=True, flexible=True),
-    Column("what", optional=True, flexible=True, least=20, style="dim"),
+    TableColumn("id", style="cyan"),
+    TableColumn("name", optional=True),
+    TableColumn("tier"),
+    TableColumn("next", right=True),
+    TableColumn("progress", optional=True, flexible=True),
+    TableColumn("what", optional=True, flexible=True, least=20, style="dim"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions; without one, the overview is printed."""
     parser.set_defaults(run=overview)
-    add_json(parser)
+    add_json_option(parser)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     _configure_list(actions)
     _configure_named(actions)
     _configure_scans(actions)
-    timeline = add(
+    timeline = add_command(
         actions,
         "timeline",
-        "every unlock and tier in the order it was earned",
+        "list unlocks and tiers in the order they were earned",
         examples="examples:\n  hermes achievements timeline\n"
         "  hermes achievements timeline --since 2026-01-01 --json\n",
         run=print_timeline,
     )
-    timeline.add_argument("--limit", type=positive, metavar="N", help="only the latest so many")
-    timeline.add_argument("--since", type=moment, metavar="WHEN", help=f"only since: {MOMENTS}")
-    add_json(timeline)
-    export = add(
+    timeline.add_argument(
+        "--limit", type=parse_positive, metavar="N", help="show only the latest N"
+    )
+    timeline.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"earned since: {TIME_FORMATS}"
+    )
+    add_json_option(timeline)
+    export = add_command(
         actions,
         "export",
-        "write what you have earned to a file, without naming conversations",
+        "export achievements to a file, without conversation titles",
         examples="examples:\n  hermes achievements export earned.svg\n"
         "  hermes achievements export --format json\n",
         run=achievement_export.export,
     )
     export.add_argument("file", metavar="FILE", nargs="?", default=achievement_export.STDOUT,
-                        help="file or folder; - (the default) is standard output")  # fmt: skip
+                        help="file, directory, or - for standard output (default)")  # fmt: skip
     export.add_argument("--format", choices=achievement_export.FORMATS,
-                        help="by the name of FILE, otherwise markdown")  # fmt: skip
-    export.add_argument("--force", action="store_true", help="replace a file that exists")
-    add_json(export)
+                        help="format (default: by the suffix of FILE, else markdown)")  # fmt: skip
+    export.add_argument("--force", action="store_true", help="replace an existing file")
+    add_json_option(export)
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "list",
-        "every achievement, and how far you are",
+        "list all achievements with progress",
         examples="examples:\n  hermes achievements list --category shell\n"
         "  hermes achievements list --sort progress --order desc --limit 10\n",
         run=print_list,
     )
     parser.add_argument("--state", choices=(views.ALL, *STATES), default=views.ALL,
-                        help="only those that are so (default all)")  # fmt: skip
-    parser.add_argument("--category", metavar="ID", default=views.ALL, help="only of this one")
-    parser.add_argument("--sort", choices=tuple(views.SORTS), help="otherwise by category")
-    parser.add_argument("--order", choices=views.ORDERS, default="asc", help="(default asc)")
-    parser.add_argument("--limit", type=positive, metavar="N", help="how many")
-    add_json(parser)
+                        help="filter by state")  # fmt: skip
+    parser.add_argument("--category", metavar="ID", default=views.ALL, help="filter by category")
+    parser.add_argument("--sort", choices=tuple(views.SORTS), help="sort key (default: category)")
+    parser.add_argument(
+        "--order", choices=views.ORDERS, default="asc", help="sort order (default: asc)"
+    )
+    parser.add_argument("--limit", type=parse_positive, metavar="N", help="maximum number")
+    add_json_option(parser)
 
 
 def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for name, purpose, run in (
-        ("show", "everything about one achievement", show),
-        ("hide", "leave an achievement out everywhere", hide),
-        ("unhide", "no longer leave it out", unhide),
+        ("show", "show the details of an achievement", show),
+        ("hide", "hide an achievement", hide),
+        ("unhide", "show a hidden achievement again", unhide),
     ):
-        action = add(
+        action = add_command(
             actions,
             name,
             purpose,
             examples=f"examples:\n  hermes achievements {name} first-words\n",
             run=run,
         )
-        action.add_argument("id", metavar="ID", help="as `hermes achievements list` shows it")
-        add_json(action)
+        action.add_argument("id", metavar="ID", help="ID, as shown by `hermes achievements list`")
+        add_json_option(action)
 
 
 def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    again = add(
+    again = add_command(
         actions,
         "rescan",
-        "look at everything new, and say what it has earned",
+        "scan the history and report new achievements",
         examples="examples:\n  hermes achievements rescan\n  hermes achievements rescan --full\n",
         run=rescan,
     )
-    again.add_argument("--full", action="store_true", help="read the whole history again")
-    add_json(again)
-    follow = add(
+    again.add_argument("--full", action="store_true", help="scan the complete history again")
+    add_json_option(again)
+    follow = add_command(
         actions,
         "watch",
-        "print every new unlock as it happens, until Ctrl-C",
+        "print new unlocks as they happen",
         examples="examples:\n  hermes achievements watch\n",
         run=watch,
     )
-    follow.add_argument("--interval", type=positive, default=2, metavar="SECONDS",
-                        help="how often to look (default 2)")  # fmt: skip
-    follow.add_argument("--json", action="store_true", help="print one JSON object per line")
+    follow.add_argument("--interval", type=parse_positive, default=2, metavar="SECONDS",
+                        help="scan interval (default: 2)")  # fmt: skip
+    follow.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The achievements that fit."""
-    with report.looking(out) as look:
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the matching achievements."""
+    with report.open_report(out) as look:
         rows = views.listed(
             look.snapshot,
             look.catalogue,
@@ -162,14 +174,14 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             limit=arguments.limit,
         )
         if arguments.json:
-            out.json([report.public(one) for one in rows])
+            out.json([report.public_fields(one) for one in rows])
         elif rows:
             tiers = Tiers(look.catalogue)
             out.table(COLUMNS, [_row(one, tiers) for one in rows])
         else:
-            out.text("No achievements fit.")
+            out.text("No matching achievements.")
         if not look.has_history:
-            out.note(history.no_history())
+            out.note(history.no_history_text())
     return 0
 
 
@@ -182,64 +194,66 @@ def _row(one: Shown, tiers: Tiers) -> tuple[str, ...]:
         one["name"],
         tiers.name(one["tier"]),
         percent,
-        amount(one),
+        amount_text(one),
         one["description"],
     )
 
 
-def rescan(arguments: argparse.Namespace, out: Output) -> int:
-    """Scan, and say what is new."""
+def rescan(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Scan the history and print new achievements."""
     began = time.monotonic()
     try:
-        with report.looking(out, full=arguments.full) as look:
+        with report.open_report(out, full=arguments.full) as look:
             _report(look, time.monotonic() - began, arguments, out)
     except KeyboardInterrupt:
-        out.note(KEPT)
+        out.note(INTERRUPTED)
         raise
     return 0
 
 
-def _report(look: Look, seconds: float, arguments: argparse.Namespace, out: Output) -> None:
+def _report(
+    look: AchievementReport, seconds: float, arguments: argparse.Namespace, out: CommandOutput
+) -> None:
     snapshot, meta = look.snapshot, look.snapshot["scan_meta"]
     if arguments.json:
         names = ("unlocked_count", "discovered_count", "secret_count", "total_count")
         counts = {name: snapshot[name] for name in names}
         facts = {"seconds": round(seconds, 3), **counts, "new": _unlocks(look)}
-        out.json({**_what_was_read(look), **facts})
+        out.json({**_scan_summary(look), **facts})
         return
     if not look.has_history:
-        out.text(history.no_history())
+        out.text(history.no_history_text())
         return
     earned = f"{snapshot['unlocked_count']} of {snapshot['total_count']} earned"
     if look.is_earlier:
         then = human_format.local(snapshot["generated_at"])
-        out.text(f"Nothing was read here. What is known of {then}: {earned}.")
+        out.text(f"No scan was made. As of {then}: {earned}.")
         return
     read = human_format.number(meta.get("sessions_rescanned", 0))
     sessions = human_format.plural(meta["sessions_total"], "session")
-    out.text(f"{sessions}, {read} of them read in {seconds:.1f} s; {earned}.")
+    out.text(f"{sessions}, {read} scanned in {seconds:.1f} s; {earned}.")
     if not look.news["count"]:
-        out.text("Nothing new.")
+        out.text("No new achievements.")
     elif report.wants_notices():
-        out.text(display.notice_of(look.news), "yellow")
+        out.text(display.notice_text(look.news), "yellow")
 
 
-def _what_was_read(look: Look) -> Shown:
-    """How the scan went; where another process is at it, this one has read nothing."""
-    found = {name: look.snapshot["scan_meta"].get(name) for name in META}
+def _scan_summary(look: AchievementReport) -> Shown:
+    """The summary of the scan; empty if another process was scanning."""
+    found = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
     if look.is_earlier:
         mode = BUSY if look.source and look.source.can_travel else READ_ONLY
         found |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
     return found
 
 
-def _unlocks(look: Look) -> list[Shown]:
+def _unlocks(look: AchievementReport) -> list[Shown]:
     return [report.unlock_as_dict(one) for one in look.news["unlocks"]]
 
 
-def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
-    """Unlocks and tiers, grouped by month."""
-    with report.looking(out) as look:
+def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print unlocks and tiers by month."""
+    with report.open_report(out) as look:
         steps = [
             step
             for step in views.timeline(look.snapshot)
@@ -249,15 +263,17 @@ def print_timeline(arguments: argparse.Namespace, out: Output) -> int:
         if arguments.json:
             out.json([step_as_dict(step) for step in steps])
         elif not look.has_history:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         elif not steps:
-            out.text("Nothing was earned then." if arguments.since else "Nothing is earned yet.")
+            out.text(
+                "No achievements in this period." if arguments.since else "No achievements yet."
+            )
         else:
             _print_months(steps, look, out)
     return 0
 
 
-def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
+def _print_months(steps: list[Shown], look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     names = name_cells(out, (step["name"] for step in steps))
     for number, (month, group) in enumerate(groupby(steps, key=_month)):
@@ -266,12 +282,12 @@ def _print_months(steps: list[Shown], look: Look, out: Output) -> None:
         out.text(month, "bold")
         for step in group:
             sign = display.STAR if step["is_first"] else " "
-            line(
+            print_line(
                 out,
                 (f"  {human_format.local(step['at'])[:16]}  ", "dim"),
                 (f"{sign} {cell(step['name'], names)}  ", ""),
                 tiers.cell(step["tier"]),
-                (f"  {report.conversation(step)}", "dim"),
+                (f"  {report.conversation_name(step)}", "dim"),
             )
 
 
@@ -280,42 +296,44 @@ def _month(step: Shown) -> str:
     return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN
 
 
-def hide(arguments: argparse.Namespace, out: Output) -> int:
-    """Put an achievement on the list of those that are left out."""
-    with report.looking(out) as look:
-        hidden = achievements.hidden()
+def hide(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Hide an achievement."""
+    with report.open_report(out) as look:
+        hidden = achievements.hidden_ids()
         name = arguments.id
         if name not in hidden:
-            one = found(look, name)
+            one = find_achievement(look, name)
             name = one["id"]
             if not one["discovered"]:
-                raise UsageError(f"'{name}' is still a secret; it can be hidden once it is found.")
+                raise UsageError(
+                    f"'{name}' is a secret achievement; it can be hidden once it is discovered."
+                )
             _set_hidden([*hidden, name])
-    _say_hidden(arguments, f"{name} is hidden", out)
+    _report_hidden(arguments, f"{name} is now hidden.", out)
     return 0
 
 
-def unhide(arguments: argparse.Namespace, out: Output) -> int:
-    """Take an achievement off that list."""
-    hidden = list(achievements.hidden())
+def unhide(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Show a hidden achievement again."""
+    hidden = list(achievements.hidden_ids())
     if arguments.id not in hidden:
-        known = f" Hidden are: {', '.join(hidden)}." if hidden else " Nothing is hidden."
+        known = f" Hidden: {', '.join(hidden)}." if hidden else " No achievements are hidden."
         raise UsageError(f"'{arguments.id}' is not hidden.{known}")
     _set_hidden([one for one in hidden if one != arguments.id])
-    _say_hidden(arguments, f"{arguments.id} is no longer hidden", out)
+    _report_hidden(arguments, f"{arguments.id} is no longer hidden.", out)
     return 0
 
 
 def _set_hidden(ids: list[str]) -> None:
     config = ConfigFile.of_home()
     try:
-        config.set(HIDDEN, ", ".join(ids)) if ids else config.unset(HIDDEN)
+        config.set(HIDDEN_SETTING, ", ".join(ids)) if ids else config.unset(HIDDEN_SETTING)
     except OSError as error:
-        raise UsageError(f"the settings cannot be written: {error}.") from error
+        raise UsageError(f"Cannot write the settings: {error}.") from error
 
 
-def _say_hidden(arguments: argparse.Namespace, text: str, out: Output) -> None:
+def _report_hidden(arguments: argparse.Namespace, text: str, out: CommandOutput) -> None:
     if arguments.json:
-        out.json({"hidden": list(achievements.hidden())})
+        out.json({"hidden": list(achievements.hidden_ids())})
     else:
         out.text(text)

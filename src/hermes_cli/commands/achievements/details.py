@@ -1,4 +1,4 @@
-"""`hermes achievements show`: everything about one achievement."""
+"""`hermes achievements show`: the details of an achievement."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_achievements.evaluation.standings import SECRET
 from hermes_cli.commands.achievements import report
-from hermes_cli.commands.achievements.display import Tiers, amount, bar, bar_cells, line
+from hermes_cli.commands.achievements.display import Tiers, amount_text, bar, bar_cells, print_line
 from hermes_core import human_format
+from hermes_core.command_name import command_name
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import one_line
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.commands.achievements.report import Look
-    from hermes_cli.output import Output
+    from hermes_cli.commands.achievements.report import AchievementReport
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
-LEGIBLE_COLUMNS: Final = 100
-PROPOSED: Final = 3
+MAX_PROSE_COLUMNS: Final = 100
+MAX_SUGGESTIONS: Final = 3
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print one achievement."""
-    with report.looking(out) as look:
-        one = found(look, arguments.id)
+    with report.open_report(out) as look:
+        one = find_achievement(look, arguments.id)
         if arguments.json:
-            out.json(report.public(one))
+            out.json(report.public_fields(one))
         elif one["state"] == SECRET:
             _print_secret(one, out)
         else:
@@ -38,58 +39,57 @@ def show(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def found(look: Look, wanted: str) -> Shown:
-    """The achievement with that id or name; a secret goes by the id it is shown with."""
+def find_achievement(look: AchievementReport, wanted: str) -> Shown:
+    """Find an achievement by ID or name; a secret one only by its ID."""
     shown: list[Shown] = look.snapshot["achievements"]
     for one in shown:
         if wanted == one["id"] or (one["state"] != SECRET and _is_name(one, wanted)):
             return one
     from hermes_conversation import achievements  # noqa: PLC0415 - only for what is not there
 
-    if wanted in achievements.hidden():
+    if wanted in achievements.hidden_ids():
         raise UsageError(
-            f"'{wanted}' is hidden; `hermes achievements unhide {shlex.quote(wanted)}` shows it."
+            f"'{wanted}' is hidden. "
+            f"Show it with `hermes achievements unhide {shlex.quote(wanted)}`."
         )
-    proposals = proposed(wanted, [one["id"] for one in shown])
-    raise UsageError(
-        f"there is no achievement '{wanted}'.{proposals} See `hermes achievements list`."
-    )
+    proposals = suggestions(wanted, [one["id"] for one in shown])
+    raise UsageError(f"Unknown achievement '{wanted}'.{proposals} See `hermes achievements list`.")
 
 
 def _is_name(one: Shown, wanted: str) -> bool:
     return wanted.strip().casefold() == str(one["name"]).casefold()
 
 
-def proposed(wanted: str, known: list[str]) -> str:
-    """A sentence with the nearest ids, or nothing."""
+def suggestions(wanted: str, known: list[str]) -> str:
+    """A sentence with similar IDs, or ''."""
     import difflib  # noqa: PLC0415 - only a misspelt id needs it
 
-    near = difflib.get_close_matches(wanted.lower().replace(" ", "-"), known, PROPOSED)
+    near = difflib.get_close_matches(wanted.lower().replace(" ", "-"), known, MAX_SUGGESTIONS)
     return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
-def _print_secret(one: Shown, out: Output) -> None:
+def _print_secret(one: Shown, out: CommandOutput) -> None:
     out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
     _prose(one["hint"], out)
-    out.text("What it is shows when you are on the way to it.", "dim")
+    out.text("The description appears once you make progress towards it.", "dim")
 
 
-def _print(one: Shown, look: Look, out: Output) -> None:
+def _print(one: Shown, look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     style = tiers.style(one["tier"])
-    line(out, *bold(one["name"]), ("  ", ""), tiers.cell(one["tier"]) if one["tier"] else ("", ""),
-         (f"  {one['id']}", "dim"))  # fmt: skip
+    medal = tiers.cell(one["tier"]) if one["tier"] else ("", "")
+    print_line(out, *bold(one["name"]), ("  ", ""), medal, (f"  {one['id']}", "dim"))
     _prose(one["description"], out)
     out.text()
     _prose(one["criteria"], out)
     chapters = {category.id: category.name for category in look.catalogue.categories}
     origin = "" if one["origin"] == "hermes" else f", from the plugin {one['origin']}"
-    line(out, (f"{chapters[one['category']]}: {_kind(one)}{origin}", "dim"))
+    print_line(out, (f"{chapters[one['category']]}: {_kind(one)}{origin}", "dim"))
     out.text()
     percent = one["progress_pct"]
-    towards = f" to {tiers.name(one['next_tier'])}" if one["next_tier"] else ", all there is"
-    said = f"  {percent} %  {amount(one)}{towards}"
-    line(out, *bar(percent, bar_cells(out, len(said)), style), (said, ""))
+    towards = f" to {tiers.name(one['next_tier'])}" if one["next_tier"] else ", complete"
+    said = f"  {percent} %  {amount_text(one)}{towards}"
+    print_line(out, *bar(percent, bar_cells(out, len(said)), style), (said, ""))
     out.text()
     steps = {step["tier"]: step for step in one.get("tier_history") or ()}
     for tier in one["tiers"]:
@@ -97,7 +97,7 @@ def _print(one: Shown, look: Look, out: Output) -> None:
 
 
 def bold(text: str) -> tuple[tuple[str, str]]:
-    """A heading as a piece of a line."""
+    """A bold piece of a line."""
     return ((one_line(text), "bold"),)
 
 
@@ -107,29 +107,31 @@ def _kind(one: Shown) -> str:
     return KINDS.get(one["kind"], str(one["kind"]))
 
 
-def _print_tier(one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: Output) -> None:
-    """A tier: what it takes, and where and when it was reached."""
+def _print_tier(
+    one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: CommandOutput
+) -> None:
+    """Print a tier: its threshold, and when and where it was reached."""
     needed = f"  {human_format.number(tier['threshold'])} {one['unit']}"
     medal = tiers.cell(tier["name"], is_held=step is not None)
     if step is None:
-        line(out, medal, (needed, "dim"))
+        print_line(out, medal, (needed, "dim"))
         return
-    line(out, medal, (needed, ""), (f"  {human_format.local(step['at'])}", "dim"))
+    print_line(out, medal, (needed, ""), (f"  {human_format.local(step['at'])}", "dim"))
     if step.get("session_id") is None:
         return
     indent = " " * (tiers.widest + 4)
     message = "" if step.get("message_id") is None else f"  message {step['message_id']}"
-    line(out, (f"{indent}{report.conversation(step)}", ""))
+    print_line(out, (f"{indent}{report.conversation_name(step)}", ""))
     if step.get("is_gone"):
         return
-    command = f"hermes sessions show {shlex.quote(one_line(step['session_id']))}"
-    line(out, (indent, ""), (command, "cyan"), (message, "dim"))
+    command = f"{command_name()} sessions show {shlex.quote(one_line(step['session_id']))}"
+    print_line(out, (indent, ""), (command, "cyan"), (message, "dim"))
 
 
-def _prose(text: str, out: Output) -> None:
-    """A text in the width of the terminal; whole where there is none."""
+def _prose(text: str, out: CommandOutput) -> None:
+    """Print text wrapped to the width of the terminal."""
     if out.columns is None:
         out.text(text)
         return
-    for part in textwrap.wrap(text, min(out.columns, LEGIBLE_COLUMNS)):
+    for part in textwrap.wrap(text, min(out.columns, MAX_PROSE_COLUMNS)):
         out.text(part)

@@ -1,4 +1,4 @@
-"""Tiers, bars and lines as the achievement commands draw them on a terminal."""
+"""Terminal formatting of tiers, bars and lines of the achievement commands."""
 
 from __future__ import annotations
 
@@ -6,55 +6,56 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Piece = tuple[str, str]  # text and style
 
 STAR: Final = "★"
-NAMED: Final = 5  # more than so many are not all named
+MAX_NAMED: Final = 5  # the others are only counted
 
 
-def notice_of(announcement: Mapping[str, Any]) -> str:
-    """What to say of an announcement; nothing where nothing is new.
+def notice_text(announcement: Mapping[str, Any]) -> str:
+    """The text of an announcement; empty if nothing is new.
 
-    The first scan of a long history finds many at once: then their number is enough.
+    The first scan of a long history finds many at once; then only the number is shown.
     """
     unlocks = announcement["unlocks"]
     count = int(announcement["count"])
     if not count:
         return ""
-    if announcement["is_first_scan"] and count > NAMED:
+    if announcement["is_first_scan"] and count > MAX_NAMED:
         earned = human_format.plural(count, "achievement")
-        return f"{STAR} Your history has earned {earned}; see `hermes achievements`"
-    names = ", ".join(_named(one) for one in unlocks[:NAMED])
+        return with_command_name(f"{STAR} {earned} in your history. See `hermes achievements`.")
+    names = ", ".join(_unlock_text(one) for one in unlocks[:MAX_NAMED])
     if count == 1:
         return f"{STAR} Achievement: {names}"
-    rest = f" and {human_format.number(count - NAMED)} more" if count > NAMED else ""
+    rest = f" and {human_format.number(count - MAX_NAMED)} more" if count > MAX_NAMED else ""
     return f"{STAR} {human_format.plural(count, 'achievement')}: {names}{rest}"
 
 
-def _named(unlock: Mapping[str, Any]) -> str:
+def _unlock_text(unlock: Mapping[str, Any]) -> str:
     return f"{one_line(unlock['name'])} ({unlock['tier'].capitalize()})"
 
 
 FULL: Final = "◆"
 OPEN: Final = "◇"
-USUAL_COLUMNS: Final = 80
-LONGEST_BAR: Final = 24
-SHORTEST_BAR: Final = 6
-LONGEST_NAME: Final = 28
-SHORTEST_NAME: Final = 12
+DEFAULT_COLUMNS: Final = 80
+MAX_BAR_CELLS: Final = 24
+MIN_BAR_CELLS: Final = 6
+MAX_NAME_CELLS: Final = 28
+MIN_NAME_CELLS: Final = 12
 LIGHT_BACKGROUNDS: Final = ("7", "15")
 
 
 class Tiers:
-    """How tiers are named and coloured."""
+    """The names and colours of tiers."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         is_light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in LIGHT_BACKGROUNDS
@@ -64,21 +65,21 @@ class Tiers:
         self.widest = max(width(name) for name in self._names.values())
 
     def name(self, tier: str | None) -> str:
-        """The tier's name; nothing without one."""
+        """The name of a tier; '' without one."""
         return self._names.get(tier or "", "")
 
     def style(self, tier: str | None) -> str:
-        """Its colour; dim without a tier."""
+        """The colour of a tier; dim without one."""
         return self._styles.get(tier or "", "dim")
 
     def cell(self, tier: str | None, *, is_held: bool = True) -> Piece:
-        """Medal and name, as wide as all others."""
+        """Medal and name, padded to the widest."""
         medal = FULL if is_held else OPEN
         return pad(f"{medal} {self.name(tier)}", self.widest + 2), self.style(tier)
 
 
-def line(out: Output, *pieces: Piece) -> None:
-    """One line, cut to the width of the terminal."""
+def print_line(out: CommandOutput, *pieces: Piece) -> None:
+    """Print one line, cut to the width of the terminal."""
     left = out.columns
     shown: list[Piece] = []
     for text, style in pieces:
@@ -91,45 +92,45 @@ def line(out: Output, *pieces: Piece) -> None:
 
 
 def bar(percent: float, cells: int, style: str = "") -> tuple[Piece, Piece]:
-    """A bar that is full to *percent*; anything at all shows, and only all fills it."""
+    """A progress bar; empty only at 0 and full only at 100 percent."""
     full = int(cells * percent // 100)
     if percent > 0:
         full = max(1, full)
     return ("━" * full, style), ("─" * (cells - full), "dim")
 
 
-def bar_cells(out: Output, others: int, most: int = LONGEST_BAR) -> int:
-    """How long a bar can be beside *others* cells of text."""
-    left = (out.columns or USUAL_COLUMNS) - others
-    return max(SHORTEST_BAR, min(most, left))
+def bar_cells(out: CommandOutput, others: int, most: int = MAX_BAR_CELLS) -> int:
+    """The length of a bar beside *others* cells of text."""
+    left = (out.columns or DEFAULT_COLUMNS) - others
+    return max(MIN_BAR_CELLS, min(most, left))
 
 
-def name_cells(out: Output, names: Iterable[str]) -> int:
-    """The cells that names stand in, so that what follows is aligned and has room."""
-    most = max(SHORTEST_NAME, min(LONGEST_NAME, (out.columns or USUAL_COLUMNS) - 52))
+def name_cells(out: CommandOutput, names: Iterable[str]) -> int:
+    """The width of a column of names."""
+    most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, (out.columns or DEFAULT_COLUMNS) - 52))
     return min(most, max((width(one_line(name)) for name in names), default=0))
 
 
-def packed(out: Output, pieces: Iterable[Piece], gap: str) -> None:
-    """Pieces side by side, on as many lines as they need."""
+def print_packed(out: CommandOutput, pieces: Iterable[Piece], gap: str) -> None:
+    """Print pieces side by side, wrapped into lines."""
     row: list[Piece] = []
     used = 0
     for piece in pieces:
         if row and out.columns is not None and used + width(gap + piece[0]) > out.columns:
-            line(out, *row)
+            print_line(out, *row)
             row, used = [], 0
         row += [(gap, ""), piece] if row else [piece]
         used = sum(width(text) for text, _ in row)
-    line(out, *row)
+    print_line(out, *row)
 
 
 def cell(text: str, cells: int, *, right: bool = False) -> str:
-    """*text* in exactly so many cells."""
+    """*text* padded or cut to exactly so many cells."""
     return pad(fit(one_line(text), cells), cells, right=right)
 
 
-def amount(one: Mapping[str, Any]) -> str:
-    """How far it is, in its own unit: '1,234 / 5,000 tool calls'."""
+def amount_text(one: Mapping[str, Any]) -> str:
+    """The progress in the unit of the achievement: '1,234 / 5,000 tool calls'."""
     reached = human_format.number(one["progress"])
     if one["next_threshold"] is None:
         return f"{reached} {one['unit']}"

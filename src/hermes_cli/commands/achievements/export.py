@@ -1,4 +1,4 @@
-"""`hermes achievements export`: what has been earned, as a file to show around."""
+"""`hermes achievements export`: achievements as a file to share."""
 
 from __future__ import annotations
 
@@ -12,34 +12,38 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 STDOUT: Final = "-"
-PICTURE: Final = "png"
-FORMATS: Final = ("json", "markdown", "svg", PICTURE)
+IMAGE_FORMAT: Final = "png"
+FORMATS: Final = ("json", "markdown", "svg", IMAGE_FORMAT)
 SUFFIXES: Final = {
-    ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg", ".png": PICTURE,
-}  # fmt: skip
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".svg": "svg",
+    ".png": IMAGE_FORMAT,
+}
 
 
-def export(arguments: argparse.Namespace, out: Output) -> int:
+def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the file, or print it."""
     from hermes_achievements.export import render  # noqa: PLC0415 - draws pictures
     from hermes_cli import output_files  # noqa: PLC0415 - as above
 
     form = _format(arguments)
     if arguments.file == STDOUT and arguments.json:
-        raise UsageError("--json reports about a file; give FILE, or leave --json away.")
-    if arguments.file == STDOUT and form == PICTURE:
-        raise UsageError("a picture needs a FILE to go to, such as achievements.png.")
-    with report.looking(out) as look:
+        raise UsageError("--json requires FILE: it describes the written file.")
+    if arguments.file == STDOUT and form == IMAGE_FORMAT:
+        raise UsageError("An image requires FILE, e.g. achievements.png.")
+    with report.open_report(out) as look:
         made = render(look.snapshot, look.catalogue, form)
     if arguments.file == STDOUT:
         out.raw(made.content)
         return 0
     path = Path(arguments.file)
     if output_files.is_folder(arguments.file):
-        path = output_files.unused(path, made.name)
+        path = output_files.unused_path(path, made.name)
     output_files.make_folder(path.parent)
     size = output_files.write(path, [made.content], is_replacing=arguments.force)
     if arguments.json:
@@ -50,7 +54,7 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _format(arguments: argparse.Namespace) -> str:
-    """The format asked for, or the one that the file's name tells."""
+    """The requested format, or the one of the file suffix."""
     if arguments.format:
         return str(arguments.format)
     if arguments.file == STDOUT:
@@ -58,7 +62,7 @@ def _format(arguments: argparse.Namespace) -> str:
     suffix = Path(arguments.file).suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
-            f"'{arguments.file}' does not tell the format; give --format {', '.join(FORMATS)}, "
-            f"or a name that ends in {', '.join(SUFFIXES)}."
+            f"Unknown format of '{arguments.file}'. Pass --format {', '.join(FORMATS)}, "
+            f"or use the suffix {', '.join(SUFFIXES)}."
         )
     return SUFFIXES[suffix]

@@ -1,4 +1,4 @@
-"""`hermes achievements`: what has been earned, at a glance."""
+"""`hermes achievements`: the overview."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements.display import (
     FULL,
     Tiers,
-    amount,
+    amount_text,
     bar,
     bar_cells,
     cell,
-    line,
     name_cells,
-    packed,
+    print_line,
+    print_packed,
 )
 from hermes_conversation import achievements
 from hermes_core import human_format
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
     from hermes_achievements.metrics.tally import Days
     from hermes_achievements.service import Source
-    from hermes_cli.commands.achievements.report import Look
-    from hermes_cli.output import Output
+    from hermes_cli.commands.achievements.report import AchievementReport
+    from hermes_cli.output import CommandOutput
 
     Shown = dict[str, Any]
 
-SHOWN: Final = 5
+SHOWN_ENTRIES: Final = 5
 STEP_FIELDS: Final = (
     "id", "name", "icon", "category", "tier", "value", "at", "session_id", "message_id", "title",
     "is_first",
 )  # fmt: skip
 
 
-class Chapter(NamedTuple):
-    """How much of a category is earned."""
+class CategoryProgress(NamedTuple):
+    """The progress in a category."""
 
     id: str
     name: str
@@ -50,91 +50,95 @@ class Chapter(NamedTuple):
 
 
 class Streaks(NamedTuple):
-    """Active days in a row, now and ever; one missed day in any seven is forgiven."""
+    """Consecutive active days; one missed day in any seven is forgiven."""
 
-    current_days: int | None  # None while another process is reading everything
+    current_days: int | None  # None while another process scans the history
     longest_days: int
     active_days: int
 
 
-def overview(arguments: argparse.Namespace, out: Output) -> int:
-    """Print the overview; where achievements are switched off, say so."""
+def overview(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the overview, or that achievements are disabled."""
     if not achievements.is_enabled():
         if arguments.json:
             out.json({"enabled": False})
         else:
-            out.text(report.OFF)
+            out.hint(report.DISABLED)
         return 0
-    with report.looking(out) as look:
+    with report.open_report(out) as look:
         if arguments.json:
             out.json(_as_dict(look))
         elif not look.has_history:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
             waiting = human_format.plural(look.snapshot["total_count"], "achievement")
-            out.text(f"{waiting} can be earned; the first one takes a single message.")
+            out.text(f"{waiting} available; the first one takes a single message.")
         else:
             _print(look, out)
     return 0
 
 
 def step_as_dict(step: Shown) -> Shown:
-    """A step of the timeline, for programs."""
+    """A step of the timeline as a dict."""
     return {key: step.get(key) for key in STEP_FIELDS}
 
 
-def _as_dict(look: Look) -> Shown:
+def _as_dict(look: AchievementReport) -> Shown:
     snapshot = look.snapshot
     names = ("unlocked_count", "discovered_count", "secret_count", "total_count", "generated_at")
     return {
         "enabled": True,
         **{name: snapshot[name] for name in names},
         "tiers": views.by_tier(snapshot, look.catalogue),
-        "categories": [one._asdict() for one in _chapters(look)],
+        "categories": [one._asdict() for one in _category_progress(look)],
         "streaks": _streaks(look)._asdict(),
-        "recent": [step_as_dict(step) for step in views.recent(snapshot, SHOWN)],
-        "within_reach": [report.public(o) for o in views.within_reach(snapshot, SHOWN)],
+        "recent": [step_as_dict(step) for step in views.recent(snapshot, SHOWN_ENTRIES)],
+        "within_reach": [
+            report.public_fields(o) for o in views.within_reach(snapshot, SHOWN_ENTRIES)
+        ],
     }
 
 
-def _print(look: Look, out: Output) -> None:
+def _print(look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     if look.news["count"] and report.wants_notices():
-        line(out, (display.notice_of(look.news), "yellow"))
+        print_line(out, (display.notice_text(look.news), "yellow"))
         out.text()
     _print_head(look, tiers, out)
-    _print_chapters(_chapters(look), out)
-    _print_latest(views.recent(look.snapshot, SHOWN), tiers, out)
-    _print_nearest(views.within_reach(look.snapshot, SHOWN), tiers, out)
+    _print_categories(_category_progress(look), out)
+    _print_latest(views.recent(look.snapshot, SHOWN_ENTRIES), tiers, out)
+    _print_nearest(views.within_reach(look.snapshot, SHOWN_ENTRIES), tiers, out)
     out.text()
-    line(out, ("`hermes achievements list` names them all, `show ID` tells about one.", "dim"))
+    out.hint("See `hermes achievements list` and `hermes achievements show ID`.", "dim")
 
 
-def _print_head(look: Look, tiers: Tiers, out: Output) -> None:
+def _print_head(look: AchievementReport, tiers: Tiers, out: CommandOutput) -> None:
     unlocked, total = look.snapshot["unlocked_count"], look.snapshot["total_count"]
     secrets = look.snapshot["secret_count"]
     percent = 100 * unlocked / total if total else 0
     left = f"  {human_format.plural(secrets, 'secret')} left" if secrets else ""
-    line(out, ("Achievements", "bold"), (f"  {unlocked} of {total} earned", ""), (left, "dim"))
-    line(out, *bar(percent, bar_cells(out, 7, 48), "green"), (f"  {int(percent)} %", ""))
+    print_line(
+        out, ("Achievements", "bold"), (f"  {unlocked} of {total} earned", ""), (left, "dim")
+    )
+    print_line(out, *bar(percent, bar_cells(out, 7, 48), "green"), (f"  {int(percent)} %", ""))
     held = views.by_tier(look.snapshot, look.catalogue)
     medals = [(f"{FULL} {held[tier]} {tiers.name(tier)}", tiers.style(tier)) for tier in tiers.ids]
-    packed(out, medals, "   ")
+    print_packed(out, medals, "   ")
     streaks = _streaks(look)
     if streaks.active_days:
         longest = human_format.plural(streaks.longest_days, "day")
         active = human_format.plural(streaks.active_days, "active day")
-        line(out, ("Streak ", "bold"), (f" {_now(streaks)}{longest} at its longest", ""),
-             (f"  {active} in all", "dim"))  # fmt: skip
+        print_line(out, ("Streak ", "bold"), (f" {_current_text(streaks)}longest {longest}", ""),
+             (f"  {active} in total", "dim"))  # fmt: skip
 
 
-def _now(streaks: Streaks) -> str:
+def _current_text(streaks: Streaks) -> str:
     current = streaks.current_days
     if current is None:
         return ""
     return f"{human_format.plural(current, 'day')} now, " if current else "none now, "
 
 
-def _print_chapters(chapters: list[Chapter], out: Output) -> None:
+def _print_categories(chapters: list[CategoryProgress], out: CommandOutput) -> None:
     out.text()
     names = name_cells(out, (chapter.name for chapter in chapters))
     cells = bar_cells(out, names + 16)
@@ -142,10 +146,12 @@ def _print_chapters(chapters: list[Chapter], out: Output) -> None:
         percent = 100 * one.unlocked_count / one.total_count
         style = "yellow" if one.unlocked_count == one.total_count else "cyan"
         counted = f"  {one.unlocked_count:3} of {one.total_count}"
-        line(out, (f"  {cell(one.name, names)}  ", ""), *bar(percent, cells, style), (counted, ""))
+        print_line(
+            out, (f"  {cell(one.name, names)}  ", ""), *bar(percent, cells, style), (counted, "")
+        )
 
 
-def _print_latest(steps: list[Shown], tiers: Tiers, out: Output) -> None:
+def _print_latest(steps: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
     if not steps:
         return
     out.text()
@@ -155,28 +161,29 @@ def _print_latest(steps: list[Shown], tiers: Tiers, out: Output) -> None:
     ages = [human_format.ago(step["at"], now) for step in steps]
     for step, age in zip(steps, ages, strict=True):
         when = cell(age, max(map(len, ages)))
-        where = report.conversation(step)
-        line(out, ("  ", ""), tiers.cell(step["tier"]), (f"  {cell(step['name'], names)}  ", ""),
-             (when, "dim"), (f"  {where}", ""))  # fmt: skip
+        where = report.conversation_name(step)
+        name = f"  {cell(step['name'], names)}  "
+        medal = tiers.cell(step["tier"])
+        print_line(out, ("  ", ""), medal, (name, ""), (when, "dim"), (f"  {where}", ""))
 
 
-def _print_nearest(nearest: list[Shown], tiers: Tiers, out: Output) -> None:
+def _print_nearest(nearest: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
     if not nearest:
         return
     out.text()
     out.text("Within reach", "bold")
     names = name_cells(out, (one["name"] for one in nearest))
-    amounts = [amount(one) for one in nearest]
+    amounts = [amount_text(one) for one in nearest]
     cells = bar_cells(out, tiers.widest + names + max(map(len, amounts)) + 16)
     for one, reached in zip(nearest, amounts, strict=True):
         tier, percent = one["next_tier"], one["progress_pct"]
-        line(out, ("  ", ""), tiers.cell(tier, is_held=False),
+        print_line(out, ("  ", ""), tiers.cell(tier, is_held=False),
              (f"  {cell(one['name'], names)}  ", ""), *bar(percent, cells, tiers.style(tier)),
              (f" {percent:3} %  {reached}", ""))  # fmt: skip
 
 
-def _chapters(look: Look) -> list[Chapter]:
-    """Every category with something in it."""
+def _category_progress(look: AchievementReport) -> list[CategoryProgress]:
+    """The progress of every category with achievements."""
     found = []
     for category in look.catalogue.categories:
         states = [
@@ -185,18 +192,18 @@ def _chapters(look: Look) -> list[Chapter]:
             if one["category"] == category.id
         ]
         if states:
-            found.append(Chapter(category.id, category.name, sum(states), len(states)))
+            found.append(CategoryProgress(category.id, category.name, sum(states), len(states)))
     return found
 
 
-def _streaks(look: Look) -> Streaks:
+def _streaks(look: AchievementReport) -> Streaks:
     values = look.snapshot["aggregate"]
     current = _current_streak(look.source) if look.source is not None else 0
     return Streaks(current, values.get("longest_streak", 0), values.get("active_days", 0))
 
 
 def _current_streak(source: Source) -> int | None:
-    """The streak of today; None while the days are not known."""
+    """The current streak; None while it is unknown."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - `--help` does without
     from hermes_cli.commands.achievements.scan_progress import known_tally  # noqa: PLC0415 - as above
     from hermes_core.time_zones import find_zone  # noqa: PLC0415 - as above
@@ -208,10 +215,10 @@ def _current_streak(source: Source) -> int | None:
 
 
 def streak_on(days: Days, today: str) -> int:
-    """How long the streak is that a message of *today* continues, or already has."""
+    """The length of the streak up to *today*."""
     from hermes_achievements.evaluation.values import SENT, streaks  # noqa: PLC0415 - as above
 
     if days.get(today, {}).get(SENT):
         return dict(streaks(days))[today]
-    # As if there were a message today: it shows whether a missed day is forgiven.
+    # Assume a message today to find out whether a missed day is forgiven.
     return dict(streaks({**days, today: {SENT: 1}}))[today] - 1

@@ -1,4 +1,4 @@
-"""`hermes recap`: look back on a year, a month or a week."""
+"""`hermes recap`: summarize a year, a month or a week."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hermes_achievements.pictures import heat_map
 from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAYS, spoken
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
-from hermes_cli.output import Column
-from hermes_cli.parser import add_json
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format
 from hermes_core.terminal_text import fit, one_line, pad, width
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.periods import Period
     from hermes_achievements.recap.recap import Recap, RecapCount
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 SHADES: Final = ("·", "░", "▒", "▓", "█")
 STYLES: Final = ("dim", "green", "green", "green", "bold green")
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-TALL: Final = 4  # lines of the bars for hours
-PAGE: Final = 80  # columns where lines have no end
-BAR: Final = 24
-FIGURE: Final = 26  # columns that a figure takes
-MOST_RANKED: Final = 5
-MOST_TIERS: Final = 10
+CHART_LINES: Final = 4  # height of the chart of hours
+PAGE: Final = 80  # columns without a terminal
+BAR_CELLS: Final = 24
+FIGURE: Final = 26  # columns of a figure
+MAX_RANKED: Final = 5
+MAX_TIERS: Final = 10
 
 
-def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
+def show(recap: Recap, heading: str, catalogue: Catalogue, out: CommandOutput) -> None:
     """Print the recap."""
     columns = out.columns or PAGE
     out.text(textwrap.fill(heading, columns), "bold")
@@ -48,19 +48,19 @@ def show(recap: Recap, heading: str, catalogue: Catalogue, out: Output) -> None:
     _days(recap, columns, out)
     _hours(recap, columns, out)
     _ranked("Weekdays", _weekdays(recap), columns, out)
-    _ranked("Tools", recap.tools[:MOST_RANKED], columns, out)
-    _ranked("Programs", recap.programs[:MOST_RANKED], columns, out)
-    _ranked("Models, by messages", recap.models[:MOST_RANKED], columns, out)
+    _ranked("Tools", recap.tools[:MAX_RANKED], columns, out)
+    _ranked("Programs", recap.programs[:MAX_RANKED], columns, out)
+    _ranked("Models, by messages", recap.models[:MAX_RANKED], columns, out)
     _sentences(highlights(recap), columns, out)
     _tier_ups(recap.tier_ups, catalogue, out)
 
 
-def _title(words: str, out: Output) -> None:
+def _title(words: str, out: CommandOutput) -> None:
     out.text()
     out.text(words, "bold")
 
 
-def _figures(recap: Recap, columns: int, out: Output) -> None:
+def _figures(recap: Recap, columns: int, out: CommandOutput) -> None:
     shown = figures(recap)
     beside = min(3, max(1, columns // FIGURE))
     for start in range(0, len(shown), beside):
@@ -71,7 +71,7 @@ def _figures(recap: Recap, columns: int, out: Output) -> None:
         out.styled(*pieces[:-1], (label.rstrip(), style))
 
 
-def _days(recap: Recap, columns: int, out: Output) -> None:
+def _days(recap: Recap, columns: int, out: CommandOutput) -> None:
     _title("Messages by day", out)
     found = heat_map.cells(recap.days)
     if heat_map.is_strip(recap.days):
@@ -84,8 +84,8 @@ def _days(recap: Recap, columns: int, out: Output) -> None:
     out.styled(("     fewer ", "dim"), *legend, (" more", "dim"))
 
 
-def _calendar(found: list[Cell], out: Output) -> None:
-    """A week on each line, with the days' numbers."""
+def _calendar(found: list[Cell], out: CommandOutput) -> None:
+    """A calendar with a week per line."""
     out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAYS).rstrip(), "dim")
     for week in range(found[-1].week + 1):
         days = [cell for cell in found if cell.week == week]
@@ -95,8 +95,8 @@ def _calendar(found: list[Cell], out: Output) -> None:
         out.styled(*pieces[:-1])
 
 
-def _strip(found: list[Cell], columns: int, out: Output) -> None:
-    """A weekday on each line and a column for each week; as many weeks as there is room."""
+def _strip(found: list[Cell], columns: int, out: CommandOutput) -> None:
+    """A line per weekday and a column per week, as many as fit."""
     at_once = max(1, columns - 6)
     for first in range(0, found[-1].week + 1, at_once):
         part = [cell for cell in found if first <= cell.week < first + at_once]
@@ -112,7 +112,7 @@ def _strip(found: list[Cell], columns: int, out: Output) -> None:
 
 
 def _months(part: Sequence[Cell], first: int) -> str:
-    """The names of the months above the weeks in which they begin."""
+    """The names of the months above their first weeks."""
     line = ""
     for week, name in heat_map.month_labels(part):
         if week - first >= len(line) + (1 if line else 0):
@@ -124,16 +124,16 @@ def _shade(cell: Cell, cells: int) -> tuple[str, str]:
     return SHADES[cell.level] * cells, STYLES[cell.level]
 
 
-def _hours(recap: Recap, columns: int, out: Output) -> None:
-    """Upright bars, an hour each."""
+def _hours(recap: Recap, columns: int, out: CommandOutput) -> None:
+    """Vertical bars, one per hour."""
     most = max(recap.hours)
     if not most:
         return
     _title("Messages by hour", out)
     step = next((one for one in (3, 2) if columns >= 5 + 24 * one), 1)
     wide = max(1, step - 1)
-    heights = [-(-count * TALL * 8 // most) for count in recap.hours]
-    for line in reversed(range(TALL)):
+    heights = [-(-count * CHART_LINES * 8 // most) for count in recap.hours]
+    for line in reversed(range(CHART_LINES)):
         bars = "".join(
             pad(EIGHTHS[min(8, max(0, tall - line * 8))] * wide, step) for tall in heights
         )
@@ -147,9 +147,9 @@ def _weekdays(recap: Recap) -> list[tuple[str, int]]:
 
 
 def _ranked(
-    title: str, counted: Sequence[RecapCount | tuple[str, int]], columns: int, out: Output
+    title: str, counted: Sequence[RecapCount | tuple[str, int]], columns: int, out: CommandOutput
 ) -> None:
-    """Names with level bars."""
+    """Names with horizontal bars."""
     if not counted:
         return
     _title(title, out)
@@ -157,7 +157,7 @@ def _ranked(
     names = [one_line(name) for name, _ in counted]
     digits = max(len(f"{times:,}") for _, times in counted)
     room = min(max(map(width, names)), max(8, columns - 9 - digits - 8))
-    bar = max(4, min(BAR, columns - 9 - digits - room))
+    bar = max(4, min(BAR_CELLS, columns - 9 - digits - room))
     for name, (_, times) in zip(names, counted, strict=True):
         full = round(bar * times / most) or (1 if times else 0)
         out.styled(
@@ -167,24 +167,28 @@ def _ranked(
         )
 
 
-def _sentences(found: list[str], columns: int, out: Output) -> None:
+def _sentences(found: list[str], columns: int, out: CommandOutput) -> None:
     if not found:
         return
-    _title("Worth remembering", out)
+    _title("Highlights", out)
     for one in found:
         lines = textwrap.wrap(one, max(20, min(columns, 100) - 7), break_long_words=False)
         out.text(textwrap.indent("\n".join(lines), "     "))
 
 
-def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Output) -> None:
+def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: CommandOutput) -> None:
     """The newest tiers first."""
     if not found:
         return
     _title(f"{plural(len(found), 'tier')} reached", out)
     names = {tier.id: tier.name for tier in catalogue.tiers}
-    newest = list(reversed(found))[:MOST_TIERS]
+    newest = list(reversed(found))[:MAX_TIERS]
     out.table(
-        (Column("tier"), Column("achievement", flexible=True), Column("reached", optional=True)),
+        (
+            TableColumn("tier"),
+            TableColumn("achievement", flexible=True),
+            TableColumn("reached", optional=True),
+        ),
         [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
     )
     if len(found) > len(newest):
@@ -193,13 +197,13 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Out
 
 EXAMPLES = """\
 examples:
-  hermes recap                          this month, or the last one with anything in it
+  hermes recap                          this month, or the latest one with activity
   hermes recap --year                   this year
   hermes recap --month 2026-09          September 2026
   hermes recap --week 2026-W37 --json
   hermes recap --year 2026 --html year.html --png year.png
 
-The page names your longest conversations; the picture names none, so it can be shown around.
+The page contains titles of conversations; the image does not, so it can be shared.
 """
 
 
@@ -208,41 +212,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     period = parser.add_mutually_exclusive_group()
     for kind, form in (("year", "YYYY"), ("month", "YYYY-MM"), ("week", "YYYY-Www")):
         period.add_argument(f"--{kind}", nargs="?", const="", metavar=form,
-                            help=f"that {kind}; the latest one if you name none")  # fmt: skip
-    parser.add_argument("--html", metavar="FILE", help="write it as a page")
-    parser.add_argument("--png", metavar="FILE", help="write it as a picture")
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
-    add_json(parser)
+                            help=f"{kind} to summarize (default: the latest)")  # fmt: skip
+    parser.add_argument("--html", metavar="FILE", help="write an HTML page")
+    parser.add_argument("--png", metavar="FILE", help="write an image")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-class Shown(NamedTuple):
-    """A recap with its period, and why that one."""
+class RecapView(NamedTuple):
+    """A recap and its period."""
 
     period: Period
     recap: Recap
     catalogue: Catalogue
     is_fallback: bool
-    span: tuple[str, str]  # of the whole history
+    span: tuple[str, str]  # of the complete history
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the recap, or write it to files."""
     from hermes_cli import history  # noqa: PLC0415 - `--help` does without
 
-    asked = _asked(arguments)
+    asked = _requested_period(arguments)
     _refuse_existing(arguments)
-    shown = _look_back(asked, out) if history.exists() else None
+    shown = _compute_recap(asked, out) if history.exists() else None
     if shown is None:
         if arguments.json:
             out.json({"period": None})
         else:
-            out.text("There is nothing to look back on yet: no conversation has been held here.")
+            out.text("No conversations to summarize yet.")
     elif arguments.json:
         _write_files(shown, arguments)
         out.json({"period": shown.period._asdict(), **shown.recap.plain()})
     elif shown.recap.is_empty:
-        out.text(_nothing(shown))
+        out.text(_no_activity_text(shown))
     elif arguments.html or arguments.png:
         for path, size in _write_files(shown, arguments):
             out.text(f"{path}  {human_format.size(size)}  {shown.period.name}")
@@ -251,8 +255,8 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[str, Period | None]:
-    """The kind of period, and the period itself if it was named."""
+def _requested_period(arguments: argparse.Namespace) -> tuple[str, Period | None]:
+    """The requested kind of period, and the period if given."""
 
     for kind in (periods.YEAR, periods.MONTH, periods.WEEK):
         text = getattr(arguments, kind)
@@ -261,8 +265,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[str, Period | None]:
     return periods.MONTH, None
 
 
-def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
-    """Scan the history and look back; None when it is empty."""
+def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> RecapView | None:
+    """Scan the history and compute the recap; None if it is empty."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
     from hermes_achievements.evaluation import views  # noqa: PLC0415 - as above
     from hermes_achievements.recap.period_report import days_with_something  # noqa: PLC0415 - as above
@@ -276,12 +280,12 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
     timeline: list[dict[str, Any]] = []
     is_rewarded = achievements.is_enabled()
     if is_rewarded:
-        found_now = scan_progress.scanned(out, is_known_enough=False)
+        found_now = scan_progress.scan_history(out, may_be_earlier=False)
         service, source = found_now.service, found_now.source
         timeline = views.timeline(found_now.snapshot)
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
-        tally = scan_progress.tallied(out, source, ledger, is_scanned=is_rewarded)
+        tally = scan_progress.compute_tally(out, source, ledger, is_scanned=is_rewarded)
         days = days_with_something(tally)
         if not days:
             return None
@@ -292,38 +296,38 @@ def _look_back(asked: tuple[str, Period | None], out: Output) -> Shown | None:
         with contextlib.closing(source.open_history()) as history:
             found = recap(
                 ledger, tally, calendar, period.first, period.last,
-                lambda done, total: out.progress(f"looking back … {100 * done // total} %"),
+                lambda done, total: out.progress(f"Summarizing: {100 * done // total} %"),
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
     out.progress("")
     service.close()
-    return Shown(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
+    return RecapView(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
 
 
-def _heading(shown: Shown) -> str:
-    """The period, and why it is this one where nobody asked for it."""
+def _heading(shown: RecapView) -> str:
+    """The name of the period, with the reason if it is a fallback."""
     name = shown.period.name
     if not shown.is_fallback:
         return name
-    return f"{name}, the last {shown.period.kind} with anything in it"
+    return f"{name}, the last {shown.period.kind} with activity"
 
 
-def _nothing(shown: Shown) -> str:
+def _no_activity_text(shown: RecapView) -> str:
 
     first, last = map(spoken, shown.span)
-    return f"{shown.period.name}: nothing happened. Your history goes from {first} to {last}."
+    return f"No activity in {shown.period.name}. Your history ranges from {first} to {last}."
 
 
 def _refuse_existing(arguments: argparse.Namespace) -> None:
-    """Say before a long scan that a file is in the way."""
+    """Raise UsageError before the scan if an output file exists."""
     from hermes_core.errors import UsageError  # noqa: PLC0415 - as above
 
     for name in (arguments.html, arguments.png):
         if name and Path(name).is_file() and not arguments.force:
-            raise UsageError(f"{name} exists already; --force replaces it.")
+            raise UsageError(f"{name} already exists; use --force to replace it.")
 
 
-def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path, int]]:
+def _write_files(shown: RecapView, arguments: argparse.Namespace) -> list[tuple[Path, int]]:
     from hermes_cli import output_files  # noqa: PLC0415 - as above
 
     written = []
@@ -333,19 +337,19 @@ def _write_files(shown: Shown, arguments: argparse.Namespace) -> list[tuple[Path
         path = Path(name).expanduser()
         if output_files.is_folder(name):
             output_files.make_folder(path)
-            path = output_files.unused(path, f"hermes-recap-{shown.period.id}.{kind}")
+            path = output_files.unused_path(path, f"hermes-recap-{shown.period.id}.{kind}")
         content = _page(shown) if kind == "html" else _picture(shown)
         written.append((path, output_files.write(path, [content], is_replacing=arguments.force)))
     return written
 
 
-def _page(shown: Shown) -> bytes:
+def _page(shown: RecapView) -> bytes:
     from hermes_achievements.pictures.recap_page import page  # noqa: PLC0415 - as above
 
     return page(shown.recap, shown.period.name, shown.catalogue).encode()
 
 
-def _picture(shown: Shown) -> bytes:
+def _picture(shown: RecapView) -> bytes:
     from hermes_achievements.pictures import svg  # noqa: PLC0415 - as above
     from hermes_achievements.pictures.recap_card import recap_card  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""A look at what has been earned: scanned, with what is new since the last one."""
+"""The report of achievements after a scan, with new unlocks."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.service import AchievementService, Source
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
 
-OFF: Final = (
-    "Achievements are switched off; `hermes config set achievements.enabled true` switches them on."
+DISABLED: Final = (
+    "Achievements are disabled. Enable them with `hermes config set achievements.enabled true`."
 )
-FIELDS: Final = (
+ACHIEVEMENT_FIELDS: Final = (
     "id", "name", "description", "category", "kind", "icon", "secret", "origin", "state", "tier",
     "tiers", "progress", "progress_pct", "next_tier", "next_threshold", "criteria", "unit",
     "metric", "unlocked_at", "tier_history",
 )  # fmt: skip
 STEP_FIELDS: Final = ("tier", "value", "at", "session_id", "message_id", "title")
 UNLOCK_FIELDS: Final = ("id", "name", "icon", *STEP_FIELDS)
-GONE: Final = "(a conversation that is gone)"
+DELETED_CONVERSATION: Final = "(deleted conversation)"
 
 
-class Look(NamedTuple):
-    """What is known, and what was not known before; `news` is an announcement."""
+class AchievementReport(NamedTuple):
+    """The snapshot of achievements and the new unlocks."""
 
     service: AchievementService
     snapshot: Snapshot
     news: dict[str, Any]
-    source: Source | None = None  # None where there is no history
-    is_earlier: bool = False  # not read now, because another process is at it
+    source: Source | None = None  # None without a history
+    is_earlier: bool = False  # from an earlier scan: another process is scanning
 
     @property
     def has_history(self) -> bool:
-        """Whether there is anything to read."""
+        """Whether a history exists."""
         return self.source is not None
 
     @property
     def catalogue(self) -> Catalogue:
-        """What can be earned."""
+        """The catalogue of achievements."""
         return self.service.catalogue
 
 
 @contextlib.contextmanager
-def looking(out: Output, *, full: bool = False) -> Iterator[Look]:
-    """Scan what is new, or everything; where there is no history, nothing is earned."""
+def open_report(out: CommandOutput, *, full: bool = False) -> Iterator[AchievementReport]:
+    """Scan new messages, or with *full* all; without a history nothing is earned."""
     if not achievements.is_enabled():
-        raise UsageError(OFF)
+        raise UsageError(DISABLED)
     service = achievements.service()
     if not history.exists():
         snapshot = service.pending()
-        yield Look(service, snapshot, news({}, snapshot))
+        yield AchievementReport(service, snapshot, new_unlocks({}, snapshot))
         return
-    from hermes_cli.commands.achievements.scan_progress import scanned  # noqa: PLC0415 - `--help` does without
+    from hermes_cli.commands.achievements.scan_progress import scan_history  # noqa: PLC0415 - `--help` does without
 
     before = service.records.state()["unlocks"]
-    found = scanned(out, full=full)
+    found = scan_history(out, full=full)
     with contextlib.closing(found.service):
-        new = news(before, found.snapshot)
-        yield Look(found.service, found.snapshot, new, found.source, found.is_earlier)
+        new = new_unlocks(before, found.snapshot)
+        yield AchievementReport(found.service, found.snapshot, new, found.source, found.is_earlier)
 
 
-def news(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[str, Any]:
-    """Achievements with tiers that *before* does not have, each with the highest."""
+def new_unlocks(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[str, Any]:
+    """Achievements with tiers that are not in *before*, each with its highest."""
     unlocks = []
     for one in snapshot["achievements"]:
         held = before.get(one["id"], {}).get("tiers", {})
@@ -82,17 +82,17 @@ def news(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[st
     return {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": not before}
 
 
-def held_in(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
-    """The tiers in a snapshot, in the form of the records."""
+def tiers_by_id(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """The tiers of a snapshot by achievement ID."""
     return {
         one["id"]: {"tiers": {step["tier"]: step for step in one.get("tier_history") or ()}}
         for one in snapshot["achievements"]
     }
 
 
-def public(one: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an achievement that programs may rely on; secrets have them all, too."""
-    found = {key: one.get(key) for key in FIELDS}
+def public_fields(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The documented fields of an achievement, also of a secret one."""
+    found = {key: one.get(key) for key in ACHIEVEMENT_FIELDS}
     if found["tier_history"] is not None:
         found["tier_history"] = [
             {key: step.get(key) for key in STEP_FIELDS} for step in found["tier_history"]
@@ -101,17 +101,17 @@ def public(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unlock_as_dict(unlock: Mapping[str, Any]) -> dict[str, Any]:
-    """Something new, for programs."""
+    """An unlock as a dict."""
     return {key: unlock.get(key) for key in UNLOCK_FIELDS}
 
 
 def wants_notices() -> bool:
-    """Whether the user wants to be told of new achievements."""
+    """Whether notices of new achievements are enabled."""
     return ConfigFile.of_home().settings().get_bool("achievements.notify")
 
 
-def conversation(step: Mapping[str, Any]) -> str:
-    """The conversation in which something was earned: its title, or its id."""
+def conversation_name(step: Mapping[str, Any]) -> str:
+    """The title or ID of the conversation of a step."""
     if step.get("is_gone"):
-        return GONE
+        return DELETED_CONVERSATION
     return str(step.get("title") or step.get("session_id") or "")

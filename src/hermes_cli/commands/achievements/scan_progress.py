@@ -1,4 +1,4 @@
-"""Scanning the history before something is said about it, with a bar on a terminal."""
+"""Scans the history for the achievement commands, with a progress bar."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Scanner, ScanProgress
     from hermes_achievements.service import AchievementService, Source
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
 
-LOOK_SECONDS: Final = 0.1
-PATIENCE_SECONDS: Final = 60.0  # for another process that is scanning
-BAR: Final = 16
-BUSY: Final = "another process is scanning the history"
-LATER: Final = "try again in a minute."
-CANNOT_KEEP: Final = "Nothing can be written to HERMES_HOME, so nothing can be kept"
+POLL_SECONDS: Final = 0.1
+MAX_WAIT_SECONDS: Final = 60.0  # for a scan in another process
+BAR_CELLS: Final = 16
+BUSY: Final = "Another process is scanning the history"
+TRY_AGAIN: Final = "Try again in a minute."
+NOT_WRITABLE: Final = "HERMES_HOME is not writable"
 
 
-class Scanned(NamedTuple):
-    """What is known after a scan, and where it comes from.
+class ScanResult(NamedTuple):
+    """The snapshot after a scan and its source.
 
-    It `is_earlier` when it was not read now: another process is scanning, or nothing can be
-    kept here.
+    `is_earlier` marks the result of an earlier scan: another process is scanning, or
+    HERMES_HOME is not writable.
     """
 
     service: AchievementService
@@ -45,43 +45,47 @@ class Scanned(NamedTuple):
     is_earlier: bool = False
 
 
-def scanned(out: Output, *, full: bool = False, is_known_enough: bool = True) -> Scanned:
-    """The user's achievements, after a look at everything new; with *full*, at everything.
+def scan_history(
+    out: CommandOutput, *, full: bool = False, may_be_earlier: bool = True
+) -> ScanResult:
+    """Scan new messages, or with *full* all, and return the achievements.
 
-    Ctrl-C is safe: what was read is kept, and the next scan goes on from there. Where
-    nothing can be kept, what is known is enough, unless the caller needs a scan.
+    Ctrl+C is safe: the next scan continues from there. Without write access an earlier result
+    is returned, unless the caller needs a scan.
     """
     service, source = achievements.service(), achievements.source()
     known = None if achievements.is_writable() else service.current()
-    if known is not None and is_known_enough and not full:
-        out.note(f"{CANNOT_KEEP}; this is as of {human_format.local(known['generated_at'])}.")
-        return Scanned(service, _named(known, source), source, is_earlier=True)
-    snapshot, is_earlier = _watched_run(service, source, out, full=full)
+    if known is not None and may_be_earlier and not full:
+        out.note(
+            f"{NOT_WRITABLE}; showing the result of {human_format.local(known['generated_at'])}."
+        )
+        return ScanResult(service, _named(known, source), source, is_earlier=True)
+    snapshot, is_earlier = _run_with_progress(service, source, out, full=full)
     if is_earlier:
-        out.note("Another process is scanning the history; this is what was known before.")
+        out.note(f"{BUSY}; showing the previous result.")
     elif service.records.problem is not None or not source.can_travel:
-        out.note(f"{CANNOT_KEEP}; the next look reads everything again.")
-    return Scanned(service, _named(snapshot, source), source, is_earlier)
+        out.note(f"{NOT_WRITABLE}; the next scan starts from the beginning.")
+    return ScanResult(service, _named(snapshot, source), source, is_earlier)
 
 
 def _named(snapshot: Snapshot, source: Source) -> Snapshot:
     return named(snapshot, Names(source.open_history))
 
 
-def _watched_run(
-    service: AchievementService, source: Source, out: Output, *, full: bool
+def _run_with_progress(
+    service: AchievementService, source: Source, out: CommandOutput, *, full: bool
 ) -> tuple[Snapshot, bool]:
-    """Scan in a thread of its own, so that this one can show how far it is."""
-    executor = ThreadPoolExecutor(1, initializer=_leave_interrupts_to_others)
+    """Scan in a thread while this one shows progress."""
+    executor = ThreadPoolExecutor(1, initializer=_block_interrupts)
     stopping = threading.Event()
     running = executor.submit(_run, service, source, stopping, full=full)
     try:
-        while not wait([running], LOOK_SECONDS).done:
+        while not wait([running], POLL_SECONDS).done:
             _show(service.status.facts()["progress"], out)
     except KeyboardInterrupt:
         stopping.set()
         for process in multiprocessing.active_children():
-            process.terminate()  # the scan's own; its thread ends with them
+            process.terminate()  # the workers of the scan; its thread ends with them
         raise
     finally:
         out.progress("")
@@ -89,71 +93,73 @@ def _watched_run(
     return running.result()
 
 
-def _leave_interrupts_to_others() -> None:
-    """The terminal's Ctrl-C is the main thread's; processes started here inherit that."""
+def _block_interrupts() -> None:
+    """Block SIGINT here and in child processes; the main thread handles it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _run(
     service: AchievementService, source: Source, stopping: threading.Event, *, full: bool
 ) -> tuple[Snapshot, bool]:
-    """Scan; what was known earlier, and True, when another process is at it.
+    """Scan; return an earlier snapshot and True if another process is scanning.
 
-    Where nothing is known yet, the other process is waited for.
+    Without an earlier snapshot, wait for the other process.
     """
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + MAX_WAIT_SECONDS
     while True:
-        if not _is_taken(source):
+        if not _is_scan_running(source):
             snapshot = service.run(source, service.compute, publish=False, full=full)
             if snapshot is not None:
                 return snapshot, False
             failure = service.status.facts()["last_error"]
             if failure:
-                raise ScanError(f"the history could not be scanned: {failure}")
+                raise ScanError(f"Scanning the history failed: {failure}")
         earlier = service.current()
         if earlier is not None:
             return earlier, True
-        if stopping.wait(LOOK_SECONDS) or time.monotonic() > until:
-            raise ScanBusyError(f"{BUSY}; {LATER}")
+        if stopping.wait(POLL_SECONDS) or time.monotonic() > until:
+            raise ScanBusyError(f"{BUSY}. {TRY_AGAIN}")
 
 
-def _is_taken(source: Source) -> bool:
-    """Whether another process is scanning: asked first, it costs no process of our own."""
+def _is_scan_running(source: Source) -> bool:
+    """Whether another process is scanning; checked before a worker is started."""
     with contextlib.closing(source.open_ledger()) as ledger, ledger.alone() as is_alone:
         return not is_alone
 
 
-def _show(progress: dict[str, Any] | None, out: Output) -> None:
+def _show(progress: dict[str, Any] | None, out: CommandOutput) -> None:
     if progress is not None:
-        out.progress(scanning(progress["sessions"], progress["total"], progress["seconds_left"]))
+        out.progress(
+            progress_text(progress["sessions"], progress["total"], progress["seconds_left"])
+        )
 
 
-def scanning(done: int, total: int, seconds_left: float | None) -> str:
-    """How far a scan is."""
-    full = BAR * done // total if total else 0
-    is_early = done * 50 < total  # too early for a guess that anybody would believe
+def progress_text(done: int, total: int, seconds_left: float | None) -> str:
+    """The progress bar of a scan."""
+    full = BAR_CELLS * done // total if total else 0
+    is_early = done * 50 < total  # too early for an estimate
     is_known = seconds_left is not None and not is_early
     left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
-    bar = "━" * full + "─" * (BAR - full)
+    bar = "━" * full + "─" * (BAR_CELLS - full)
     percent = 100 * done // total if total else 0
-    return f"scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
+    return f"Scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
-def tallied(out: Output, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
-    """What the history amounts to; without a scan before, everything new is looked at."""
+def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
+    """The tally of the history; scans new messages unless *is_scanned*."""
     found = known_tally(source, ledger) if is_scanned else None
     if found is not None:
         return found
     try:
         scan = _scanner(source, ledger).refresh(on_progress=lambda one: _show_scan(one, out))
     except ScanBusyError as error:
-        raise ScanBusyError(f"{BUSY}, and nothing complete is known yet; {LATER}") from error
+        raise ScanBusyError(f"{BUSY}, and no earlier result exists. {TRY_AGAIN}") from error
     out.progress("")
     return scan.tally
 
 
 def known_tally(source: Source, ledger: Ledger) -> Tally | None:
-    """What the history amounted to when it was last read to its end; None if it never was."""
+    """The tally of the last complete scan; None without one."""
     found = _scanner(source, ledger).current()
     return None if found is None else found[0]
 
@@ -165,5 +171,5 @@ def _scanner(source: Source, ledger: Ledger) -> Scanner:
     return Scanner(source.open_history, ledger, source.zone, processes=processes)
 
 
-def _show_scan(progress: ScanProgress, out: Output) -> None:
-    out.progress(scanning(progress.sessions, progress.total, progress.seconds_left))
+def _show_scan(progress: ScanProgress, out: CommandOutput) -> None:
+    out.progress(progress_text(progress.sessions, progress.total, progress.seconds_left))

@@ -1,4 +1,4 @@
-"""`hermes chat`: talk to the agent, one question or a whole conversation."""
+"""`hermes chat`: one question, or an interactive chat in plain text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_cli import history
-from hermes_cli.commands.chat.repl import ChatRepl, Ending
-from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, as_json
+from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
+from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
-from hermes_cli.parser import add_conversation, add_json
+from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.purge_hook import keep_facts
@@ -21,75 +21,76 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
-  hermes chat                            talk
+  hermes chat                            start an interactive chat
   hermes chat -q "what is in this folder?"
   git diff | hermes chat -q "review this" -
-  hermes chat < question.txt             ask what is written there, print the answer, end
-  hermes chat -c                         go on with the latest conversation of this folder
-  hermes chat -r 20260105_1200 -q "and?"  go on with that one
-  hermes chat --model smollm2            talk to the small built-in model
-  hermes chat -q "hello" --json          events for programs
+  hermes chat < question.txt             ask the question in a file and print the answer
+  hermes chat -c                         continue the most recent conversation here
+  hermes chat -r 20260105_1200 -q "and?"  continue a conversation by ID
+  hermes chat --model smollm2            use the small built-in model
+  hermes chat -q "hello" --json          print the events as JSON lines
 """
-NOTHING_ASKED = (
-    "nothing is asked: there is no terminal here, and standard input is empty. "
-    '`hermes chat -q "…"` asks something.'
-)
+NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes chat`."""
-    parser.add_argument("-q", "--question", metavar="TEXT", help="ask this, print the answer, end")
-    parser.add_argument("context", nargs="?", choices=["-"], help="read more from standard input")
-    add_conversation(parser, "cli")
-    add_json(parser)
+    parser.add_argument(
+        "-q", "--question", metavar="TEXT", help="ask one question, print the answer and exit"
+    )
+    parser.add_argument(
+        "context", nargs="?", choices=["-"], help="- appends standard input to the question"
+    )
+    add_conversation_options(parser, "cli")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Talk."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Ask the question, or start the interactive chat."""
     question = _question(arguments)
     with SessionDB(keeper=keep_facts) as db:
-        person = TerminalPrompter(out, is_there=sys.stdin.isatty() and not arguments.json)
-        wish = ConversationOptions(
-            history.chosen(db, arguments.resume, is_latest=arguments.again),
+        prompter = TerminalPrompter(out, is_interactive=sys.stdin.isatty() and not arguments.json)
+        options = ConversationOptions(
+            history.chosen_session(db, arguments.resume, is_latest=arguments.again),
             arguments.model,
             arguments.source,
         )
-        offer.make_sure(wish.model, out)
-        conversation = Conversation(db, person, wish)
-        _warn_of_toy(conversation, out, is_json=arguments.json)
-        ending = Ending(conversation)
-        speaker = TurnPrinter(conversation, out, as_json=arguments.json)
+        offer.require_model(options.model, out)
+        conversation = Conversation(db, prompter, options)
+        _warn_of_demo_model(conversation, out, is_json=arguments.json)
+        shutdown = ChatShutdown(conversation)
+        printer = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
-                with ending.turn():
-                    code = speaker.say(question)
-                return ending.code or code
-            return ChatRepl(conversation, speaker, person, ending, out).run()
+                with shutdown.turn():
+                    code = printer.run_turn(question)
+                return shutdown.code or code
+            return ChatRepl(conversation, printer, prompter, shutdown, out).run()
         finally:
-            ending.finish(out, is_told=question is None)
+            shutdown.finish(out, is_interactive=question is None)
 
 
-def _warn_of_toy(conversation: Conversation, out: Output, *, is_json: bool) -> None:
-    """Say once in a conversation that the built-in model is no real one."""
+def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_json: bool) -> None:
+    """Print once per conversation that the built-in model is only a demo."""
     if conversation.agent.model != built_in.NAME or conversation.exists:
         return
     if is_json:
-        out.json_line(as_json(Notice(built_in.TOY)))
+        out.json_line(event_as_dict(Notice(built_in.TOY)))
     else:
         out.note(built_in.TOY)
 
 
 def _question(arguments: argparse.Namespace) -> str | None:
-    """What is asked, with what is piped; None where somebody sits and will say it."""
-    is_there = sys.stdin.isatty()
-    piped = "" if is_there and arguments.context != "-" else sys.stdin.read().strip()
+    """The question with piped input; None for an interactive chat."""
+    is_terminal = sys.stdin.isatty()
+    piped = "" if is_terminal and arguments.context != "-" else sys.stdin.read().strip()
     if arguments.question and piped:
         return f"{arguments.question}\n\n{piped}"
-    if not (arguments.question or piped or is_there):
-        raise UsageError(NOTHING_ASKED)
+    if not (arguments.question or piped or is_terminal):
+        raise UsageError(NO_QUESTION)
     return arguments.question or piped or None

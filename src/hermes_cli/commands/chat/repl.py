@@ -1,4 +1,4 @@
-"""Talking at length on a plain terminal: a line, an answer, and so on, in normal scrollback."""
+"""The interactive loop of `hermes chat` on a plain terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_cli import history
-from hermes_cli.commands.chat.turn_printer import INTERRUPTED
-from hermes_cli.commands.chat.typed_input import BusyInput, Keyboard
+from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
+from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_conversation import slash_commands
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
@@ -23,79 +23,79 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
-TWICE_SECONDS: Final = 2.0
-AGAIN_SECONDS: Final = 0.5
-FEW_SESSIONS: Final = 300
+DOUBLE_INTERRUPT_SECONDS: Final = 2.0
+INTERRUPT_RETRY_SECONDS: Final = 0.5
+MAX_FIRST_SCAN_SESSIONS: Final = 300
 PROMPT: Final = "> "
 
 
 class ChatRepl:
-    """A line, an answer, and so on, until somebody leaves."""
+    """Reads prompts and prints answers until the user exits."""
 
     def __init__(
         self,
         conversation: Conversation,
-        speaker: TurnPrinter,
-        person: TerminalPrompter,
-        ending: Ending,
-        out: Output,
+        printer: TurnPrinter,
+        prompter: TerminalPrompter,
+        shutdown: ChatShutdown,
+        out: CommandOutput,
     ) -> None:
         self._conversation = conversation
-        self._speaker = speaker
-        self._ending = ending
+        self._printer = printer
+        self._shutdown = shutdown
         self._out = out
         mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
         self._busy_input = BusyInput(conversation, out, mode)
-        self._keyboard = Keyboard(self._busy_input.take, ending.leave_soon)
-        self._busy_input.answer = lambda text: person.is_deciding and self._keyboard.answer(text)
+        self._keyboard = KeyboardReader(self._busy_input.take, shutdown.exit_after_turn)
+        self._busy_input.answer = lambda text: prompter.is_deciding and self._keyboard.answer(text)
         self._busy_input.give_up = self._keyboard.give_up
-        self._busy_input.leave = ending.leave_soon
-        speaker.on_steering_read = self._busy_input.pending.mark_read
-        ending.on_stop = self._keyboard.give_up
-        person.reads = self._keyboard.ask
+        self._busy_input.leave = shutdown.exit_after_turn
+        printer.on_steering_read = self._busy_input.pending.mark_read
+        shutdown.on_stop = self._keyboard.give_up
+        prompter.read_line = self._keyboard.ask
 
     def run(self) -> int:
-        """Read lines and answer them; the exit code."""
-        lines = _lines()
+        """Run the loop; return the exit code."""
+        lines = _line_editor()
         self._out.note(
-            f"Hermes, {self._conversation.agent.model}. /help lists commands, Ctrl-D leaves."
+            f"Hermes, {self._conversation.agent.model}. Type /help for commands, Ctrl+D to exit."
         )
-        following, typed = "", self._busy_input.pending.restore()
-        while not self._ending.is_asked_to_leave:
-            line = following or _next(lines, self._ending, typed)
-            following, typed = "", ""
+        next_input, typed = "", self._busy_input.pending.restore()
+        while not self._shutdown.is_exiting:
+            line = next_input or _read_line(lines, self._shutdown, typed)
+            next_input, typed = "", ""
             if line is None:
                 break
             if line.startswith("/"):
                 outcome = self._command(line.strip())
                 if outcome.leave:
                     break
-                following, typed = outcome.say, outcome.fill
+                next_input, typed = outcome.say, outcome.fill
             elif line.strip():
-                following, typed = self._say(line)
-        return self._ending.code
+                next_input, typed = self._run_turn(line)
+        return self._shutdown.code
 
-    def _say(self, line: str) -> tuple[str, str]:
-        """A turn; what is said next of what was typed meanwhile, and what goes back."""
+    def _run_turn(self, line: str) -> tuple[str, str]:
+        """Run a turn; return the next input, and the input returned to the line editor."""
         try:
-            with self._ending.turn(), self._keyboard:
-                code = self._speaker.say(line)
+            with self._shutdown.turn(), self._keyboard:
+                code = self._printer.run_turn(line)
         except LeaseTakenError as error:
-            self._out.error(f"{error}. `hermes -c` shows it.")
+            self._out.error(f"{error}. Run `hermes -c` to watch it.")
             returned = self._busy_input.pending.after_turn(is_complete=False).returned
             return "", "\n\n".join(filter(None, (line, returned)))
-        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED)
+        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
 
-    def _command(self, line: str) -> slash_commands.Outcome:
+    def _command(self, line: str) -> slash_commands.CommandOutcome:
         try:
             outcome = slash_commands.run(self._conversation, line)
         except HermesError as error:
             self._out.error(str(error))
-            return slash_commands.Outcome()
+            return slash_commands.CommandOutcome()
         if outcome.text:
             self._out.text(outcome.text)
         if outcome.stop or outcome.answer:
@@ -103,43 +103,45 @@ class ChatRepl:
         return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
 
 
-def _lines() -> Any:
+def _line_editor() -> Any:
     """A line editor with history and completion of commands."""
-    from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for talking at length
+    from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for the interactive chat
     from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
-    words = WordCompleter([f"/{one.name}" for one in slash_commands.COMMANDS], sentence=True)
-    kept = FileHistory(str(prompts_path()))
-    return PromptSession(PROMPT, completer=words, history=kept, complete_while_typing=False)
+    completer = WordCompleter([f"/{one.name}" for one in slash_commands.COMMANDS], sentence=True)
+    prompt_history = FileHistory(str(prompts_path()))
+    return PromptSession(
+        PROMPT, completer=completer, history=prompt_history, complete_while_typing=False
+    )
 
 
 def prompts_path() -> Path:
-    """The file of what was sent before; it is there, and its owner's alone."""
+    """The private file of the prompt history, created if missing."""
     path = paths.private_folder(paths.hermes_home()) / "prompt_history"
     path.touch(mode=paths.FILE_MODE)
     return paths.private_file(path)
 
 
-def _next(lines: Any, ending: Ending, typed: str) -> str | None:
-    """The next line, which begins with what was *typed* before; None at the end of input."""
+def _read_line(lines: Any, shutdown: ChatShutdown, typed: str) -> str | None:
+    """Read a line, prefilled with *typed*; None at the end of input."""
     while True:
         try:
             return str(lines.prompt(default=typed))
         except EOFError:
             return None
         except KeyboardInterrupt:
-            if ending.is_second_interrupt():
+            if shutdown.is_second_interrupt():
                 return None
-            typed = ""  # Ctrl-C has cleared the line
+            typed = ""  # Ctrl+C clears the line
 
 
-def tell_news(out: Output) -> None:
-    """A line about what was earned, on a terminal, where that takes no time."""
+def report_new_achievements(out: CommandOutput) -> None:
+    """Print new achievements on a terminal, unless the scan would take long."""
     if not out.is_watched:
         return
     from hermes_cli.commands.achievements import display  # noqa: PLC0415 - only on a terminal
-    from hermes_cli.commands.achievements.report import looking  # noqa: PLC0415 - as above
+    from hermes_cli.commands.achievements.report import open_report  # noqa: PLC0415 - as above
     from hermes_conversation import achievements  # noqa: PLC0415 - only on a terminal
 
     settings = ConfigFile.of_home().settings()
@@ -147,65 +149,67 @@ def tell_news(out: Output) -> None:
         return
     is_first = achievements.service().current() is None
     if is_first:
-        with history.reading() as db:
-            if db.session_count() > FEW_SESSIONS:
-                return  # a first scan that would keep somebody waiting
-    with looking(out) as look:
-        if look.news["count"]:
-            out.note(display.notice_of({**look.news, "is_first_scan": False}))
+        with history.open_for_reading() as db:
+            if db.session_count() > MAX_FIRST_SCAN_SESSIONS:
+                return  # the first scan would take too long
+    with open_report(out) as report:
+        if report.news["count"]:
+            out.note(display.notice_text({**report.news, "is_first_scan": False}))
 
 
-class Ending:
-    """How the process is asked to stop, and what is done before it does.
+class ChatShutdown:
+    """Handles signals and ends the conversation on exit.
 
-    Handlers only ask, without taking a lock: another thread passes it on. The turn ends by
-    itself, everything it showed is stored, and the row is ended on the way out.
+    Signal handlers only enqueue a request, without a lock; a thread forwards it to the agent.
+    The turn then stores its output and ends, and the row is ended on exit.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._is_busy = False
         self._interrupted_at = 0.0
-        self.code = 0  # what a signal that ends the process makes of the exit code
-        self.is_asked_to_leave = False
-        self.on_stop: Callable[[], object] = lambda: None  # besides the turn
-        self._before = dict(self._install())
+        self.code = 0  # the exit code of a terminating signal
+        self.is_exiting = False
+        self.on_stop: Callable[[], object] = lambda: None  # called in addition to the interrupt
+        self._previous_handlers = dict(self._install())
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """While a turn runs, a request to end is obeyed when it has stored what it showed."""
+        """Defer shutdown requests until the turn has stored its output."""
         self._interrupted_at = 0.0
-        passing_on = threading.Thread(target=self._pass_on, name="hermes-signals", daemon=True)
-        passing_on.start()
+        forwarder = threading.Thread(
+            target=self._forward_requests, name="hermes-signals", daemon=True
+        )
+        forwarder.start()
         self._is_busy = True
         try:
             yield
         finally:
             self._is_busy = False
-            self._asked.put(None)
-            passing_on.join(timeout=5)
+            self._requests.put(None)
+            forwarder.join(timeout=5)
 
-    def _pass_on(self) -> None:
-        """Stop the turn when a handler asks for it; again, should it just have begun."""
+    def _forward_requests(self) -> None:
+        """Interrupt the turn on request; repeat it for a turn that has only just started."""
         reason: str | None = ""
         while reason is not None:
             with contextlib.suppress(queue.Empty):
-                reason = self._asked.get(timeout=AGAIN_SECONDS if reason else None)
+                reason = self._requests.get(timeout=INTERRUPT_RETRY_SECONDS if reason else None)
             if reason:
                 self._conversation.agent.interrupt(reason)
                 self.on_stop()
 
     def is_second_interrupt(self) -> bool:
-        """Whether Ctrl-C came twice in a moment."""
+        """Whether Ctrl+C was pressed twice in a short time."""
         now = time.monotonic()
-        is_second = now - self._interrupted_at < TWICE_SECONDS
+        is_second = now - self._interrupted_at < DOUBLE_INTERRUPT_SECONDS
         self._interrupted_at = now
         return is_second
 
-    def leave_soon(self) -> None:
-        """Leave when the turn is over."""
-        self.is_asked_to_leave = True
+    def exit_after_turn(self) -> None:
+        """Exit after the turn."""
+        self.is_exiting = True
 
     def _install(self) -> Iterator[tuple[int, Any]]:
         yield signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
@@ -213,31 +217,31 @@ class Ending:
             yield number, signal.signal(number, self._end)
 
     def _interrupt(self, _number: int, _frame: object) -> None:
-        """The first Ctrl-C stops the turn; the second does not wait for it."""
+        """Interrupt the turn on the first Ctrl+C; exit on the second."""
         if self.is_second_interrupt():
-            self.is_asked_to_leave = True
+            self.is_exiting = True
             raise KeyboardInterrupt
         if self._is_busy:
-            self._asked.put("interrupted")
+            self._requests.put("interrupted")
 
     def _end(self, number: int, _frame: object) -> None:
-        self.is_asked_to_leave = True
+        self.is_exiting = True
         self.code = 128 + number
         if not self._is_busy:
             raise SystemExit(self.code)
-        self._asked.put(signal.Signals(number).name)
+        self._requests.put(signal.Signals(number).name)
 
-    def finish(self, out: Output, *, is_told: bool) -> None:
-        """Stop what runs, end the conversation's row, tell plugins."""
+    def finish(self, out: CommandOutput, *, is_interactive: bool) -> None:
+        """Stop the agent, end the conversation's row, notify plugins."""
         existed = self._conversation.exists
         steps = [
             Step("leave the conversation", lambda: self._conversation.leave("cli_close")),
-            Step("tell plugins", lambda: history.announce(self._conversation.db)),
+            Step("notify plugins", lambda: history.deliver_events(self._conversation.db)),
         ]
-        if is_told and existed and not self.is_asked_to_leave:
-            steps.append(Step("tell of achievements", lambda: tell_news(out)))
+        if is_interactive and existed and not self.is_exiting:
+            steps.append(Step("report new achievements", lambda: report_new_achievements(out)))
         run_all(steps)
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
-        if is_told and existed:
-            out.note(f"Go on with: hermes chat -r {self._conversation.session_id}")
+        if is_interactive and existed:
+            out.note(f"To continue: `hermes chat -r {self._conversation.session_id}`")

@@ -1,4 +1,4 @@
-"""`hermes serve`: keep conversations running while terminals come and go."""
+"""`hermes serve`: the background daemon that runs conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from hermes_core.instance_record import DAEMON
@@ -15,35 +15,35 @@ from tui_gateway import daemon
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
-  hermes serve                  run it here, until Ctrl-C
-  hermes serve --status         does one run, and what goes on in it?
-  hermes serve --stop           end it; running turns are stopped and kept
-  hermes serve --port 8642      on a port of your choice, for other programs
+  hermes serve                  run the daemon in the foreground
+  hermes serve --status         show whether it is running, and its conversations
+  hermes serve --stop           stop it; running turns are interrupted and saved
+  hermes serve --port 8642      listen on a fixed port, for other programs
 
-`hermes` starts it by itself when it is needed, and it leaves when it is not.
-Programs connect with the address and the token in `run/serve.json` of the Hermes folder.
+`hermes` starts the daemon when it is needed; an idle daemon exits after a minute.
+Programs connect with the URL and the access token in `run/serve.json` of HERMES_HOME.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes serve`."""
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--status", action="store_true", help="say whether one runs")
-    what.add_argument("--stop", action="store_true", help="end the one that runs")
-    what.add_argument(
-        "--until-idle", action="store_true", help="leave when nobody has needed it for a minute"
+    what.add_argument("--status", action="store_true", help="show whether it is running")
+    what.add_argument("--stop", action="store_true", help="stop the running instance")
+    what.add_argument("--until-idle", action="store_true", help="exit after one idle minute")
+    parser.add_argument(
+        "--port", type=int, default=0, help="port to listen on (default: any free port)"
     )
-    parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
-    add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Serve, or tell about the one that does."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Run the server, or control the running instance."""
     if arguments.status:
         return _status(arguments, out)
     if arguments.stop:
@@ -51,60 +51,60 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     if DAEMON.find() is None:
         _require_port(arguments.port)
         if not arguments.until_idle:
-            out.note("Conversations go on here while terminals come and go. Ctrl-C ends it.")
+            out.note("Daemon running. Press Ctrl+C to stop.")
         else:
-            os.chdir("/")  # a folder it was started in by chance is not kept busy
+            os.chdir("/")  # do not keep the start directory busy
         if daemon.serve(port=arguments.port, stays=not arguments.until_idle) is not None:
             return 0
     if arguments.until_idle:
-        return 0  # two terminals had the same idea; one is enough
-    raise UsageError("one runs already; `hermes serve --status` tells about it")
+        return 0  # another terminal has started a daemon at the same time
+    raise UsageError("The daemon is already running. See `hermes serve --status`.")
 
 
 def _require_port(port: int) -> None:
-    """The port can be listened on, or there is an error that says why not."""
+    """Raise UsageError if the port cannot be listened on."""
     if port == 0:
         return
-    from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only for those who choose
+    from tui_gateway.websocket_server import HOST  # noqa: PLC0415 - only with --port
 
     try:
         socket.create_server((HOST, port)).close()
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or "ports are numbers from 0 to 65535"
+        reason = getattr(error, "strerror", None) or "ports range from 0 to 65535"
         raise UsageError(
-            f"port {port} cannot be used: {reason}. Choose another, or leave --port out for a "
-            "free one."
+            f"Cannot listen on port {port}: {reason}. Choose another port, or omit --port "
+            "to use any free one."
         ) from error
 
 
-def _status(arguments: argparse.Namespace, out: Output) -> int:
-    from tui_gateway import client  # noqa: PLC0415 - only to ask
+def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    from tui_gateway import client  # noqa: PLC0415 - only for --status
 
-    place = DAEMON.find()
-    if place is None:
+    record = DAEMON.find()
+    if record is None:
         if arguments.json:
             out.json({"running": False})
         else:
-            out.text("No daemon runs. `hermes` starts one when it is needed.")
+            out.hint("The daemon is not running. `hermes` starts it when needed.")
         return 0
-    connection = client.to_daemon(place, lambda *_: None)
+    connection = client.to_daemon(record, lambda *_: None)
     sessions = connection.call("session.active_list")["sessions"]
     connection.close()
     if arguments.json:
-        facts = {"url": place.url, "pid": place.pid, "version": place.version}
+        facts = {"url": record.url, "pid": record.pid, "version": record.version}
         out.json({"running": True, **facts, "sessions": sessions})
         return 0
-    out.text(f"A daemon runs (process {place.pid}, hermes {place.version}) at {place.url}")
+    out.text(f"The daemon is running (PID {record.pid}, hermes {record.version}) at {record.url}")
     for one in sessions:
         out.text(f"  {one['status']:8} {one['stored_session_id']}  {one['title'] or ''}")
     return 0
 
 
-def _stop(out: Output) -> int:
-    place = DAEMON.find()
-    if place is None:
-        out.text("No daemon runs.")
+def _stop(out: CommandOutput) -> int:
+    record = DAEMON.find()
+    if record is None:
+        out.text("The daemon is not running.")
         return 0
-    end(place.pid, lambda: DAEMON.find() is None)
-    out.text("It has ended; every conversation is kept.")
+    end(record.pid, lambda: DAEMON.find() is None)
+    out.text("Daemon stopped. All conversations were saved.")
     return 0

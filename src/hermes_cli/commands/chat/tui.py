@@ -1,4 +1,4 @@
-"""`hermes`, `hermes tui`: talk to the agent on a whole screen."""
+"""`hermes`, `hermes tui`: the full-screen terminal UI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
 from hermes_cli.commands.models import offer
-from hermes_cli.parser import add_conversation
+from hermes_cli.parser import add_conversation_options
 from hermes_core import __version__
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_tui.app import HermesApp
     from hermes_tui.conversation import Conversation
 
 NO_TERMINAL = (
-    "the terminal UI needs a terminal, and there is none here. "
-    '`hermes chat -q "…"` asks without one.'
+    'The terminal UI requires an interactive terminal. Use `hermes chat -q "…"` without one.'
 )
 EXAMPLES = """\
 examples:
-  hermes                        talk on a whole screen; so does `hermes tui`
-  hermes -c                     go on with the latest conversation of this folder
-  hermes -r 20260105_1200       go on with that one: an id, its beginning, or a title
-  hermes tui --model smollm2    talk to the small built-in model
-  hermes tui --no-daemon        end everything with the window
+  hermes                        start the terminal UI (same as `hermes tui`)
+  hermes -c                     continue the most recent conversation in this directory
+  hermes -r 20260105_1200       continue a conversation by ID, ID prefix or title
+  hermes tui --model smollm2    use the small built-in model
+  hermes tui --no-daemon        run in this process; closing the window ends the turn
 
-A turn goes on when the window is closed: `hermes -c` finds it again. F1 shows the keys.
+A running turn continues after the window is closed; `hermes -c` returns to it.
+F1 shows the keys.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes tui`."""
-    add_conversation(parser, "tui")
-    parser.add_argument("--no-daemon", action="store_true", help="run everything in this process")
+    add_conversation_options(parser, "tui")
+    parser.add_argument("--no-daemon", action="store_true", help="do not use the background daemon")
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Talk on a whole screen."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Run the terminal UI."""
     from hermes_tui import terminal_driver  # noqa: PLC0415 - as below
 
     try:
         terminal_driver.require()
     except UsageError as error:
         raise UsageError(NO_TERMINAL) from error
-    if output_settings.color(out.note) == "never":
-        os.environ["NO_COLOR"] = "1"  # what the toolkit looks at
-    offer.make_sure(arguments.model, out)
-    connect = _connecting(arguments, out)
-    # A toolkit for whole screens takes longer to load than most commands to run.
+    if output_settings.color_setting(out.note) == "never":
+        os.environ["NO_COLOR"] = "1"  # read by the toolkit
+    offer.require_model(arguments.model, out)
+    connect = _connector(arguments, out)
+    # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
 
     here = str(Path.cwd().resolve())
@@ -69,22 +69,24 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     conversation = Conversation(connect, opening)
     conversation.open()
     app = _app(conversation)
-    is_there = _show(app)
+    is_there = _run_app(app)
     if is_there and conversation.exists:
-        _tell(conversation, out)
+        _print_farewell(conversation, out)
     return app.return_code or 0
 
 
-def _connecting(arguments: argparse.Namespace, out: Output) -> Callable[..., client.RpcClient]:
-    """How the conversation is reached: in the daemon, or in this process."""
+def _connector(
+    arguments: argparse.Namespace, out: CommandOutput
+) -> Callable[..., client.RpcClient]:
+    """The connection to the daemon, or to a server in this process."""
     if not arguments.no_daemon:
         if daemon.summoned().version == __version__:
             return daemon.reached
-        out.note("A daemon of another release runs; this conversation does without it.")
+        out.note("The running daemon is of another release; this conversation does not use it.")
     from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
-    return lambda hear: client.here(Hub(server._get_db()), hear)  # noqa: SLF001 - the seam
+    return lambda on_event: client.here(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
 
 
 def _app(conversation: Conversation) -> HermesApp:
@@ -102,25 +104,25 @@ def _app(conversation: Conversation) -> HermesApp:
     )
 
 
-def _show(app: HermesApp) -> bool:
-    """Show it until somebody leaves; whether the terminal is still there."""
+def _run_app(app: HermesApp) -> bool:
+    """Run the app; return whether the terminal still exists."""
     try:
         app.run()
     except OSError as error:
         if error.errno != errno.EIO:
             raise
         app.is_hung_up = True
-        return False  # the window was closed, and nothing can be put back in order on it
+        return False  # the window was closed; there is no terminal to restore
     finally:
         app.conversation.leave(is_over=not app.is_hung_up)
     return True
 
 
-def _tell(conversation: Conversation, out: Output) -> None:
-    """How to go on, and what was earned meanwhile."""
+def _print_farewell(conversation: Conversation, out: CommandOutput) -> None:
+    """Print how to continue, and new achievements."""
     session_id = conversation.session_id
     if conversation.goes_on:
-        out.note("The turn goes on without you; come back to it with:")
+        out.note("The turn continues in the background. To return to it:")
     else:
-        repl.tell_news(out)
-    out.note(f"Go on with: hermes -r {session_id}\n        or: hermes chat -r {session_id}")
+        repl.report_new_achievements(out)
+    out.note(f"To continue: `hermes -r {session_id}`\n         or: `hermes chat -r {session_id}`")

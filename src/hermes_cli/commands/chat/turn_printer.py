@@ -1,4 +1,4 @@
-"""A turn on a plain terminal: the answer to standard output, remarks beside it to the other."""
+"""Prints a turn on a plain terminal: the answer on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.tools.base import ApprovalRequest
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
 
-INTERRUPTED: Final = 130
-ENDS: Final = {
+INTERRUPTED_EXIT_CODE: Final = 130
+EXIT_CODES: Final = {
     events.TurnEnd.COMPLETE: 0,
     events.TurnEnd.TOO_LONG: 0,
     events.TurnEnd.FAILED: 1,
-    events.TurnEnd.INTERRUPTED: INTERRUPTED,
+    events.TurnEnd.INTERRUPTED: INTERRUPTED_EXIT_CODE,
 }
 
 DECISIONS: Final = {
@@ -29,37 +29,39 @@ DECISIONS: Final = {
     **dict.fromkeys(("a", "always"), "always"),
     **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
 }
-NO_DECISION: Final = "That decides nothing: say once, session, always or deny."
+INVALID_DECISION: Final = "Please answer once, session, always or deny."
 
 
 class TurnPrinter:
-    """Says something to the agent and shows what comes back."""
+    """Sends a prompt to the agent and prints the events of the turn."""
 
-    def __init__(self, conversation: Conversation, out: Output, *, as_json: bool = False) -> None:
+    def __init__(
+        self, conversation: Conversation, out: CommandOutput, *, as_json: bool = False
+    ) -> None:
         self._conversation = conversation
         self._out = out
         self._as_json = as_json
         self._is_mid_line = False
         self.on_steering_read: Callable[[], object] = lambda: None
 
-    def say(self, text: str) -> int:
-        """One turn; the exit code that stands for its end."""
+    def run_turn(self, text: str) -> int:
+        """Run one turn; return the exit code."""
         code = 1
         if not self._as_json:
             self._conversation.agent.on_review = self._out.note
         is_first = True
-        for event in self._conversation.say(text):
+        for event in self._conversation.send(text):
             if isinstance(event, events.MessageStored) and event.role == "user":
                 if not is_first:
                     self.on_steering_read()
                 is_first = False
             if self._as_json:
-                self._out.json_line(as_json(event))
+                self._out.json_line(event_as_dict(event))
                 self._out.flush()
             else:
                 self._show(event)
             if isinstance(event, events.TurnFinished):
-                code = ENDS[event.end]
+                code = EXIT_CODES[event.end]
         return code
 
     def _show(self, event: events.Event) -> None:
@@ -80,13 +82,13 @@ class TurnPrinter:
 
 
 def _line(event: events.Event) -> str:
-    """What is remarked beside the answer."""
+    """The note for an event, or ''."""
     if isinstance(event, events.ToolStarted):
-        return f"· {agent_factory.summary(event.call.name, event.call.arguments)}"
+        return f"· {agent_factory.summarize_call(event.call.name, event.call.arguments)}"
     if isinstance(event, events.ToolFinished):
         return f"  {event.call.name} took {event.seconds:.1f} s"
     if isinstance(event, events.Retrying):
-        what = f"asking {event.model}" if event.model else f"again in {event.seconds:.0f} s"
+        what = f"Trying {event.model}." if event.model else f"Retrying in {event.seconds:.0f} s."
         return f"· {event.reason} {what}"
     if isinstance(event, events.Notice):
         return event.text
@@ -95,8 +97,8 @@ def _line(event: events.Event) -> str:
     return ""
 
 
-def as_json(event: events.Event) -> dict[str, Any]:
-    """An event for programs: its name and its facts."""
+def event_as_dict(event: events.Event) -> dict[str, Any]:
+    """An event as a dict: its name and its fields."""
     facts = event._asdict()
     for name, value in facts.items():
         if hasattr(value, "_asdict"):
@@ -105,18 +107,18 @@ def as_json(event: events.Event) -> dict[str, Any]:
 
 
 class TerminalPrompter:
-    """Whoever sits at the terminal; nobody when there is none."""
+    """Prompts the user at the terminal; denies everything without one."""
 
-    def __init__(self, out: Output, *, is_there: bool) -> None:
+    def __init__(self, out: CommandOutput, *, is_interactive: bool) -> None:
         self._out = out
-        self._is_there = is_there
-        self.is_deciding = False  # whether what is asked is an approval
-        # The line that answers a question, with its end; empty when nobody will type one.
-        self.reads: Callable[[], str] = sys.stdin.readline
+        self._is_interactive = is_interactive
+        self.is_deciding = False  # whether an approval is requested
+        # Reads the answer with its newline; empty at the end of input.
+        self.read_line: Callable[[], str] = sys.stdin.readline
 
     def approve(self, request: ApprovalRequest) -> str:
-        """Ask whether a command may run, until the answer is one of the words for it."""
-        if not self._is_there:
+        """Ask for approval of a command until the answer is valid."""
+        if not self._is_interactive:
             return "deny"
         self._out.note(f"{request.description}\n  {request.command}")
         self.is_deciding = True
@@ -127,19 +129,19 @@ class TerminalPrompter:
 
     def _decision(self) -> str:
         while True:
-            self._out.prompt("May it? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
-            line = self.reads()
+            self._out.prompt("Allow? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
+            line = self.read_line()
             if not line:
                 return "deny"
             choice = DECISIONS.get(line.strip().lower())
             if choice is not None:
                 return choice
-            self._out.note(NO_DECISION)
+            self._out.note(INVALID_DECISION)
 
     def secret(self, prompt: str, name: str) -> str:
-        """A key or a password, typed unseen."""
+        """Prompt for a secret, hidden."""
         del name
-        if not self._is_there:
+        if not self._is_interactive:
             return ""
         import getpass  # noqa: PLC0415 - seldom asked for
 
@@ -149,14 +151,14 @@ class TerminalPrompter:
             return ""
 
     def clarify(self, question: str, choices: list[str]) -> str:
-        """Pass a question of the model on."""
-        if not self._is_there:
+        """Ask a question of the model."""
+        if not self._is_interactive:
             return ""
         self._out.note(question)
         for number, choice in enumerate(choices, 1):
             self._out.note(f"  {number}. {choice}")
         self._out.prompt("> ")
-        answer = self.reads().strip()
+        answer = self.read_line().strip()
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer

@@ -1,4 +1,4 @@
-"""What a person says on a plain terminal while a turn runs: to it, after it, or about it."""
+"""Lines typed on a plain terminal while a turn runs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
 
-PIECE: Final = 4096
+READ_BYTES: Final = 4096
 
 
-class Keyboard:
-    """Reads lines in a thread of its own as long as it is entered.
+class KeyboardReader:
+    """Context manager that reads lines in a thread.
 
-    A line answers the question that waits for one, unless it begins with a slash; any other
-    goes to *take*. Whatever is typed and not ended with Enter stays in the terminal, for
-    whoever reads next.
+    A line answers the open question, unless it starts with a slash; other lines are passed to
+    *take*. An unfinished line stays in the terminal for the next reader.
     """
 
     def __init__(self, take: Callable[[str], object], on_end: Callable[[], object]) -> None:
@@ -38,13 +37,13 @@ class Keyboard:
         self._on_end = on_end
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._waiting = 0
-        self._is_over = False  # nobody will answer any more
+        self._is_closed = False  # no further answers
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = (-1, -1)
 
     def __enter__(self) -> Self:
-        self._is_over = False
+        self._is_closed = False
         self._wake = os.pipe()
         self._thread = threading.Thread(target=self._read, name="hermes-keyboard", daemon=True)
         self._thread.start()
@@ -64,15 +63,15 @@ class Keyboard:
         self._thread = None
 
     def ask(self) -> str:
-        """The next line with its end; empty when nobody will type one."""
+        """Wait for the next line, with its newline; empty at the end of input."""
         with self._lock:
-            if self._is_over:
+            if self._is_closed:
                 return ""
             self._waiting += 1
         return self._answers.get()
 
     def answer(self, text: str) -> bool:
-        """Answer the question that waits, as if it had been typed; whether there was one."""
+        """Answer the open question as if typed; return whether there was one."""
         with self._lock:
             if not self._waiting:
                 return False
@@ -89,35 +88,35 @@ class Keyboard:
                 ready = {key.fd for key, _ in selector.select()}
                 if self._wake[0] in ready:
                     return
-                data = os.read(sys.stdin.fileno(), PIECE)
+                data = os.read(sys.stdin.fileno(), READ_BYTES)
                 if not data:
                     self._end()
                     return
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    self._give(line.decode(errors="replace").rstrip())
+                    self._dispatch(line.decode(errors="replace").rstrip())
 
-    def _give(self, line: str) -> None:
+    def _dispatch(self, line: str) -> None:
         is_command = line.startswith("/")
         if (is_command or not self.answer(line)) and line:
             self._take(line)
 
     def _end(self) -> None:
-        """Ctrl-D: nothing more will be typed."""
+        """Handle the end of input."""
         self.give_up()
         self._on_end()
 
     def give_up(self) -> None:
-        """Whoever waits for an answer gets none, and so does whoever asks from now on."""
+        """End every open and later question without an answer."""
         with self._lock:
-            self._is_over = True
-            given_up, self._waiting = self._waiting, 0
-        for _ in range(given_up):
+            self._is_closed = True
+            unanswered, self._waiting = self._waiting, 0
+        for _ in range(unanswered):
             self._answers.put("")
 
 
-BUSY: Final = "A turn is running; wait for it, or /stop it."
-NOTES: Final[dict[str, str]] = {
+TURN_IS_RUNNING: Final = "A turn is running. Wait for it, or /stop it."
+MODE_NOTES: Final[dict[str, str]] = {
     "steer": "· sent to the running turn",
     "queue": "· queued until the turn ends",
     "interrupt": "",
@@ -127,7 +126,7 @@ NOTES: Final[dict[str, str]] = {
 class BusyInput:
     """Handles lines that are typed while a turn runs; called by the keyboard's thread."""
 
-    def __init__(self, conversation: Conversation, out: Output, mode: BusyMode) -> None:
+    def __init__(self, conversation: Conversation, out: CommandOutput, mode: BusyMode) -> None:
         self._conversation = conversation
         self._out = out
         self._mode = mode
@@ -148,19 +147,19 @@ class BusyInput:
 
     def _submit(self, text: str, mode: BusyMode) -> None:
         self.pending.submit(text, mode)
-        if NOTES[mode]:
-            self._out.note(NOTES[mode])
+        if MODE_NOTES[mode]:
+            self._out.note(MODE_NOTES[mode])
 
     def _command(self, line: str) -> None:
         command = slash_commands.find(line[1:].partition(" ")[0].lower())
         if not command.while_busy:
-            self._out.note(BUSY)
+            self._out.note(TURN_IS_RUNNING)
             return
         outcome = slash_commands.run(self._conversation, line)
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):
-            self._out.note("No question is open.")
+            self._out.note("There is nothing to answer.")
         if outcome.leave:
             self.leave()
         if outcome.stop or outcome.leave:

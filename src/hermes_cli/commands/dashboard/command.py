@@ -1,4 +1,4 @@
-"""`hermes dashboard`: conversations and what became of them, on a web page."""
+"""`hermes dashboard`: run and control the web dashboard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import paths
 from hermes_core.background_process import end
 from hermes_core.config.file import ConfigFile
@@ -18,140 +18,141 @@ from hermes_dashboard.auth.passwords import PasswordFile
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
-  hermes dashboard                     open it in the browser; Ctrl-C ends it
-  hermes dashboard --no-open           only print the link, which works once
-  hermes dashboard --link              a new link, for another browser
-  hermes dashboard --status            does one run, and where?
+  hermes dashboard                     open it in the browser; Ctrl+C stops it
+  hermes dashboard --no-open           print a single-use link instead
+  hermes dashboard --link              print a new link, for another browser
+  hermes dashboard --status            show whether it is running, and where
   hermes dashboard password            set the password for other machines
-  hermes dashboard --host 0.0.0.0      let other machines in, with that password
+  hermes dashboard --host 0.0.0.0      allow other machines, with that password
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes dashboard`."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--link", action="store_true", help="print a new link to the one that runs")
-    what.add_argument("--status", action="store_true", help="say whether one runs")
-    what.add_argument("--stop", action="store_true", help="end the one that runs")
-    parser.add_argument("--port", type=int, help="the port (setting dashboard.port, 9229)")
-    parser.add_argument(
-        "--host", help="the address to listen on (setting dashboard.host, 127.0.0.1)"
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--link", action="store_true", help="print a new link to the running instance"
     )
-    parser.add_argument("--no-open", action="store_true", help="open no browser")
-    add_json(parser)
+    modes.add_argument("--status", action="store_true", help="show whether it is running")
+    modes.add_argument("--stop", action="store_true", help="stop the running instance")
+    parser.add_argument("--port", type=int, help="port (default: setting dashboard.port, 9229)")
+    parser.add_argument("--host", help="address to listen on (default: setting dashboard.host)")
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    add_json_option(parser)
     parser.set_defaults(run=run)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    words = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
-    secret = add(
-        actions, "password", "set the password for other machines", examples=words, run=password
+    examples = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
+    password_parser = add_command(
+        actions, "password", "set the password for other machines", examples=examples, run=password
     )
-    secret.add_argument("--remove", action="store_true", help="have none any more")
+    password_parser.add_argument("--remove", action="store_true", help="remove the password")
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Serve, or tell about the one that does."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Run the server, or control the running instance."""
     home = paths.hermes_home()
     if arguments.status:
         return _status(DASHBOARD.find(home), arguments, out)
     if arguments.stop:
         return _stop(DASHBOARD.find(home), out)
     if arguments.link and not DASHBOARD.is_running(home):
-        raise UsageError("no dashboard runs; `hermes dashboard` starts one")
+        raise UsageError("The dashboard is not running. Start it with `hermes dashboard`.")
     if DASHBOARD.is_running(home):
-        return _again(arguments, out)
+        return _open_running(arguments, out)
     from hermes_cli.commands.dashboard import process  # noqa: PLC0415 - not to ask or to stop
 
     code = process.serve(arguments, out)
-    return _again(arguments, out) if code is None else code
+    return _open_running(arguments, out) if code is None else code
 
 
-def _again(arguments: argparse.Namespace, out: Output) -> int:
-    """One runs already: a fresh link to it."""
+def _open_running(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print a new link to the running dashboard."""
     from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
 
-    found = links.running(paths.hermes_home())
-    link = links.fresh(found)
+    found = links.find_running(paths.hermes_home())
+    link = links.request_link(found)
     if not arguments.link:
-        out.note(f"A dashboard runs already (process {found.pid}).")
-    if _is_elsewhere(found, arguments):
+        out.note(f"The dashboard is already running (PID {found.pid}).")
+    if _ignores_address(found, arguments):
         out.note(
-            f"It listens at {found.url}, and --host and --port do not move it. "
-            "`hermes dashboard --stop` ends it; then start it with them."
+            f"It listens on {found.url}; --host and --port have no effect. "
+            "To change them, run `hermes dashboard --stop` and start it again."
         )
-    links.show(found, link, out, as_json=arguments.json)
+    links.print_link(found, link, out, as_json=arguments.json)
     if not (arguments.no_open or arguments.link):
         links.open_browser(link, out)
     return 0
 
 
-def _is_elsewhere(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
-    """Whether the one that runs listens where it was not asked to."""
+def _ignores_address(found: InstanceRecord, arguments: argparse.Namespace) -> bool:
+    """Whether the running dashboard listens on another address than requested."""
     here = urlsplit(found.url)
-    port = arguments.port or here.port or 0  # 0 takes any
+    port = arguments.port or here.port or 0  # 0 means any port
     host = arguments.host or here.hostname or ""
-    wanted = urlsplit(doors(host, port).url)
-    return (wanted.hostname, wanted.port) != (here.hostname, here.port)
+    requested = urlsplit(doors(host, port).url)
+    return (requested.hostname, requested.port) != (here.hostname, here.port)
 
 
-def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: Output) -> int:
+def _status(found: InstanceRecord | None, arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.json:
         facts = {} if found is None else {"url": found.url, "pid": found.pid}
         version = {} if found is None else {"version": found.version}
         out.json({"running": found is not None, **facts, **version})
     elif found is None:
-        out.text("No dashboard runs. `hermes dashboard` starts one.")
+        out.hint("The dashboard is not running. Start it with `hermes dashboard`.")
     else:
-        out.text(f"A dashboard runs (process {found.pid}, hermes {found.version}): {found.url}/")
-        out.text("`hermes dashboard --link` prints a link that opens it.")
+        process = f"PID {found.pid}, hermes {found.version}"
+        out.text(f"The dashboard is running ({process}): {found.url}/")
+        out.hint("Run `hermes dashboard --link` for a link that opens it.")
     return 0
 
 
-def _stop(found: InstanceRecord | None, out: Output) -> int:
+def _stop(found: InstanceRecord | None, out: CommandOutput) -> int:
     if found is None:
-        out.text("No dashboard runs.")
+        out.text("The dashboard is not running.")
         return 0
     end(found.pid, lambda: not DASHBOARD.is_running(paths.hermes_home()))
-    out.text("It has ended.")
+    out.text("Dashboard stopped.")
     return 0
 
 
-# The password
+# Password
 
 
-def password(arguments: argparse.Namespace, out: Output) -> int:
-    """Set or remove the password; whoever was logged in is no longer."""
+def password(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Set or remove the password; signs out all browsers."""
     file = PasswordFile(paths.hermes_home())
     if arguments.remove:
         return _remove(file, out)
-    file.set(_asked(out))
-    out.text("The password is set. Browsers that were logged in have to log in again.")
+    file.set(_read_password(out))
+    out.text("Password set. All browsers have to sign in again.")
     host = ConfigFile.of_home().settings().get_str("dashboard.host")
     if is_loopback(host):
-        out.text("It is asked for where other machines are let in: hermes dashboard --host ADDRESS")
+        out.hint("It is required when other machines connect: `hermes dashboard --host ADDRESS`.")
     return 0
 
 
-def _remove(file: PasswordFile, out: Output) -> int:
+def _remove(file: PasswordFile, out: CommandOutput) -> int:
     had = file.remove()
-    out.text("There is no password any more." if had else "There was no password.")
+    out.text("Password removed." if had else "No password was set.")
     return 0
 
 
-def _asked(out: Output) -> str:
-    """Typed twice, unseen; from a pipe, its first line."""
+def _read_password(out: CommandOutput) -> str:
+    """Prompt twice, hidden; from a pipe, read the first line."""
     if not sys.stdin.isatty():
         given = sys.stdin.readline().rstrip("\r\n")
         if not given:
-            raise UsageError("no password was given: the input is empty")
+            raise UsageError("No password given: stdin is empty.")
         return given
     import getpass  # noqa: PLC0415 - rarely needed
 
     out.flush()
     first = getpass.getpass("New password: ")
-    if getpass.getpass("Once more: ") != first:
-        raise UsageError("the two are not the same; nothing was changed")
+    if getpass.getpass("Repeat the password: ") != first:
+        raise UsageError("The passwords do not match; nothing was changed.")
     return first

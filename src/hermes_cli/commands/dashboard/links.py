@@ -1,4 +1,4 @@
-"""Links to a dashboard that runs, and the browser they are opened in."""
+"""Links to the running dashboard, and opening them in a browser."""
 
 from __future__ import annotations
 
@@ -14,44 +14,48 @@ from hermes_core.instance_record import DASHBOARD, InstanceRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-WAIT_SECONDS: Final = 10.0
-ANSWER_SECONDS: Final = 10.0
-
-
-class NoAnswerError(HermesError):
-    """The dashboard that runs does not answer."""
+RECORD_WAIT_SECONDS: Final = 10.0
+REQUEST_TIMEOUT_SECONDS: Final = 10.0
 
 
-def running(home: Path) -> InstanceRecord:
-    """The dashboard that runs, which may be about to say where."""
-    deadline = time.monotonic() + WAIT_SECONDS
+class DashboardNotRespondingError(HermesError):
+    """The running dashboard does not respond."""
+
+
+def find_running(home: Path) -> InstanceRecord:
+    """Wait for the record of the running dashboard."""
+    deadline = time.monotonic() + RECORD_WAIT_SECONDS
     while (found := DASHBOARD.find(home)) is None:
         if time.monotonic() > deadline:
-            raise NoAnswerError("a dashboard runs, but does not say where; see the log")
+            raise DashboardNotRespondingError(
+                "The dashboard is running, but has not published its URL. See the log."
+            )
         time.sleep(0.05)
     return found
 
 
-def fresh(found: InstanceRecord) -> str:
-    """Ask it for a link that works once."""
+def request_link(found: InstanceRecord) -> str:
+    """Request a single-use link."""
     import httpx2 as httpx  # noqa: PLC0415 - only to ask
 
     try:
-        with httpx.Client(verify=_trust(found), timeout=ANSWER_SECONDS, trust_env=False) as client:
+        with httpx.Client(
+            verify=_tls_context(found), timeout=REQUEST_TIMEOUT_SECONDS, trust_env=False
+        ) as client:
             headers = {"Authorization": f"Bearer {found.token}"}
             answer = client.post(f"{found.url}/api/auth/links", headers=headers)
             answer.raise_for_status()
             return str(answer.json()["url"])
     except (httpx.HTTPError, ValueError, KeyError) as error:
-        raise NoAnswerError(
-            f"the dashboard at {found.url} (process {found.pid}) does not answer: {error}"
+        raise DashboardNotRespondingError(
+            f"The dashboard at {found.url} (PID {found.pid}) is not responding: {error}"
         ) from error
 
 
-def _trust(found: InstanceRecord) -> ssl.SSLContext | bool:
-    """Its own certificate and no other, whatever name is in it: it is asked on this machine."""
+def _tls_context(found: InstanceRecord) -> ssl.SSLContext | bool:
+    """Trust only the certificate of the local dashboard, for any host name."""
     if not found.certificate:
         return True
     context = ssl.create_default_context(cafile=found.certificate)
@@ -60,8 +64,8 @@ def _trust(found: InstanceRecord) -> ssl.SSLContext | bool:
     return context
 
 
-def show(found: InstanceRecord, link: str, out: Output, *, as_json: bool) -> None:
-    """Print the link, at once."""
+def print_link(found: InstanceRecord, link: str, out: CommandOutput, *, as_json: bool) -> None:
+    """Print the link and flush."""
     if as_json:
         out.json_line({"link": link, "url": found.url, "pid": found.pid})
     else:
@@ -69,12 +73,12 @@ def show(found: InstanceRecord, link: str, out: Output, *, as_json: bool) -> Non
     out.flush()
 
 
-def open_browser(link: str, out: Output) -> None:
-    """Open the link where somebody can see it."""
+def open_browser(link: str, out: CommandOutput) -> None:
+    """Open the link in a browser if there is a display."""
     has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if sys.platform != "darwin" and not has_display:
         return
     import webbrowser  # noqa: PLC0415 - looks for browsers
 
     if not webbrowser.open(link):
-        out.note("No browser could be opened; open the link yourself.")
+        out.note("Cannot open a browser; open the link manually.")

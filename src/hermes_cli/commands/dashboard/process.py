@@ -1,4 +1,4 @@
-"""The dashboard as a process: put together, announced, served until it is told to end."""
+"""Builds the dashboard app, publishes its URL and serves it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
-from hermes_cli.commands.models.command import where
+from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import __version__, log_file, paths
 from hermes_core.config.file import ConfigFile
@@ -37,30 +37,30 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
     from hermes_dashboard.plugins.apis import Find
 
-SERIOUS: Final = frozenset({"warning", "error", "critical"})
+SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
 TAIL_BYTES: Final = 1_000_000
 
 
 def app(
     db: SessionDB, access: Access, page: Page, tabs: Find, *, is_demo: bool = False
 ) -> Dashboard:
-    """The dashboard over *db*, with everything it needs."""
-    parts = DashboardContext(db, paths.hermes_home(), GatewayView(db), models, is_demo)
+    """Build the dashboard app over *db*."""
+    parts = DashboardContext(db, paths.hermes_home(), GatewayStatusReader(db), models, is_demo)
     return create_app(parts, access, page, tabs=tabs)
 
 
-class GatewayView:
-    """The chat gateway, seen from outside: its files and the store."""
+class GatewayStatusReader:
+    """The state of the gateway, read from its files and the store."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
 
     def state(self) -> dict[str, Any]:
-        """Whether it runs, since when, and how each platform is doing."""
+        """Whether the gateway is running, since when, and the state of each platform."""
         pid = status.running_pid()
         found = (status.read_runtime_status() or {}) if pid is not None else {}
         platforms = found.get("platforms")
@@ -77,11 +77,11 @@ class GatewayView:
         }
 
     def errors(self, limit: int) -> list[dict[str, Any]]:
-        """What went wrong lately, the newest first."""
+        """Recent errors, newest first."""
         return list(deque(_entries(), maxlen=max(limit, 0)))[::-1]
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
-        """The places that have a conversation, the latest first."""
+        """The chats with a conversation, latest first."""
         known = direct_send.channels(self._db, config_of_home())
         return [
             {
@@ -108,14 +108,14 @@ def _platform(name: str, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entries() -> Iterator[dict[str, Any]]:
-    """The serious entries at the end of the gateway's log."""
+    """The warnings and errors at the end of the gateway log."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
         return
     with path.open("rb") as file:
         if path.stat().st_size > TAIL_BYTES:
             file.seek(-TAIL_BYTES, 2)
-            file.readline()  # the rest of a line
+            file.readline()  # a partial line
         for line in file:
             entry = _entry(line)
             if entry is not None:
@@ -125,25 +125,25 @@ def _entries() -> Iterator[dict[str, Any]]:
 def _entry(line: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
-        if found.get("level") not in SERIOUS:
+        if found.get("level") not in SHOWN_LOG_LEVELS:
             return None
         at = datetime.fromisoformat(str(found["at"])).timestamp()
     except (ValueError, AttributeError, KeyError):
-        return None  # not one of ours, or cut off
+        return None  # foreign or truncated line
     words = {name: str(found.get(name, "")) for name in ("level", "logger", "message")}
     return {"at": at, **words}
 
 
 def models() -> list[dict[str, Any]]:
-    """Models by the names that choose them: the chosen one, local servers', the built-in one."""
+    """The selectable models: the current one, local servers' and the built-in one."""
     choice = selection.chosen(ConfigFile.of_home().settings()) or selection.found_here()
-    found = [] if choice is None else [_model(choice.model, where(choice), is_current=True)]
+    found = [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
     for server in selection.local_servers():
         names = selection.served(server)
         found += [_model(f"{server.base_url}#{one}", server.name) for one in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        found.append(_model(built_in.NAME, "built in", is_here=home.is_here, detail="a toy"))
+        found.append(_model(built_in.NAME, "built-in", is_here=home.is_here, detail="demo"))
     return found
 
 
@@ -159,22 +159,22 @@ def _model(
     }
 
 
-LOCKED_OUT: Final = (
-    "{host} lets other machines in, and there is no password. Set one with "
-    "`hermes dashboard password`, then start it again."
+REMOTE_ACCESS_REFUSED: Final = (
+    "Listening on {host} requires a password. Set one with `hermes dashboard password`, "
+    "then start the dashboard again."
 )
-READABLE: Final = (
-    "Warning: without TLS, whoever is on the network between can read everything, the password "
-    "included. Set dashboard.tls_cert and dashboard.tls_key, or put a proxy with TLS in front."
+NO_TLS_WARNING: Final = (
+    "Warning: without TLS, the connection and the password can be read on the network. "
+    "Set dashboard.tls_cert and dashboard.tls_key, or use a reverse proxy with TLS."
 )
-NAMES: Final = (
-    "Other machines reach it only under the names in the setting dashboard.hosts: "
-    "hermes config set dashboard.hosts NAME"
+HOST_NAMES_HINT: Final = (
+    "Other machines can only use the host names in the setting dashboard.hosts: "
+    "`hermes config set dashboard.hosts NAME`"
 )
 
 
-class Plan(NamedTuple):
-    """Where and how to serve."""
+class ListenPlan(NamedTuple):
+    """The address, host names and certificate to serve with."""
 
     host: str
     port: int
@@ -182,8 +182,8 @@ class Plan(NamedTuple):
     certificate: Certificate | None
 
 
-def serve(arguments: argparse.Namespace, out: Output) -> int | None:
-    """Be the dashboard until the end; None when another process is."""
+def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
+    """Serve until stopped; None if another process already serves."""
     from hermes_dashboard import server as serving  # noqa: PLC0415 - costs what only those pay who serve
 
     home = paths.hermes_home()
@@ -194,7 +194,7 @@ def serve(arguments: argparse.Namespace, out: Output) -> int | None:
             return None
         with serving.listening(plan.host, plan.port) as listening:
             out.flush()
-            page.ensure()  # where it cannot be built, the server says so in its place
+            page.ensure()  # if the build fails, the server serves an error page
             with SessionDB(keeper=keep_facts) as db:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
@@ -204,38 +204,40 @@ def serve(arguments: argparse.Namespace, out: Output) -> int | None:
     return 0
 
 
-def _plan(arguments: argparse.Namespace) -> Plan:
+def _plan(arguments: argparse.Namespace) -> ListenPlan:
     settings = ConfigFile.of_home().settings()
     host = arguments.host or settings.get_str("dashboard.host")
     port = settings.get_int("dashboard.port") if arguments.port is None else arguments.port
     if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
-        raise UsageError(LOCKED_OUT.format(host=host))
+        raise UsageError(REMOTE_ACCESS_REFUSED.format(host=host))
     files = [settings.get_str(f"dashboard.tls_{one}") for one in ("cert", "key")]
-    return Plan(host, port, settings.get_list("dashboard.hosts"), _certificate(*files))
+    return ListenPlan(host, port, settings.get_list("dashboard.hosts"), _certificate(*files))
 
 
 def _certificate(certificate: str, key: str) -> Certificate | None:
     if not certificate and not key:
         return None
     if not (certificate and key):
-        raise ConfigError("dashboard.tls_cert and dashboard.tls_key belong together; set both.")
+        raise ConfigError(
+            "dashboard.tls_cert requires dashboard.tls_key, and vice versa; set both."
+        )
     found = Certificate(Path(certificate).expanduser(), Path(key).expanduser())
     for one in found:
         if not one.is_file():
-            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: there is no file {one}.")
+            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: file {one} does not exist.")
     return found
 
 
-def _warn(plan: Plan, out: Output) -> None:
+def _warn(plan: ListenPlan, out: CommandOutput) -> None:
     if is_loopback(plan.host):
         return
     if plan.certificate is None:
-        out.note(READABLE)
+        out.note(NO_TLS_WARNING)
     if plan.host in ANY and not plan.names:
-        out.note(NAMES)
+        out.note(HOST_NAMES_HINT)
 
 
-def _access(plan: Plan, port: int, home: Path) -> Access:
+def _access(plan: ListenPlan, port: int, home: Path) -> Access:
     is_secure = plan.certificate is not None
     return Access(home, doors(plan.host, port, plan.names, is_secure=is_secure))
 
@@ -247,18 +249,18 @@ def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
 
 
 def _announce(
-    access: Access, plan: Plan, home: Path, arguments: argparse.Namespace, out: Output
+    access: Access, plan: ListenPlan, home: Path, arguments: argparse.Namespace, out: CommandOutput
 ) -> None:
-    """Say where it is: to programs in a file, to the user in words."""
+    """Publish the URL in the instance record and print the link."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
     token = secrets.token_urlsafe(32)
     found = InstanceRecord(access.doors.url, token, os.getpid(), __version__, certificate)
     DASHBOARD.publish(found, home)
     link = access.link()
     if access.doors.login == "link":
-        out.note("The dashboard runs here; Ctrl-C ends it. This link opens it, once:")
+        out.note("Dashboard running. Press Ctrl+C to stop. Open it with this single-use link:")
     else:
-        out.note("The dashboard runs here; Ctrl-C ends it. It asks for the password:")
-    links.show(found, link, out, as_json=arguments.json)
+        out.note("Dashboard running. Press Ctrl+C to stop. Sign in with the password at:")
+    links.print_link(found, link, out, as_json=arguments.json)
     if not arguments.no_open:
         links.open_browser(link, out)

@@ -1,30 +1,30 @@
-"""`hermes gateway`: answer chats, always on."""
+"""`hermes gateway`: run and inspect the gateway for chat apps."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES: Final = """\
 examples:
-  hermes gateway add telegram   fetch what a platform needs, and say what to do next
-  hermes gateway run            answer chats, until Ctrl-C
-  hermes gateway start          the same in the background
-  hermes gateway status         does it run, and does anything wait?
-  hermes gateway logs -f        what it does
-  hermes gateway install        let the system start it
+  hermes gateway add telegram   install a platform's library and print the next steps
+  hermes gateway run            run in the foreground
+  hermes gateway start          run in the background
+  hermes gateway status         show whether it is running, and pending messages
+  hermes gateway logs -f        follow the log
+  hermes gateway install        install it as a system service
 """
 
 
-class Action(NamedTuple):
-    """A word behind `hermes gateway`; its module is imported when it is used."""
+class GatewayAction(NamedTuple):
+    """An action of `hermes gateway`; its module is imported on use."""
 
     name: str
     purpose: str
@@ -35,53 +35,62 @@ class Action(NamedTuple):
 
 
 ACTIONS: Final = (
-    Action("run", "answer chats here, until Ctrl-C", "process", "run", ("run",)),
-    Action("start", "answer chats in the background", "process", "start", ("start",)),
-    Action("stop", "end the one that runs", "process", "stop", ("stop",)),
-    Action("restart", "finish what runs and begin anew", "process", "restart", ("restart",)),
-    Action(
-        "status", "whether one runs, and what waits", "process", "tell", ("status",), has_json=True
+    GatewayAction("run", "run the gateway in the foreground", "process", "run", ("run",)),
+    GatewayAction("start", "start the gateway in the background", "process", "start", ("start",)),
+    GatewayAction("stop", "stop the running instance", "process", "stop", ("stop",)),
+    GatewayAction(
+        "restart", "restart after current turns finish", "process", "restart", ("restart",)
     ),
-    Action(
+    GatewayAction(
+        "status",
+        "show whether it is running, and pending messages",
+        "process",
+        "print_status",
+        ("status",),
+        has_json=True,
+    ),
+    GatewayAction(
         "logs",
-        "what it has done",
+        "show the log",
         "logs",
         "logs",
         ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "trace",
-        "what became of a message",
+        "trace a message",
         "logs",
         "trace",
         ("trace 42", "trace 1718 --json"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "channels",
-        "the chats it knows",
+        "list known chats",
         "logs",
         "channels",
         ("channels", "channels --json"),
         has_json=True,
     ),
-    Action(
+    GatewayAction(
         "handoff",
-        "go on with a conversation in a chat",
+        "hand a conversation off to a chat app",
         "logs",
         "handoff",
         ("handoff last telegram",),
     ),
-    Action("add", "fetch what a platform needs", "setup", "add", ("add telegram", "add matrix")),
-    Action(
+    GatewayAction(
+        "add", "install a platform's library", "setup", "add", ("add telegram", "add matrix")
+    ),
+    GatewayAction(
         "install",
-        "let the system start it: systemd or launchd",
+        "install a system service (systemd or launchd)",
         "setup",
         "install",
         ("install", "install --print"),
     ),
-    Action("uninstall", "let the system start it no more", "setup", "uninstall", ("uninstall",)),
+    GatewayAction("uninstall", "remove the system service", "setup", "uninstall", ("uninstall",)),
 )
 
 
@@ -90,36 +99,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in ACTIONS:
         lines = "\n".join(f"  hermes gateway {one}" for one in action.examples)
-        child = add(
-            actions, action.name, action.purpose, examples=f"examples:\n{lines}\n", run=_run(action)
+        child = add_command(
+            actions,
+            action.name,
+            action.purpose,
+            examples=f"examples:\n{lines}\n",
+            run=_runner(action),
         )
-        _arguments(child, action.name)
+        _add_arguments(child, action.name)
         if action.has_json:
-            add_json(child)
+            add_json_option(child)
 
 
-def _arguments(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "logs":
-        parser.add_argument("-f", "--follow", action="store_true", help="and what comes")
-        parser.add_argument("-n", "--lines", type=int, default=50, help="how many (default 50)")
-        parser.add_argument("--message", type=int, help="only what concerns this message")
+        parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines")
+        parser.add_argument(
+            "-n", "--lines", type=int, default=50, help="number of entries (default: 50)"
+        )
+        parser.add_argument("--message", type=int, help="filter by inbox message number")
         parser.add_argument("--level", choices=("debug", "info", "warning", "error"),
-                            default="info", help="and what is more serious")  # fmt: skip
+                            default="info", help="minimum level (default: info)")  # fmt: skip
     elif name == "trace":
-        parser.add_argument("message", metavar="MESSAGE", help="its number, or the platform's id")
+        parser.add_argument(
+            "message", metavar="MESSAGE", help="inbox number, or the platform's message ID"
+        )
     elif name == "handoff":
-        parser.add_argument("session", metavar="SESSION", help="an id, a title, or `last`")
-        parser.add_argument("platform", metavar="PLATFORM", help="where it goes on")
+        parser.add_argument("session", metavar="SESSION", help="session ID, title or `last`")
+        parser.add_argument("platform", metavar="PLATFORM", help="target platform")
     elif name == "add":
-        parser.add_argument("platform", metavar="PLATFORM", help="such as telegram")
+        parser.add_argument("platform", metavar="PLATFORM", help="platform, e.g. telegram")
     elif name == "install":
         parser.add_argument("--print", action="store_true", dest="only_print",
-                            help="only show what would be written")  # fmt: skip
+                            help="print the service file without writing it")  # fmt: skip
 
 
-def _run(action: Action) -> Any:
-    def carried_out(arguments: argparse.Namespace, out: Output) -> int:
+def _runner(action: GatewayAction) -> Any:
+    def run_action(arguments: argparse.Namespace, out: CommandOutput) -> int:
         module = import_module(f"hermes_cli.commands.gateway.{action.module}")
         return int(getattr(module, action.function)(arguments, out))
 
-    return carried_out
+    return run_action

@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
-LOOK_SECONDS: Final = 0.5
-USUAL: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
+POLL_SECONDS: Final = 0.5
+COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
 
 
-# What it has done
+# The log
 
 
-def logs(arguments: argparse.Namespace, out: Output) -> int:
-    """Show the log, for people or as it is written."""
+def logs(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the log as text or JSON."""
     path = paths.logs_path() / log_file.GATEWAY
     if not path.exists():
-        raise UsageError(f"there is no log yet: {path}")
-    for entry in deque(_wanted(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
+        raise UsageError(f"No log yet: {path} does not exist.")
+    for entry in deque(_filter_entries(_entries(path), arguments), maxlen=max(arguments.lines, 0)):
         _show(entry, out, as_json=arguments.json)
     if arguments.follow:
-        for entry in _wanted(_coming(path), arguments):
+        for entry in _filter_entries(_follow(path), arguments):
             _show(entry, out, as_json=arguments.json)
     return 0
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    """What is in the file and in the one before it."""
+    """The entries of the log file and its predecessor."""
     for one in (path.with_name(path.name + ".1"), path):
         if one.exists():
             with one.open(encoding="utf-8", errors="replace") as file:
                 yield from filter(None, map(_entry, file))
 
 
-def _coming(path: Path) -> Iterator[dict[str, Any]]:
-    """What is written from now on; a file that was changed for a new one is followed."""
+def _follow(path: Path) -> Iterator[dict[str, Any]]:
+    """New entries as they are written; follows a rotated file."""
     file = path.open(encoding="utf-8", errors="replace")
     try:
         file.seek(0, 2)
@@ -62,7 +62,7 @@ def _coming(path: Path) -> Iterator[dict[str, Any]]:
                 if entry is not None:
                     yield entry
                 continue
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             if path.exists() and path.stat().st_size < file.tell():
                 file.close()
                 file = path.open(encoding="utf-8", errors="replace")
@@ -78,47 +78,51 @@ def _entry(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _wanted(
+def _filter_entries(
     entries: Iterator[dict[str, Any]], arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     levels = logging.getLevelNamesMapping()
-    least = levels[arguments.level.upper()]
+    minimum = levels[arguments.level.upper()]
     for entry in entries:
-        is_serious = levels.get(str(entry.get("level")).upper(), 0) >= least
-        concerns = (entry.get("inbox_id"), *(entry.get("merged") or ()))
-        if is_serious and (arguments.message is None or arguments.message in concerns):
+        is_shown = levels.get(str(entry.get("level")).upper(), 0) >= minimum
+        message_ids = (entry.get("inbox_id"), *(entry.get("merged") or ()))
+        if is_shown and (arguments.message is None or arguments.message in message_ids):
             yield entry
 
 
-def _show(entry: dict[str, Any], out: Output, *, as_json: bool) -> None:
+def _show(entry: dict[str, Any], out: CommandOutput, *, as_json: bool) -> None:
     if as_json:
         out.json_line(entry)
         return
-    facts = " ".join(f"{name}={value}" for name, value in entry.items() if name not in USUAL)
+    facts = " ".join(
+        f"{name}={value}" for name, value in entry.items() if name not in COMMON_FIELDS
+    )
     at = str(entry.get("at", ""))[:23].replace("T", " ")
     level = str(entry.get("level", ""))
     style = {"warning": "yellow", "error": "red", "critical": "red"}.get(level, "")
     out.text(f"{at} {level:8} {entry.get('message')}  {facts}".rstrip(), style)
 
 
-# What became of a message
+# Tracing
 
 
-def trace(arguments: argparse.Namespace, out: Output) -> int:
-    """Follow a message from the platform to its reply."""
-    with history.reading() as db:
-        found = [_traced(db, row) for row in db.find_incoming(arguments.message)]
+def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the way of a message from the platform to its reply."""
+    with history.open_for_reading() as db:
+        found = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
     if not found:
-        raise UsageError(f"no message {arguments.message} came in, or it is older than a month")
+        raise UsageError(
+            f"Message {arguments.message} was not received, or it is older than a month."
+        )
     if arguments.json:
         out.json(found)
         return 0
     for one in found:
-        _tell(one, out)
+        _print_trace(one, out)
     return 0
 
 
-def _traced(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
+def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
     session_id = row["session_id"]
     uid = f"inbox:{row['inbox_id']}"
     names = ("inbox_id", "platform", "account", "chat_id", "message_id", "session_key", "state")
@@ -136,17 +140,17 @@ def _traced(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tell(one: dict[str, Any], out: Output) -> None:
+def _print_trace(one: dict[str, Any], out: CommandOutput) -> None:
     out.text(f"message {one['inbox_id']}", "bold")
     sender = f"{one['sender'] or '?'} in {one['chat_id']} on {one['platform']}"
     rows = [
-        ("received", f"{_at(one['received_at'])}  from {sender}, there {one['message_id']}"),
-        ("says", _short(one["text"])),
+        ("received", f"{_at(one['received_at'])}  from {sender}, platform ID {one['message_id']}"),
+        ("text", _short(one["text"])),
         ("state", f"{one['state']}, attempts {one['attempts']}"),
     ]
     if one["session_id"]:
-        place = f", message {one['stored_as']}" if one["stored_as"] else ""
-        rows.append(("conversation", f"{one['session_id']}{place}"))
+        stored = f", message {one['stored_as']}" if one["stored_as"] else ""
+        rows.append(("conversation", f"{one['session_id']}{stored}"))
     if one["settled_at"]:
         rows.append(("handled", _at(one["settled_at"])))
     for reply in one["replies"]:
@@ -171,17 +175,17 @@ def _short(text: str) -> str:
 # Chats
 
 
-def channels(arguments: argparse.Namespace, out: Output) -> int:
-    """List the chats that are known."""
+def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """List known chats."""
     found = []
     if history.exists():
-        with history.reading() as db:
+        with history.open_for_reading() as db:
             found = direct_send.channels(db, config_of_home())
     if arguments.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0
     if not found:
-        out.text("No chat is known yet; they are listed once somebody has written.")
+        out.text("No known chats. A chat is listed after its first message.")
     now = time.time()
     for one in found:
         since = human_format.ago(one.last_active, now) if one.last_active else "never"
@@ -189,11 +193,14 @@ def channels(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def handoff(arguments: argparse.Namespace, out: Output) -> int:
-    """Ask that a conversation goes on in a chat."""
-    with history.writing() as db:
+def handoff(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Request the hand-off of a conversation to a chat."""
+    with history.open_for_writing() as db:
         session_id = db.resolve_resume_session_id(db.resolve(arguments.session))
         if not db.request_handoff(session_id, arguments.platform.lower()):
-            raise UsageError(f"{session_id} is being handed over already")
-    out.text(f"The gateway goes on with {session_id} on {arguments.platform}, as soon as it runs.")
+            raise UsageError(f"A hand-off of {session_id} is already pending.")
+    out.text(
+        f"Handed off {session_id} to {arguments.platform}; "
+        "the gateway will pick it up once it is running."
+    )
     return 0

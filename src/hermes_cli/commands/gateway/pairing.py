@@ -1,11 +1,11 @@
-"""`hermes pairing`: who may talk to the agent in chats."""
+"""`hermes pairing`: manage who may chat with the agent."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
@@ -13,7 +13,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -26,55 +26,62 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes pairing`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
-        actions, "list", "who was let in, and who asks to be", examples=EXAMPLES, run=show
+    list_parser = add_command(
+        actions, "list", "list approved users and pending requests", examples=EXAMPLES, run=show
     )
-    add_json(listing)
-    approving = add(actions, "approve", "let somebody in", examples=EXAMPLES, run=approve)
-    approving.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    approving.add_argument("code", metavar="CODE", help="the code they were given")
-    revoking = add(actions, "revoke", "let somebody in no more", examples=EXAMPLES, run=revoke)
-    revoking.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
-    revoking.add_argument("user", metavar="USER", help="their id, as `list` shows it")
+    add_json_option(list_parser)
+    approve_parser = add_command(
+        actions, "approve", "approve a user", examples=EXAMPLES, run=approve
+    )
+    approve_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    approve_parser.add_argument("code", metavar="CODE", help="pairing code shown to the user")
+    revoke_parser = add_command(
+        actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke
+    )
+    revoke_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
+    revoke_parser.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
-    """List people."""
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """List approved users and pending requests."""
     with SessionDB() as db:
-        allowed, asking = db.allowed_users(), db.asking_users()
+        allowed, pending = db.allowed_users(), db.asking_users()
     if arguments.json:
-        out.json({"allowed": allowed, "asking": asking})
+        out.json({"allowed": allowed, "asking": pending})
         return 0
     for one in allowed:
         since = human_format.date(one["allowed_at"])
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  since {since}")
-    for one in asking:
-        asked = human_format.ago(one["created_at"], time.time())
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  asked {asked}")
-    if not allowed and not asking:
-        out.text("Nobody was let in yet, and nobody asks to be.")
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  approved {since}")
+    for one in pending:
+        requested = human_format.ago(one["created_at"], time.time())
+        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  requested {requested}")
+    if not allowed and not pending:
+        out.text("No approved users and no pending requests.")
     return 0
 
 
-def approve(arguments: argparse.Namespace, out: Output) -> int:
-    """Let somebody in."""
+def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Approve a user."""
     platform = arguments.platform.lower()
     with SessionDB() as db:
         approved = db.approve_pairing(platform, arguments.code)
         is_locked = approved is None and db.is_pairing_locked(platform)
     if is_locked:
-        raise UsageError(f"too many wrong codes were given for {platform}; wait an hour")
+        raise UsageError(f"Too many wrong codes for {platform}. Try again in an hour.")
     if approved is None:
-        raise UsageError(f"nobody on {platform} has this code; it lives an hour and works once")
-    out.text(f"{approved.user_name or approved.user_id} on {platform} is let in.")
+        raise UsageError(
+            f"Unknown or expired code for {platform} "
+            "(codes are single-use and expire after an hour)."
+        )
+    out.text(f"Approved {approved.user_name or approved.user_id} on {platform}.")
     return 0
 
 
-def revoke(arguments: argparse.Namespace, out: Output) -> int:
-    """Let somebody in no more."""
+def revoke(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Revoke the access of a user."""
     with SessionDB() as db:
-        was_in = db.revoke_user(arguments.platform.lower(), arguments.user)
-    if not was_in:
-        raise UsageError(f"{arguments.user} was not let in on {arguments.platform}")
-    out.text(f"{arguments.user} is let in no more.")
+        had_access = db.revoke_user(arguments.platform.lower(), arguments.user)
+    if not had_access:
+        raise UsageError(f"User {arguments.user} has no access on {arguments.platform}.")
+    out.text(f"Revoked the access of {arguments.user}.")
     return 0

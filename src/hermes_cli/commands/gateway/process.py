@@ -18,43 +18,44 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 START_SECONDS = 20.0
 STOP_SECONDS = 240.0
 
 
-def run(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats."""
-    out.note(f"Programs of this machine: {socket_path()}. Ctrl-C ends it.")
+def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Run the gateway in the foreground."""
+    out.note(f"Listening on {socket_path()}. Press Ctrl+C to stop.")
     log_file.install(log_file.GATEWAY)
     ended = main.run(out.note)
     if ended is main.ProcessEnd.ANOTHER:
-        raise UsageError(f"a gateway runs already (process {status.read_pid()})")
+        raise UsageError(f"The gateway is already running (PID {status.read_pid()}).")
     if ended is main.ProcessEnd.RESTART:
         main.begin_anew()
     return 0
 
 
-def start(_wishes: argparse.Namespace, out: Output) -> int:
-    """Answer chats in the background."""
+def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Start the gateway in the background."""
     if status.running_pid() is not None:
-        raise UsageError(f"a gateway runs already (process {status.running_pid()})")
+        raise UsageError(f"The gateway is already running (PID {status.running_pid()}).")
     log = paths.logs_path() / "gateway.log"
     process_id = background_process.start(log, "gateway.process.main")
     deadline = time.monotonic() + START_SECONDS
     while not _is_up(process_id):
         if os.waitpid(process_id, os.WNOHANG)[0] or time.monotonic() > deadline:
-            raise UsageError(f"it did not start: {_reason(process_id) or f'{log} says why'}")
+            reason = _reason(process_id) or f"see {log}"
+            raise UsageError(f"The gateway did not start: {reason}")
         time.sleep(0.05)
-    out.text(f"It runs (process {process_id}).")
+    out.text(f"Gateway started (PID {process_id}).")
     return 0
 
 
 def _reason(process_id: int) -> str:
     found = status.read_runtime_status() or {}
-    is_told = (found.get("pid"), found.get("gateway_state")) == (process_id, "startup_failed")
-    return str(found.get("exit_reason")) if is_told else ""
+    is_own = (found.get("pid"), found.get("gateway_state")) == (process_id, "startup_failed")
+    return str(found.get("exit_reason")) if is_own else ""
 
 
 def _is_up(process_id: int) -> bool:
@@ -62,52 +63,54 @@ def _is_up(process_id: int) -> bool:
     return found.get("pid") == process_id and found.get("gateway_state") in {"running", "degraded"}
 
 
-def restart(_wishes: argparse.Namespace, out: Output) -> int:
-    """Let the one that runs begin anew."""
+def restart(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Restart the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
-        raise UsageError("no gateway runs; `hermes gateway start` starts one")
+        raise UsageError("The gateway is not running. Start it with `hermes gateway start`.")
     before = (status.read_runtime_status() or {}).get("start_time")
     os.kill(process_id, signal.SIGUSR1)
     deadline = time.monotonic() + STOP_SECONDS + START_SECONDS
-    while not (_is_up(process_id) and _started() != before):
+    while not (_is_up(process_id) and _start_time() != before):
         if time.monotonic() > deadline or status.running_pid() not in {process_id, None}:
-            raise UsageError(f"process {process_id} did not come back; see `hermes gateway logs`")
-        out.progress("finishing what runs …")
+            raise UsageError(
+                f"The gateway (PID {process_id}) did not restart. See `hermes gateway logs`."
+            )
+        out.progress("Waiting for current turns to finish…")
         time.sleep(0.1)
     out.progress("")
-    out.text(f"It has begun anew (process {process_id}).")
+    out.text(f"Gateway restarted (PID {process_id}).")
     return 0
 
 
-def _started() -> float | None:
+def _start_time() -> float | None:
     return (status.read_runtime_status() or {}).get("start_time")
 
 
-def stop(_wishes: argparse.Namespace, out: Output) -> int:
-    """End the one that runs."""
+def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Stop the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
-        out.text("No gateway runs.")
+        out.text("The gateway is not running.")
         return 0
     end(
         process_id,
         lambda: status.running_pid() is None,
         STOP_SECONDS,
-        lambda: out.progress("finishing what runs …"),
+        lambda: out.progress("Waiting for current turns to finish…"),
     )
     out.progress("")
-    out.text("It has ended; what was not answered is answered after the next start.")
+    out.text("Gateway stopped. Pending messages will be answered after the next start.")
     return 0
 
 
-def tell(arguments: argparse.Namespace, out: Output) -> int:
-    """Whether one runs."""
+def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the status."""
     process_id = status.running_pid()
     found = status.read_runtime_status() or {}
     waiting = 0
     if history.exists():
-        with history.reading() as db:
+        with history.open_for_reading() as db:
             waiting = db.waiting_places()
     if arguments.json:
         facts = {
@@ -119,12 +122,13 @@ def tell(arguments: argparse.Namespace, out: Output) -> int:
         )
         return 0
     if process_id is None:
-        out.text("No gateway runs. `hermes gateway start` starts one.")
+        out.hint("The gateway is not running. Start it with `hermes gateway start`.")
     else:
         since = human_format.ago(found.get("start_time"), time.time())
-        out.text(f"It runs (process {process_id}), started {since}: {found.get('gateway_state')}.")
-        for name, state in (found.get("platforms") or {}).items():
-            why = f": {state['error_message']}" if state.get("error_message") else ""
-            out.text(f"  {name}  {state.get('state')}{why}")
-    out.text(f"{human_format.plural(waiting, 'chat')} with messages that wait.")
+        state = found.get("gateway_state")
+        out.text(f"The gateway is running (PID {process_id}), started {since}: {state}.")
+        for name, platform in (found.get("platforms") or {}).items():
+            why = f": {platform['error_message']}" if platform.get("error_message") else ""
+            out.text(f"  {name}  {platform.get('state')}{why}")
+    out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")
     return 0

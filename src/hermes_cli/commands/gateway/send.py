@@ -1,4 +1,4 @@
-"""`hermes send`: a message to a chat, from a script."""
+"""`hermes send`: send a message to a chat from a script."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import history
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
-WAIT_SECONDS: Final = 30.0
+DELIVERY_WAIT_SECONDS: Final = 30.0
 EXAMPLES: Final = """\
 examples:
   hermes send telegram "The backup is done."
@@ -26,43 +26,43 @@ examples:
   uptime | hermes send matrix:!room:example.org -
 
 TARGET is PLATFORM:CHAT, PLATFORM:CHAT#THREAD, a platform with a home channel, or the name of a
-chat (`hermes gateway channels` lists them). The gateway sends it, now or when it runs again.
+chat (see `hermes gateway channels`). The gateway sends the message, now or after its next start.
 """
 
 
 class NotSentError(HermesError):
-    """It was given up."""
+    """The message was not sent."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("target", metavar="TARGET", help="where to")
+    parser.add_argument("target", metavar="TARGET", help="chat to send to")
     parser.add_argument("text", metavar="TEXT", nargs="?", default="-",
-                        help="what; - or nothing reads standard input")  # fmt: skip
-    parser.add_argument("--file", type=Path, metavar="FILE", help="send a file along")
+                        help="message text (default: -, standard input)")  # fmt: skip
+    parser.add_argument("--file", type=Path, metavar="FILE", help="attach a file")
     parser.add_argument("--key", default="", metavar="KEY",
-                        help="the same key again is the same message, sent once")  # fmt: skip
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is sent")
-    add_json(parser)
+                        help="idempotency key: duplicates are sent only once")  # fmt: skip
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for delivery")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Send it."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Send the message."""
     from gateway import status  # noqa: PLC0415 - slow to load
     from gateway.outbound import direct_send  # noqa: PLC0415 - slow to load
     from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
 
     file = arguments.file
     if file is not None and not file.is_file():
-        raise UsageError(f"{file} is no file")
+        raise UsageError(f"{file} is not a file.")
     text = _text(arguments.text, has_file=file is not None)
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         channel = direct_send.find(db, config_of_home(), arguments.target)
         numbers = direct_send.send(db, channel, text, arguments.key, file)
         is_waiting = not arguments.no_wait and status.running_pid() is not None
-        states = _states(db, numbers, WAIT_SECONDS if is_waiting else 0.0, out)
-    return _tell(out, channel.address, states, as_json=arguments.json)
+        states = _states(db, numbers, DELIVERY_WAIT_SECONDS if is_waiting else 0.0, out)
+    return _report(out, channel.address, states, as_json=arguments.json)
 
 
 def _text(written: str, *, has_file: bool) -> str:
@@ -71,8 +71,10 @@ def _text(written: str, *, has_file: bool) -> str:
     return sys.stdin.read()
 
 
-def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> list[dict[str, Any]]:
-    """What became of each part, after waiting for them."""
+def _states(
+    db: SessionDB, numbers: list[int], seconds: float, out: CommandOutput
+) -> list[dict[str, Any]]:
+    """The rows of the parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
         rows = [db.reply(one) or {} for one in numbers]
@@ -80,11 +82,11 @@ def _states(db: SessionDB, numbers: list[int], seconds: float, out: Output) -> l
         if not is_open or time.monotonic() >= deadline:
             out.progress("")
             return rows
-        out.progress("sending …")
+        out.progress("Sending…")
         time.sleep(0.1)
 
 
-def _tell(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
+def _report(out: CommandOutput, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
     states = {str(one.get("state")) for one in rows}
     state = next(iter(states)) if len(states) == 1 else "partly sent"
     error = next((one["error"] for one in rows if one.get("error")), None)
@@ -95,10 +97,10 @@ def _tell(out: Output, address: str, rows: list[dict[str, Any]], *, as_json: boo
         out.json({"target": address, "state": state, "error": error, "parts": parts})
         return 1 if state == "failed" else 0
     if state == "failed":
-        raise NotSentError(f"{address} did not take it: {error}")
+        raise NotSentError(f"Sending to {address} failed: {error}")
     if state == "sent":
         out.text(f"Sent to {address}.")
     else:
         why = f" ({error})" if error else ""
-        out.text(f"Kept for {address}; the gateway sends it as soon as it can{why}.")
+        out.text(f"Queued for {address}; the gateway sends it once it is running{why}.")
     return 0

@@ -16,15 +16,15 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-LABEL: Final = "hermes-gateway"
+SERVICE_NAME: Final = "hermes-gateway"
 GRACE_SECONDS: Final = 30
-# KillMode=mixed: the gateway is told to end and sees to what it has started; 78 means that a
-# start cannot succeed before somebody changes something.
-UNIT: Final = """\
+# KillMode=mixed: the gateway gets the signal and stops its own children. Exit code 78 means
+# that a restart is useless until the configuration changes.
+SYSTEMD_UNIT: Final = """\
 [Unit]
-Description=Hermes: answers chats
+Description=Hermes gateway for chat apps
 After=network-online.target
 Wants=network-online.target
 
@@ -43,59 +43,59 @@ ExecReload=/bin/kill -USR1 $MAINPID
 [Install]
 WantedBy=default.target
 """
-STEPS: Final = {
+SETUP_STEPS: Final = {
     "telegram": (
-        "Talk to @BotFather on Telegram, /newbot, and give Hermes the token:",
+        "Create a bot with @BotFather on Telegram (/newbot) and save its token:",
         "  hermes config set keys.telegram TOKEN",
     ),
     "matrix": (
-        "Make an account for the agent on a homeserver, and write into .env:",
+        "Create an account for the agent on a homeserver and add to .env:",
         "  MATRIX_HOMESERVER=https://matrix.example.org",
-        "and the account's access token:",
+        "Save the access token of the account:",
         "  hermes config set keys.matrix TOKEN",
-        "Rooms must not be encrypted.",
+        "Encrypted rooms are not supported.",
     ),
     "discord": (
-        "Make an application with a bot in Discord's developer portal, switch on its message",
-        "content intent, invite it, and give Hermes the token:",
+        "Create an application with a bot in the Discord developer portal, enable its message",
+        "content intent, invite the bot, and save its token:",
         "  hermes config set keys.discord TOKEN",
     ),
     "slack": (
-        "Make a Slack app with socket mode and the events message.* and app_mention, and give",
-        "Hermes its two tokens:",
+        "Create a Slack app with socket mode and the events message.* and app_mention, and save",
+        "its two tokens:",
         "  hermes config set keys.slack_bot xoxb-…",
         "  hermes config set keys.slack_app xapp-…",
     ),
     "webhook": (
-        "Choose a secret, and describe routes in config.yaml under platforms.webhook.routes:",
+        "Choose a secret, and define routes in config.yaml under platforms.webhook.routes:",
         "  hermes config set keys.webhook SECRET",
     ),
     "api_server": (
-        "Choose a key of at least 16 characters; clients send it as a bearer token:",
+        "Choose an access token of at least 16 characters; clients send it as a bearer token:",
         "  hermes config set keys.api_server KEY",
     ),
-    "local": ("There is nothing to do: the socket is always there.",),
+    "local": ("No setup needed: the socket is always available.",),
 }
 
 
-def add(arguments: argparse.Namespace, out: Output) -> int:
-    """Fetch a platform's library, and say what to do next."""
+def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Install the library of a platform and print the next steps."""
     registry = PlatformRegistry.of_home()
     entry = registry.get(arguments.platform.lower())
     if entry is None:
         known = ", ".join(one.name for one in registry)
-        raise UsageError(f"there is no platform {arguments.platform}; there are {known}")
+        raise UsageError(f"Unknown platform {arguments.platform}. Available: {known}.")
     if library(entry) is not None:
         is_new = fetch(entry, out.progress)
-        out.text(f"The library for {entry.label} is {'here now' if is_new else 'here already'}.")
-    for line in STEPS.get(entry.name, ()):
-        out.text(line)
-    out.text("Then: hermes gateway start")
+        out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
+    for line in SETUP_STEPS.get(entry.name, ()):
+        out.hint(line)
+    out.hint("Then run `hermes gateway start`.")
     return 0
 
 
-class Service(NamedTuple):
-    """What a system's supervisor is told, and how it is made to look."""
+class SystemService(NamedTuple):
+    """The service file, and the commands that start and stop the service."""
 
     path: Path
     content: str
@@ -103,8 +103,8 @@ class Service(NamedTuple):
     stop: tuple[str, ...]
 
 
-def service(platform: str = sys.platform) -> Service:
-    """For the system Hermes runs on."""
+def service(platform: str = sys.platform) -> SystemService:
+    """The service for the current operating system."""
     return _launchd() if platform == "darwin" else _systemd()
 
 
@@ -117,29 +117,29 @@ def _stop_seconds() -> int:
     return max(60, drain) + GRACE_SECONDS
 
 
-def _systemd() -> Service:
-    path = Path.home() / ".config" / "systemd" / "user" / f"{LABEL}.service"
-    content = UNIT.format(
+def _systemd() -> SystemService:
+    path = Path.home() / ".config" / "systemd" / "user" / f"{SERVICE_NAME}.service"
+    content = SYSTEMD_UNIT.format(
         command=" ".join(map(_quoted, _command())),
         home=_quoted(str(paths.hermes_home())),
         stop_seconds=_stop_seconds(),
     )
     start = (
         "systemctl --user daemon-reload",
-        f"systemctl --user enable --now {LABEL}",
-        "loginctl enable-linger    # so that it also runs while you are not logged in",
+        f"systemctl --user enable --now {SERVICE_NAME}",
+        "loginctl enable-linger    # keep it running while you are not logged in",
     )
-    return Service(path, content, start, (f"systemctl --user disable --now {LABEL}",))
+    return SystemService(path, content, start, (f"systemctl --user disable --now {SERVICE_NAME}",))
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it."""
+    """Quote an argument for a systemd unit."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if any(one in word for one in ' "\\') else escaped
 
 
-def _launchd() -> Service:
-    name = f"local.{LABEL}"
+def _launchd() -> SystemService:
+    name = f"local.{SERVICE_NAME}"
     path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
     facts = {
         "Label": name,
@@ -152,31 +152,31 @@ def _launchd() -> Service:
     }
     content = plistlib.dumps(facts).decode()
     start = (f"launchctl bootstrap gui/$(id -u) {path}",)
-    return Service(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
+    return SystemService(path, content, start, (f"launchctl bootout gui/$(id -u)/{name}",))
 
 
-def install(arguments: argparse.Namespace, out: Output) -> int:
-    """Write the file for the supervisor, and say how to start it."""
+def install(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Write the service file and print how to start the service."""
     found = service()
     if arguments.only_print:
         out.text(found.content.rstrip())
         return 0
     write_atomically(found.path, found.content)
-    out.text(f"Written: {found.path}")
-    out.text("To start it now and with the system:")
+    out.text(f"Wrote {found.path}")
+    out.text("To start it now and at every boot:")
     for line in found.start:
         out.text(f"  {line}")
     return 0
 
 
-def uninstall(_wishes: argparse.Namespace, out: Output) -> int:
-    """Remove that file."""
+def uninstall(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Remove the service file."""
     found = service()
     if not found.path.exists():
-        out.text("It is not installed.")
+        out.text("The service is not installed.")
         return 0
     found.path.unlink()
-    out.text(f"Removed: {found.path}")
+    out.text(f"Removed {found.path}")
     for line in found.stop:
         out.text(f"  {line}")
     return 0

@@ -1,4 +1,4 @@
-"""`hermes models`: which models there are, which one answers, and whether it does."""
+"""`hermes models`: list, download, select and test models."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import key_name
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import agent_factory
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
@@ -19,93 +20,103 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.providers.selection import ModelChoice
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-WRITTEN: Final = ("llm.api", "llm.base_url", "llm.model")
+MODEL_SETTINGS: Final = ("llm.api", "llm.base_url", "llm.model")
 
 
-def keep(config: ConfigFile, choice: ModelChoice, key: str = "") -> list[str]:
-    """Let *choice* answer from now on; remarks for the user.
+def save_choice(config: ConfigFile, choice: ModelChoice, key: str = "") -> list[str]:
+    """Save *choice* as the default model; return notes for the user.
 
-    A key and a window that were set for the model of another address go: the key must not
-    be shown there, and the window is not true there.
+    The API key and the context window of a previous endpoint are removed: the key must not be
+    sent to another one, and the window does not apply to it.
     """
     settings = config.settings()
     before = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
     has_moved = before != (choice.api, choice.base_url)
     is_other = has_moved or settings.get_str("llm.model") != choice.model
-    remarks = []
+    notes = []
     if has_moved and config.unset("llm.key"):
-        remarks.append("The key of the former model (llm.key) was removed.")
+        notes.append("Removed the API key of the previous model (llm.key).")
     if is_other and config.unset("llm.window"):
-        remarks.append("llm.window was set for the former model and is the default again.")
+        notes.append("Reset llm.window, which was set for the previous model.")
     name = key_name(choice.api, choice.base_url)
     if name and key and key != settings.get_secret(name):
         config.set(name, key)
-    for setting, value in zip(WRITTEN, (choice.api, choice.base_url, choice.model), strict=True):
+    for setting, value in zip(
+        MODEL_SETTINGS, (choice.api, choice.base_url, choice.model), strict=True
+    ):
         if value:
             config.set(setting, value)
         else:
             config.unset(setting)
-    return [*remarks, *_overruled(config)]
+    return [*notes, *_overridden_settings(config)]
 
 
-def _overruled(config: ConfigFile) -> Iterator[str]:
-    for name in WRITTEN:
+def _overridden_settings(config: ConfigFile) -> Iterator[str]:
+    for name in MODEL_SETTINGS:
         if config.entry(name).source == "environment":
             variable = find_setting(SETTINGS, name).variable
-            yield f"The environment variable {variable} overrides what was written."
+            yield f"The environment variable {variable} overrides the saved setting."
 
 
 EXAMPLES = """\
 examples:
-  hermes models list                       what is chosen, and what is on this machine
-  hermes models get smollm2                fetch the small built-in model
-  hermes models use anthropic:NAME         let that one answer from now on
-  hermes models test                       ask it one short question
+  hermes models list                       list the selected and the local models
+  hermes models get smollm2                download the small built-in model
+  hermes models use anthropic:NAME         set the default model
+  hermes models test                       send one short question to it
 
-A NAME is anthropic:NAME, openai:NAME, openrouter:NAME, URL#NAME, smollm2, or, for another
-model where the present one comes from, just its name.
+NAME is anthropic:MODEL, openai:MODEL, openrouter:MODEL, URL#MODEL or smollm2; a plain MODEL
+selects another model of the current provider.
 """
 COLUMNS = (
-    Column("name", style="cyan", flexible=True, least=20),
-    Column("where", flexible=True),
-    Column("state", style="dim", flexible=True),
+    TableColumn("name", style="cyan", flexible=True, least=20),
+    TableColumn("where", flexible=True),
+    TableColumn("state", style="dim", flexible=True),
 )
-LONGEST = 160
+SELECTED = "selected"
+NO_MODEL_SELECTED = "No model selected. Run `hermes setup`."
+MAX_SHOWN_CHARACTERS = 160
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     purposes = {
-        "list": ("what is chosen, and what is on this machine", "list --json", print_list),
-        "get": ("fetch the small built-in model", "get smollm2", get),
-        "use": ("let a model answer from now on", "use openrouter:NAME", use),
-        "test": ("ask a model one short question", "test http://127.0.0.1:8080/v1#NAME", test),
+        "list": ("list the selected and the local models", "list --json", print_list),
+        "get": ("download the small built-in model", "get smollm2", download),
+        "use": ("set the default model", "use openrouter:NAME", use),
+        "test": ("send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
     }
     children = {
-        name: add(actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run)
+        name: add_command(
+            actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run
+        )
         for name, (purpose, words, run) in purposes.items()
     }
-    add_json(children["list"])
+    add_json_option(children["list"])
     children["get"].add_argument(
         "name", metavar="NAME", choices=[built_in.NAME], help=built_in.NAME
     )
     children["get"].add_argument(
-        "--again", action="store_true", help="fetch it even if it is there"
+        "--again", action="store_true", help="download even if it is already installed"
     )
-    children["use"].add_argument("name", metavar="NAME", help="such as anthropic:NAME")
+    children["use"].add_argument("name", metavar="NAME", help="model, e.g. anthropic:NAME")
     children["test"].add_argument(
-        "name", metavar="NAME", nargs="?", default="", help="another one than the chosen one"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        default="",
+        help="model to test (default: the current one)",
     )
 
 
-# What there is
+# Listing
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The chosen model, those of servers on this machine, and the built-in one."""
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the selected model, those of local servers, and the built-in one."""
     choice = selection.chosen(ConfigFile.of_home().settings())
     servers = [(server, selection.served(server)) for server in selection.local_servers()]
     home = built_in.BuiltIn.of_home()
@@ -122,84 +133,85 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
             }
         )
         return 0
-    rows = [] if choice is None else [(choice.model, where(choice), _state(choice))]
+    rows = [] if choice is None else [(choice.model, provider_text(choice), _state_text(choice))]
     rows += [
-        (f"{server.base_url}#{name}", server.name, "runs on this machine")
+        (f"{server.base_url}#{name}", server.name, "running locally")
         for server, names in servers
         for name in names
     ]
-    state = "here" if home.is_here else f"`hermes models get {built_in.NAME}` fetches it"
-    rows.append((built_in.NAME, "built in, a toy", state))
+    install = with_command_name(f"not installed; run `hermes models get {built_in.NAME}`")
+    state = "installed" if home.is_here else install
+    rows.append((built_in.NAME, "built-in demo", state))
     out.table(COLUMNS, rows)
     if choice is None:
         found = selection.found_here()
-        taken = f"{found.model} answers" if found else "nothing can answer; run `hermes setup`"
-        out.note(f"No model is chosen: {taken}.")
+        using = f"No model selected; using {found.model}." if found else NO_MODEL_SELECTED
+        out.note(using)
     return 0
 
 
 def as_dict(choice: ModelChoice) -> dict[str, Any]:
-    """A choice for programs; of the key only whether there is one."""
+    """A choice as a dict, without its API key."""
     facts = choice._asdict()
     has_key = bool(facts.pop("key"))
     return {**facts, "has_key": has_key}
 
 
-def where(choice: ModelChoice) -> str:
-    """Where a model is, in a word."""
+def provider_text(choice: ModelChoice) -> str:
+    """The provider or base URL of a model."""
     if choice.api == "local":
-        return "built in"
+        return "built-in"
     default = "Anthropic" if choice.api == "anthropic" else choice.api
     return choice.base_url or default
 
 
-def _state(choice: ModelChoice) -> str:
+def _state_text(choice: ModelChoice) -> str:
     if selection.key_name(choice.api, choice.base_url).startswith("keys.") and not choice.key:
-        return "chosen; its key is missing, run `hermes setup`"
-    return "chosen"
+        return with_command_name("selected; API key missing, run `hermes setup`")
+    return SELECTED
 
 
-# Changing it
+# Changing the model
 
 
-def get(arguments: argparse.Namespace, out: Output) -> int:
-    """Fetch the built-in model."""
-    fetch(out, is_anew=arguments.again)
+def download(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Download the built-in model."""
+    install_built_in(out, is_forced=arguments.again)
     choice = selection.chosen(ConfigFile.of_home().settings())
     if choice is not None and choice.api != "local":
-        out.text(f"{choice.model} goes on answering; `hermes models use smollm2` changes that.")
+        out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
     else:
-        out.text('Try it: hermes chat -q "hello"')
+        out.hint('Try it with `hermes chat -q "hello"`.')
     return 0
 
 
-def fetch(out: Output, *, is_anew: bool = False) -> None:
-    """Have the built-in model here, with a line that says how it goes."""
+def install_built_in(out: CommandOutput, *, is_forced: bool = False) -> None:
+    """Install the built-in model, with progress."""
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
-        out.note(f"fetching {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)")
-    was_fetched = built_in.fetch(home, out.progress, is_anew=is_anew)
-    state = "is here now" if was_fetched else "was here already"
+        out.note(f"Downloading {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)…")
+    was_fetched = built_in.fetch(home, out.progress, is_anew=is_forced)
+    state = "installed" if was_fetched else "is already installed"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
     out.text(built_in.TOY)
 
 
-def use(arguments: argparse.Namespace, out: Output) -> int:
-    """Write down which model answers from now on."""
+def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Save the default model."""
     config = ConfigFile.of_home()
     settings = config.settings()
     current = selection.chosen(settings)
     if current is None and _is_plain(arguments.name):
         current = selection.found_here()
     choice = selection.named(settings, arguments.name, current)
-    for remark in keep(config, choice):
-        out.note(remark)
-    out.text(f"{choice.model} ({where(choice)}) answers from now on.")
+    for note in save_choice(config, choice):
+        out.note(note)
+    out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
     kept = selection.chosen(ConfigFile.of_home().settings()) or choice
     if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
-        out.note("It is not on this machine yet; fetch it with `hermes models get smollm2`.")
-    elif _state(kept) != "chosen":
-        out.note("There is no key for it yet; `hermes setup` asks for one.")
+        out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
+    elif _state_text(kept) != SELECTED:
+        out.note("The API key is missing. Run `hermes setup` to enter one.")
     return 0
 
 
@@ -207,19 +219,19 @@ def _is_plain(name: str) -> bool:
     return name != built_in.NAME and ":" not in name
 
 
-def test(arguments: argparse.Namespace, out: Output) -> int:
-    """Ask once; 1 when there is no answer."""
+def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Send one question; exit code 1 if it fails."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
-    choice = agent_factory.chain(ConfigFile.of_home().settings(), arguments.name)[0]
-    out.progress(f"asking {choice.model} …")
+    choice = agent_factory.model_chain(ConfigFile.of_home().settings(), arguments.name)[0]
+    out.progress(f"Waiting for {choice.model}…")
     trial = try_out(choice.provider())
     out.progress("")
     if trial.failure is not None:
         out.error(str(trial.failure))
         return 1
-    said = " ".join(trial.text.split())
-    shown = said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
-    out.text(f"{choice.model} ({where(choice)}) answered in {trial.seconds:.1f} s: {shown}")
-    out.note(f"The first sign of life came after {trial.first_seconds:.2f} s.")
+    answer = " ".join(trial.text.split())
+    shown = answer if len(answer) <= MAX_SHOWN_CHARACTERS else f"{answer[:MAX_SHOWN_CHARACTERS]}…"
+    out.text(f"{choice.model} ({provider_text(choice)}) answered in {trial.seconds:.1f} s: {shown}")
+    out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

@@ -1,4 +1,4 @@
-"""With no model at all, whoever sits at the terminal is offered the small built-in one."""
+"""Offers the built-in model to interactive users without a configured model."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 
 if TYPE_CHECKING:
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 
-def make_sure(model: str, out: Output) -> None:
-    """Somebody can answer, or there is an error that says what to do."""
+def require_model(model: str, out: CommandOutput) -> None:
+    """Raise NoModelError unless a model is available or the user installs one."""
     try:
-        agent_factory.chain(ConfigFile.of_home().settings(), model)
+        agent_factory.model_chain(ConfigFile.of_home().settings(), model)
     except NoModelError:
         if not (sys.stdin.isatty() and out.is_watched):
             raise
         _offer(out)
 
 
-def _offer(out: Output) -> None:
-    from hermes_cli.commands.models import command  # noqa: PLC0415 - once in a lifetime
+def _offer(out: CommandOutput) -> None:
+    from hermes_cli.commands.models import command  # noqa: PLC0415 - only on the first start
 
-    out.note("No model is set up yet; `hermes setup` chooses one, with a key or without.")
+    out.note("No model is configured. Run `hermes setup` to choose one (an API key is optional).")
     size = f"{built_in.DOWNLOAD_MB} MB"
-    question = f"Fetch the small built-in one now ({size}, a toy, but it talks)?"
-    if not confirm(question, out, is_sure=False):
+    question = f"Download the small built-in model now ({size}; for trying things out only)?"
+    if not confirm(question, out, is_confirmed=False):
         raise NoModelError(agent_factory.NO_MODEL)
-    command.fetch(out)
+    command.install_built_in(out)

@@ -1,4 +1,4 @@
-"""`hermes setup`: choose a model in under a minute, with a key that was tried."""
+"""`hermes setup`: choose a provider and a model, and test them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.selection import ModelChoice
 from hermes_cli.commands.models import command
+from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -17,166 +18,173 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_core.config.file import Settings
 
 EXAMPLES = """\
 examples:
   hermes setup
 
-Asks where the model is, for the key (which is not shown) and for the model's name, tries it
-with one short question, and only then writes anything. Run it again to change your mind.
+Asks for the provider, the API key (hidden) and the model, tests the model with one short
+question, and then saves the choice. Run it again to change it.
 """
-WITHOUT_TERMINAL: Final = """\
-There is nobody to ask here. Set one of these instead:
+NON_INTERACTIVE_HELP: Final = """\
+Not running interactively. Use one of these instead:
 
   Anthropic      export ANTHROPIC_API_KEY=…    hermes models use anthropic:NAME
   OpenAI         export OPENAI_API_KEY=…       hermes models use openai:NAME
   OpenRouter     export OPENROUTER_API_KEY=…   hermes models use openrouter:NAME
-  any address    export HERMES_LLM_KEY=…       hermes models use URL#NAME
-  the built-in   hermes models get smollm2     hermes models use smollm2
+  any endpoint   export HERMES_LLM_KEY=…       hermes models use URL#NAME
+  built-in demo  hermes models get smollm2     hermes models use smollm2
 
-`hermes config set keys.anthropic < FILE` keeps a key for good; `hermes models test` tries it.
+`hermes config set keys.anthropic < FILE` saves an API key; `hermes models test` tests it.
 """
-SHOWN_MODELS: Final = 10
-TRIES: Final = 3
+MAX_SHOWN_MODELS: Final = 10
+MAX_KEY_ATTEMPTS: Final = 3
 
 
-class Way(NamedTuple):
-    """One line of the menu: what it says, and how it becomes a choice."""
+class ProviderOption(NamedTuple):
+    """An entry of the menu and the function that asks for its details."""
 
     title: str
-    ask: Callable[[Output, Settings], ModelChoice]
+    ask: Callable[[CommandOutput, Settings], ModelChoice]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """There is nothing to say beforehand."""
+    """Set the function; the command has no arguments."""
     parser.set_defaults(run=run)
 
 
-def run(_arguments: argparse.Namespace, out: Output) -> int:
-    """Ask, try, write."""
+def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Ask for the choice, test it, save it."""
     if not (sys.stdin.isatty() and out.is_terminal):
-        out.text(WITHOUT_TERMINAL.rstrip())
+        out.hint(NON_INTERACTIVE_HELP.rstrip())
         return 2
     config = ConfigFile.of_home()
     try:
         choice = _ask_for_choice(out, config.settings())
-        if not _is_wanted(choice, out):
+        if not _test_choice(choice, out):
             out.text("Nothing was changed.")
             return 1
     except EOFError as error:
-        raise UsageError("set-up was left; nothing was changed") from error
-    for remark in command.keep(config, choice, choice.key):
-        out.note(remark)
-    out.text(f"Done: {choice.model} ({command.where(choice)}) answers. Talk to it: hermes chat")
+        raise UsageError("Setup cancelled; nothing was changed.") from error
+    for note in command.save_choice(config, choice, choice.key):
+        out.note(note)
+    where = command.provider_text(choice)
+    out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")
     return 0
 
 
-def _ask_for_choice(out: Output, settings: Settings) -> ModelChoice:
-    ways = _ways()
-    out.text("Which model shall answer?")
-    for number, way in enumerate(ways, 1):
-        out.text(f"  {number}. {way.title}")
+def _ask_for_choice(out: CommandOutput, settings: Settings) -> ModelChoice:
+    options = _provider_options()
+    out.text("Choose a provider:")
+    for number, option in enumerate(options, 1):
+        out.text(f"  {number}. {option.title}")
     while True:
-        answer = _ask(out, f"Number [1-{len(ways)}]: ")
-        if answer.isdecimal() and 0 < int(answer) <= len(ways):
-            return ways[int(answer) - 1].ask(out, settings)
+        answer = _ask(out, f"Number [1-{len(options)}]: ")
+        if answer.isdecimal() and 0 < int(answer) <= len(options):
+            return options[int(answer) - 1].ask(out, settings)
 
 
-def _ways() -> list[Way]:
-    """The menu: services with keys, what runs here, any address, the built-in model."""
-    ways = [
-        Way("Anthropic (with a key)", _service("anthropic", "")),
-        Way("OpenAI (with a key)", _service("openai", selection.OPENAI)),
-        Way("OpenRouter (with a key)", _service("openai", selection.OPENROUTER)),
+def _provider_options() -> list[ProviderOption]:
+    """The menu: hosted providers, local servers, any endpoint, the built-in model."""
+    options = [
+        ProviderOption("Anthropic (API key)", _hosted_provider("anthropic", "")),
+        ProviderOption("OpenAI (API key)", _hosted_provider("openai", selection.OPENAI)),
+        ProviderOption("OpenRouter (API key)", _hosted_provider("openai", selection.OPENROUTER)),
     ]
     for server in selection.local_servers():
         names = selection.served(server)
         if names:
-            title = f"{server.name}, which runs on this machine"
-            ways.append(Way(title, _server(server.base_url, names)))
+            title = f"{server.name} (running locally)"
+            options.append(ProviderOption(title, _local_server(server.base_url, names)))
     is_here = built_in.BuiltIn.of_home().is_here
-    fetched = "it is here" if is_here else f"{built_in.DOWNLOAD_MB} MB to fetch"
+    fetched = "installed" if is_here else f"{built_in.DOWNLOAD_MB} MB download"
     return [
-        *ways,
-        Way("another address that speaks as OpenAI does", _address),
-        Way(f"the built-in model: a toy, but without a key ({fetched})", _built_in),
+        *options,
+        ProviderOption("Another OpenAI-compatible endpoint", _custom_endpoint),
+        ProviderOption(f"Built-in demo model (no API key, {fetched})", _built_in),
     ]
 
 
-# One way each
+# The provider options
 
 
-def _service(api: str, base_url: str) -> Callable[[Output, Settings], ModelChoice]:
-    def ask(out: Output, settings: Settings) -> ModelChoice:
-        kept = settings.get_secret(selection.key_name(api, base_url)) or ""
-        return _with_key(ModelChoice(api, "", base_url), kept, out)
+def _hosted_provider(api: str, base_url: str) -> Callable[[CommandOutput, Settings], ModelChoice]:
+    def ask(out: CommandOutput, settings: Settings) -> ModelChoice:
+        current_key = settings.get_secret(selection.key_name(api, base_url)) or ""
+        return _with_key(ModelChoice(api, "", base_url), current_key, out)
 
     return ask
 
 
-def _server(base_url: str, names: list[str]) -> Callable[[Output, Settings], ModelChoice]:
-    def ask(out: Output, _settings: Settings) -> ModelChoice:
+def _local_server(
+    base_url: str, names: list[str]
+) -> Callable[[CommandOutput, Settings], ModelChoice]:
+    def ask(out: CommandOutput, _settings: Settings) -> ModelChoice:
         return ModelChoice("openai", _ask_for_model(out, names), base_url)
 
     return ask
 
 
-def _address(out: Output, _settings: Settings) -> ModelChoice:
+def _custom_endpoint(out: CommandOutput, _settings: Settings) -> ModelChoice:
     while True:
-        base_url = _ask(out, "Address, such as http://127.0.0.1:8000/v1: ").rstrip("/")
+        base_url = _ask(out, "Base URL (e.g. http://127.0.0.1:8000/v1): ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
             return _with_key(ModelChoice("openai", "", base_url), "", out, is_optional=True)
-        out.text("An address begins with http:// or https://")
+        out.text("The URL must start with http:// or https://.")
 
 
-def _built_in(out: Output, _settings: Settings) -> ModelChoice:
-    command.fetch(out)
+def _built_in(out: CommandOutput, _settings: Settings) -> ModelChoice:
+    command.install_built_in(out)
     return ModelChoice("local", built_in.NAME)
 
 
 def _with_key(
-    choice: ModelChoice, kept: str, out: Output, *, is_optional: bool = False
+    choice: ModelChoice, current_key: str, out: CommandOutput, *, is_optional: bool = False
 ) -> ModelChoice:
-    """*choice* with a key that the address takes, and a model it offers."""
-    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every way
+    """*choice* with an accepted API key and a model."""
+    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every provider
 
-    for _ in range(TRIES):
-        key = _ask_for_key(out, kept, is_optional=is_optional)
-        out.progress("asking which models there are …")
+    for _ in range(MAX_KEY_ATTEMPTS):
+        key = _ask_for_key(out, current_key, is_optional=is_optional)
+        out.progress("Listing models…")
         offers = offered(choice._replace(key=key))
         out.progress("")
         if offers.failure is None or offers.failure.kind is not FailureKind.KEY:
             break
         out.error(offers.failure.message)
-        kept = ""
+        current_key = ""
     else:
-        raise UsageError("no key was taken; nothing was changed")
+        raise UsageError("No API key was accepted; nothing was changed.")
     if offers.failure is not None and offers.failure.kind is FailureKind.UNREACHABLE:
         raise UsageError(f"{offers.failure.message} Nothing was changed.")
     return choice._replace(key=key, model=_ask_for_model(out, offers.names))
 
 
-def _ask_for_key(out: Output, kept: str, *, is_optional: bool) -> str:
-    import getpass  # noqa: PLC0415 - not for every way
+def _ask_for_key(out: CommandOutput, current_key: str, *, is_optional: bool) -> str:
+    import getpass  # noqa: PLC0415 - not for every provider
 
-    hint = " (Enter keeps the present one)" if kept else " (Enter for none)" * is_optional
+    hint = (
+        "; press Enter to keep the current one"
+        if current_key
+        else "; press Enter for none" * is_optional
+    )
     while True:
         out.flush()
-        key = getpass.getpass(f"Key{hint}, not shown: ").strip() or kept
+        key = getpass.getpass(f"API key (hidden{hint}): ").strip() or current_key
         if key or is_optional:
             return key
 
 
-def _ask_for_model(out: Output, names: list[str]) -> str:
-    """One of *names*, by its number, or any other by its name."""
-    shown = names[:SHOWN_MODELS]
+def _ask_for_model(out: CommandOutput, names: list[str]) -> str:
+    """Ask for one of *names* by number, or any model by name."""
+    shown = names[:MAX_SHOWN_MODELS]
     for number, name in enumerate(shown, 1):
         out.text(f"  {number}. {name}")
     if len(names) > len(shown):
-        out.text(f"  … and {len(names) - len(shown)} more, by name")
-    question = "Model, number or name [1]: " if shown else "Model: "
+        out.text(f"  … and {len(names) - len(shown)} more (enter the name)")
+    question = "Model number or name [1]: " if shown else "Model: "
     while True:
         answer = _ask(out, question)
         if not answer and shown:
@@ -187,20 +195,22 @@ def _ask_for_model(out: Output, names: list[str]) -> str:
             return answer
 
 
-def _is_wanted(choice: ModelChoice, out: Output) -> bool:
-    """Whether it answers; where it does not, whether it is wanted all the same."""
+def _test_choice(choice: ModelChoice, out: CommandOutput) -> bool:
+    """Test the model; if it fails, ask whether to save it anyway."""
     from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
 
-    out.progress(f"asking {choice.model} …")
+    out.progress(f"Waiting for {choice.model}…")
     trial = try_out(choice.provider())
     out.progress("")
     if trial.failure is None:
-        out.text(f"It answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}")
+        out.text(
+            f"The model answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}"
+        )
         return True
     out.error(str(trial.failure))
-    return _ask(out, "Keep it all the same? [y/N] ").lower() in ("y", "yes")
+    return _ask(out, "Save it anyway? [y/N] ").lower() in ("y", "yes")
 
 
-def _ask(out: Output, question: str) -> str:
+def _ask(out: CommandOutput, question: str) -> str:
     out.flush()
     return input(question).strip()

@@ -1,4 +1,4 @@
-"""`hermes plugins`: which there are, which are on, and what became of them."""
+"""`hermes plugins`: list, enable and disable plugins."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import hermes_plugin_host
 from hermes_cli import history
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_plugin_host import activation
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_plugin_host.manager import Plugin
 
 EXAMPLES = """\
@@ -22,73 +22,75 @@ examples:
   hermes plugins enable boundary-log
   hermes plugins info boundary-log
 
-Plugins come with Hermes, lie in the `plugins` folder of HERMES_HOME, or are installed as
-packages. None is loaded unless it is enabled.
+Plugins come with Hermes, from the `plugins` directory of HERMES_HOME, or from installed
+packages. Only enabled plugins are loaded.
 """
 COLUMNS = (
-    Column("plugin", style="cyan"),
-    Column("state"),
-    Column("from", optional=True),
-    Column("version", optional=True),
-    Column("what", flexible=True),
+    TableColumn("plugin", style="cyan"),
+    TableColumn("state"),
+    TableColumn("from", optional=True),
+    TableColumn("version", optional=True),
+    TableColumn("what", flexible=True),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
+    listing = add_command(
         actions,
         "list",
-        "every plugin that is there, and whether it is loaded",
+        "list plugins and their state",
         examples="examples:\n  hermes plugins list\n  hermes plugins list --json\n",
         run=print_list,
     )
-    add_json(listing)
+    add_json_option(listing)
     for name, purpose, run in (
-        ("enable", "load a plugin from now on", enable),
-        ("disable", "load a plugin no more", disable),
-        ("info", "everything about one plugin", info),
+        ("enable", "enable a plugin", enable),
+        ("disable", "disable a plugin", disable),
+        ("info", "show the details of a plugin", info),
     ):
-        action = add(
+        action = add_command(
             actions,
             name,
             purpose,
             examples=f"examples:\n  hermes plugins {name} boundary-log\n",
             run=run,
         )
-        action.add_argument("name", metavar="NAME", help="as `hermes plugins list` shows it")
-        add_json(action)
+        action.add_argument(
+            "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
+        )
+        add_json_option(action)
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All plugins."""
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print all plugins."""
     manager = hermes_plugin_host.active()
     if arguments.json:
         out.json([as_dict(plugin) for plugin in manager.plugins.values()])
         return 0
     if not manager.plugins:
-        out.text("There are no plugins.")
+        out.text("No plugins.")
         return 0
     out.table(COLUMNS, [_row(plugin) for plugin in manager.plugins.values()])
     return 0
 
 
 def _row(plugin: Plugin) -> tuple[str, ...]:
-    manifest = plugin.found.manifest
+    manifest = plugin.discovered.manifest
     what = plugin.detail if plugin.status == "failed" else manifest.description
-    return plugin.key, plugin.status, plugin.found.origin, manifest.version, what
+    return plugin.key, plugin.status, plugin.discovered.origin, manifest.version, what
 
 
 def as_dict(plugin: Plugin) -> dict[str, object]:
-    """A plugin for programs."""
-    manifest = plugin.found.manifest
+    """A plugin as a dict."""
+    manifest = plugin.discovered.manifest
     return {
         "name": plugin.key,
         "state": plugin.status,
         "problem": plugin.detail,
-        "origin": plugin.found.origin,
-        "folder": str(plugin.found.folder or ""),
+        "origin": plugin.discovered.origin,
+        "folder": str(plugin.discovered.folder or ""),
         "version": manifest.version,
         "description": manifest.description,
         "author": manifest.author,
@@ -102,44 +104,46 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
     }
 
 
-def enable(arguments: argparse.Namespace, out: Output) -> int:
-    """Put a plugin on the list, and say whether it loads."""
-    activation.known(arguments.name)
+def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Enable a plugin and print whether it loads."""
+    activation.find_plugin(arguments.name)
     if history.exists():
-        with history.writing() as db:
+        with history.open_for_writing() as db:
             plugin = activation.enable(arguments.name, db)
     else:
         plugin = activation.enable(arguments.name, None)
     if arguments.json:
         out.json(as_dict(plugin))
     elif plugin.status == "loaded":
-        out.text(f"{plugin.key} is enabled")
+        out.text(f"Enabled {plugin.key}.")
     else:
-        out.text(f"{plugin.key} is enabled, but does not load: {plugin.detail}")
+        out.text(f"Enabled {plugin.key}, but it failed to load: {plugin.detail}")
     return 0 if plugin.status == "loaded" else 1
 
 
-def disable(arguments: argparse.Namespace, out: Output) -> int:
-    """Put a plugin on the other list."""
+def disable(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Disable a plugin."""
     plugin = activation.disable(arguments.name)
     if arguments.json:
         out.json(as_dict(plugin))
     else:
-        out.text(f"{arguments.name} is disabled")
+        out.text(f"Disabled {arguments.name}.")
     return 0
 
 
-def info(arguments: argparse.Namespace, out: Output) -> int:
-    """One plugin."""
-    plugin = activation.known(arguments.name)
+def info(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the details of a plugin."""
+    plugin = activation.find_plugin(arguments.name)
     facts = as_dict(plugin)
     if arguments.json:
         out.json(facts)
         return 0
     out.text(plugin.key, "bold")
-    out.pairs([(name.replace("_", " "), _words(value)) for name, value in facts.items() if value])
+    out.pairs(
+        [(name.replace("_", " "), _value_text(value)) for name, value in facts.items() if value]
+    )
     return 0
 
 
-def _words(value: object) -> str:
+def _value_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

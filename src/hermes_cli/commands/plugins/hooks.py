@@ -1,4 +1,4 @@
-"""`hermes hooks`: what plugins are told, what they were told, and telling them again."""
+"""`hermes hooks`: inspect hooks and the event log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
 from hermes_cli import history
-from hermes_cli.filters import positive
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import parse_positive
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.hooks import HOOKS, spec
@@ -17,7 +17,7 @@ from hermes_plugin_host.delivery import Delivery
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -27,66 +27,68 @@ examples:
   hermes hooks test on_session_finalize session_id=test platform=cli
 """
 LIST_COLUMNS = (
-    Column("hook", style="cyan"),
-    Column("plugins"),
-    Column("last error", optional=True),
-    Column("called when", flexible=True),
+    TableColumn("hook", style="cyan"),
+    TableColumn("plugins"),
+    TableColumn("last error", optional=True),
+    TableColumn("called when", flexible=True),
 )
 LOG_COLUMNS = (
-    Column("event", style="cyan"),
-    Column("when"),
-    Column("kind"),
-    Column("reason", optional=True),
-    Column("session", flexible=True, least=20),
-    Column("state"),
-    Column("tries", right=True, optional=True),
+    TableColumn("event", style="cyan"),
+    TableColumn("when"),
+    TableColumn("kind"),
+    TableColumn("reason", optional=True),
+    TableColumn("session", flexible=True, least=20),
+    TableColumn("state"),
+    TableColumn("tries", right=True, optional=True),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add(
+    listing = add_command(
         actions,
         "list",
-        "every hook, and which plugins registered for it",
+        "list hooks and the plugins registered for them",
         examples="examples:\n  hermes hooks list\n",
         run=print_list,
     )
-    add_json(listing)
-    log = add(
+    add_json_option(listing)
+    log = add_command(
         actions,
         "log",
-        "session boundaries, and whether plugins have heard of them",
+        "list session boundary events and their delivery",
         examples="examples:\n  hermes hooks log\n  hermes hooks log --session last --json\n",
         run=print_log,
     )
-    log.add_argument("--session", metavar="ID", help="only of this conversation")
-    log.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
-    add_json(log)
-    replay_parser = add(
+    log.add_argument("--session", metavar="ID", help="filter by session")
+    log.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
+    add_json_option(log)
+    replay_parser = add_command(
         actions,
         "replay",
-        "tell plugins of a boundary again, with the same event id",
+        "deliver an event to plugins again, with the same event ID",
         examples="examples:\n  hermes hooks replay 0198f2c1\n",
         run=replay,
     )
-    replay_parser.add_argument("event", metavar="EVENT", help="an event id or its beginning")
-    add_json(replay_parser)
-    test_parser = add(
+    replay_parser.add_argument("event", metavar="EVENT", help="event ID or a prefix of it")
+    add_json_option(replay_parser)
+    test_parser = add_command(
         actions,
         "test",
-        "call a hook now, with facts you give",
+        "call a hook with the given arguments",
         examples="examples:\n  hermes hooks test on_session_start session_id=x platform=cli\n",
         run=test,
     )
-    test_parser.add_argument("hook", metavar="HOOK", help="as `hermes hooks list` shows it")
-    test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="what to say")
-    add_json(test_parser)
+    test_parser.add_argument("hook", metavar="HOOK", help="hook, as shown by `hermes hooks list`")
+    test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="argument of the hook")
+    add_json_option(test_parser)
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All hooks."""
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print all hooks."""
     manager = hermes_plugin_host.active()
     rows: list[dict[str, Any]] = []
     for hook in HOOKS:
@@ -114,12 +116,12 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_log(arguments: argparse.Namespace, out: Output) -> int:
-    """Events, newest first."""
+def print_log(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print events, newest first."""
     if not history.exists():
-        out.json([]) if arguments.json else out.text(history.no_history())
+        out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         session_id = db.resolve(arguments.session) if arguments.session else None
         events = db.list_boundaries(session_id, limit=arguments.limit)
     if arguments.json:
@@ -130,7 +132,7 @@ def print_log(arguments: argparse.Namespace, out: Output) -> int:
             if event["error"]:
                 out.text(f"{event['event_id'][:12]}: {event['error']}", "yellow")
     else:
-        out.text("No boundaries yet.")
+        out.text("No events yet.")
     return 0
 
 
@@ -146,18 +148,20 @@ def _row(event: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def replay(arguments: argparse.Namespace, out: Output) -> int:
+def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Deliver an event again, now."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         found = [
             event
             for event in db.list_boundaries(limit=-1)
             if event["event_id"].startswith(arguments.event)
         ]
-        if len(found) != 1:
+        if not found:
             raise UsageError(
-                f"{len(found)} events begin with '{arguments.event}'. See `hermes hooks log`."
+                f"No event ID starts with '{arguments.event}'. See `hermes hooks log`."
             )
+        if len(found) > 1:
+            raise UsageError(f"{len(found)} event IDs start with '{arguments.event}'.")
         db.replay_boundary(found[0]["event_id"])
         Delivery(db, hermes_plugin_host.active()).deliver_due()
         event = next(
@@ -174,14 +178,14 @@ def replay(arguments: argparse.Namespace, out: Output) -> int:
     return 0 if event["state"] == "delivered" else 1
 
 
-def test(arguments: argparse.Namespace, out: Output) -> int:
-    """Call a hook with given facts."""
+def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Call a hook with the given arguments."""
     spec(arguments.hook)
     facts = {}
     for pair in arguments.facts:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"'{pair}' is no fact; write NAME=VALUE")
+            raise UsageError(f"Invalid argument '{pair}'. Use NAME=VALUE.")
         facts[name] = value
     outcomes = hermes_plugin_host.active().call(arguments.hook, facts)
     if arguments.json:

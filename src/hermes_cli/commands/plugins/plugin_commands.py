@@ -1,4 +1,4 @@
-"""`hermes NAME` for the commands that enabled plugins bring."""
+"""`hermes NAME` for the commands of enabled plugins."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 import hermes_plugin_host
-from hermes_cli.parser import Formatter
+from hermes_cli.parser import HelpFormatter
 from hermes_core.errors import HermesError, PluginError
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_plugin_host.context import CliCommand
 
 
-class Offered(NamedTuple):
+class PluginCommand(NamedTuple):
     """A command and the plugin it comes from."""
 
     plugin: str
     command: CliCommand
 
-    def run(self, arguments: Sequence[str], out: Output) -> int:
-        """Parse what follows the name, and call the plugin; its failure is named as such."""
+    def run(self, arguments: Sequence[str], out: CommandOutput) -> int:
+        """Parse the arguments and call the plugin; report its failures."""
         parser = argparse.ArgumentParser(
             prog=f"hermes {self.command.name}",
             description=self.command.help,
-            epilog=f"A command of the plugin {self.plugin}.",
-            formatter_class=Formatter,
+            epilog=f"Command of the plugin {self.plugin}.",
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
         self._isolated(lambda: self.command.setup(parser))
@@ -53,17 +53,17 @@ class Offered(NamedTuple):
         if isinstance(error, HermesError | BrokenPipeError):
             raise error
         raise PluginError(
-            f"the plugin {self.plugin} failed in `hermes {self.command.name}`: "
+            f"Plugin {self.plugin} failed in `hermes {self.command.name}`: "
             f"{type(error).__name__}: {error}"
         ) from error
 
 
-def find(name: str, out: Output) -> Offered | None:
-    """The enabled plugins' command of that name; of two the first plugin's."""
+def find(name: str, out: CommandOutput) -> PluginCommand | None:
+    """Find a command of an enabled plugin; of two the first plugin's."""
     for plugin in hermes_plugin_host.active().plugins.values():
         for command in plugin.registered.cli_commands:
             if command.name == name:
-                return Offered(plugin.key, command)
+                return PluginCommand(plugin.key, command)
         if plugin.status == "failed":
-            out.note(f"hermes: the plugin {plugin.key} does not load: {plugin.detail}")
+            out.note(f"hermes: plugin {plugin.key} failed to load: {plugin.detail}")
     return None

@@ -1,4 +1,4 @@
-"""`hermes sessions` rename, pin, archive, delete, restore, prune: keeping the history in order."""
+"""`hermes sessions` rename, pin, archive, delete, restore and prune."""
 
 from __future__ import annotations
 
@@ -6,194 +6,206 @@ import functools
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.filters import age_in_days
-from hermes_cli.output import Column, confirm
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import parse_age_days
+from hermes_cli.output import TableColumn, confirm
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_cli.parser import Run
     from hermes_state import SessionDB
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - its only name
 
 TRASH_COLUMNS = (
-    Column("id", style="cyan"),
-    Column("deleted"),
-    Column("why", optional=True),
-    Column("conversation", flexible=True),
+    TableColumn("id", style="cyan"),
+    TableColumn("deleted"),
+    TableColumn("why", optional=True),
+    TableColumn("conversation", flexible=True),
 )
 
 
 def configure(actions: Actions) -> None:
     """Add the actions."""
-    rename_parser = _one(actions, "rename", "give a conversation a title", rename,
+    rename_parser = _add_single(actions, "rename", "set the title of a conversation", rename,
                          "hermes sessions rename last Trip to Oslo")  # fmt: skip
-    rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="the new title")
+    rename_parser.add_argument("title", metavar="TITLE", nargs="+", help="new title")
     for name, purpose, run in (
-        ("pin", "keep conversations safe from pruning", pin),
-        ("unpin", "let pruning take conversations again", unpin),
+        ("pin", "protect conversations from pruning", pin),
+        ("unpin", "remove the protection from pruning", unpin),
         ("archive", "hide conversations from lists", archive),
         ("unarchive", "show archived conversations again", unarchive),
     ):
-        _many(actions, name, purpose, run, f"hermes sessions {name} last")
-    delete_parser = _many(actions, "delete", "move conversations into the trash", delete,
+        _add_multiple(actions, name, purpose, run, f"hermes sessions {name} last")
+    delete_parser = _add_multiple(actions, "delete", "move conversations to the trash", delete,
                           "hermes sessions delete 20260301_1030\n"
                           "  hermes sessions delete last --purge --yes")  # fmt: skip
-    delete_parser.add_argument("--purge", action="store_true", help="for good: no way back")
+    delete_parser.add_argument(
+        "--purge", action="store_true", help="delete permanently (cannot be undone)"
+    )
     _add_yes(delete_parser)
-    restore_parser = add(
+    restore_parser = add_command(
         actions,
         "restore",
-        "take conversations out of the trash, or show what is in it",
+        "restore conversations from the trash, or list it",
         examples="examples:\n  hermes sessions restore\n  hermes sessions restore 20260301_1030\n",
         run=restore,
     )
-    restore_parser.add_argument("ids", metavar="ID", nargs="*", help="as shown without any")
-    add_json(restore_parser)
+    restore_parser.add_argument(
+        "ids", metavar="ID", nargs="*", help="session ID (omit to list the trash)"
+    )
+    add_json_option(restore_parser)
     _configure_prune(actions)
 
 
-def _one(
+def _add_single(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
-    add_json(parser)
+    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
+    add_json_option(parser)
     return parser
 
 
-def _many(
+def _add_multiple(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
-    parser.add_argument("ids", metavar="ID", nargs="+", help="ids, titles, or `last`")
-    add_json(parser)
+    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser.add_argument("ids", metavar="ID", nargs="+", help="session IDs, titles or `last`")
+    add_json_option(parser)
     return parser
 
 
 def _add_yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _configure_prune(actions: Actions) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "prune",
-        "move conversations without activity for long into the trash",
+        "move inactive conversations to the trash",
         examples="examples:\n  hermes sessions prune --older-than 90d\n"
         "  hermes sessions prune --older-than 26w --source cron --yes\n\n"
-        "Without --yes it only shows what it would do. Pinned conversations and those still\n"
-        "running are spared; `hermes sessions restore` brings back what was pruned.\n",
+        "Without --yes, only a preview is printed. Pinned and running conversations are kept;\n"
+        "`hermes sessions restore` restores pruned ones.\n",
         run=prune,
     )
-    parser.add_argument("--older-than", type=age_in_days, default=90, metavar="AGE",
-                        help="days without activity: 90, 90d, 12w (default 90)")  # fmt: skip
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
+    parser.add_argument("--older-than", type=parse_age_days, default=90, metavar="AGE",
+                        help="days without activity: 90, 90d, 12w (default: 90)")  # fmt: skip
+    parser.add_argument("--source", help="filter by source: cli, telegram, …")
     _add_yes(parser)
-    add_json(parser)
+    add_json_option(parser)
 
 
-def rename(arguments: argparse.Namespace, out: Output) -> int:
+def rename(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Set a title."""
-    with history.writing() as db:
-        session_id = _kept(db, arguments.id)
+    with history.open_for_writing() as db:
+        session_id = _resolve_untrashed(db, arguments.id)
         title = " ".join(arguments.title)
         if not title.strip():
-            raise UsageError("a title needs at least one visible character")
+            raise UsageError("A title needs at least one visible character.")
         db.set_session_title(session_id, title)
-        _done(out, arguments, "renamed", [session_id])
+        _report(out, arguments, "renamed", [session_id])
     return 0
 
 
-def pin(arguments: argparse.Namespace, out: Output) -> int:
+def pin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Pin."""
-    return _each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
+    return _change_each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
 
 
-def unpin(arguments: argparse.Namespace, out: Output) -> int:
+def unpin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unpin."""
-    return _each(arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False))
+    return _change_each(
+        arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False)
+    )
 
 
-def archive(arguments: argparse.Namespace, out: Output) -> int:
+def archive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Archive."""
-    return _each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
+    return _change_each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
 
 
-def unarchive(arguments: argparse.Namespace, out: Output) -> int:
-    """Bring back from the archive."""
-    return _each(arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False))
+def unarchive(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Unarchive."""
+    return _change_each(
+        arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False)
+    )
 
 
-def _each(arguments: argparse.Namespace, out: Output, word: str, change: history.Change) -> int:
-    with history.writing() as db:
-        ids = [_kept(db, text) for text in arguments.ids]
+def _change_each(
+    arguments: argparse.Namespace, out: CommandOutput, word: str, change: history.Change
+) -> int:
+    with history.open_for_writing() as db:
+        ids = [_resolve_untrashed(db, text) for text in arguments.ids]
         for session_id in ids:
             change(db, session_id)
-        _done(out, arguments, word, ids)
+        _report(out, arguments, word, ids)
     return 0
 
 
-def delete(arguments: argparse.Namespace, out: Output) -> int:
-    """Move into the trash, or remove for good."""
-    with history.writing() as db:
-        find = db.resolve if arguments.purge else functools.partial(_kept, db)
+def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Move to the trash, or delete permanently."""
+    with history.open_for_writing() as db:
+        find = db.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
         ids = [find(text) for text in arguments.ids]
         what = human_format.plural(len(ids), "conversation")
         question = f"Delete {what}? They can be restored from the trash."
         if arguments.purge:
-            question = f"Delete {what} for good? There is no way back."
-        if not confirm(question, out, is_sure=arguments.yes):
+            question = f"Delete {what} permanently? This cannot be undone."
+        if not confirm(question, out, is_confirmed=arguments.yes):
             return 1
         for session_id in ids:
             if arguments.purge:
                 db.purge_session(session_id)
             else:
                 db.delete_session(session_id)
-        history.announce(db)
-        _done(out, arguments, "purged" if arguments.purge else "deleted", ids)
+        history.deliver_events(db)
+        _report(out, arguments, "purged" if arguments.purge else "deleted", ids)
     return 0
 
 
-def restore(arguments: argparse.Namespace, out: Output) -> int:
-    """Take out of the trash, or list it."""
-    with history.writing() as db:
+def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Restore from the trash, or list it."""
+    with history.open_for_writing() as db:
         if not arguments.ids:
             _print_trash(db, arguments, out)
             return 0
-        ids = [_in_trash(db, text) for text in arguments.ids]
+        ids = [_resolve_trashed(db, text) for text in arguments.ids]
         for session_id in ids:
             db.restore_session(session_id)
-        history.announce(db)
-        _done(out, arguments, "restored", ids)
+        history.deliver_events(db)
+        _report(out, arguments, "restored", ids)
     return 0
 
 
-def _kept(db: SessionDB, text: str) -> str:
-    """The session meant; one in the trash has to be restored first."""
+def _resolve_untrashed(db: SessionDB, text: str) -> str:
+    """Resolve a session; raise UsageError if it is in the trash."""
     session_id = db.resolve(text)
     if any(row["session_id"] == session_id for row in db.list_trash()):
-        raise UsageError(f"{session_id} is in the trash; `hermes sessions restore` brings it back")
+        raise UsageError(
+            f"{session_id} is in the trash. Restore it with `hermes sessions restore {session_id}`."
+        )
     return session_id
 
 
-def _in_trash(db: SessionDB, text: str) -> str:
-    """The one trashed session meant by an id, its beginning, or its former title."""
+def _resolve_trashed(db: SessionDB, text: str) -> str:
+    """Resolve a session in the trash by ID, title, or a prefix of either."""
     rows = db.list_trash()
-    fitting = [
+    matches = [
         row["session_id"]
         for row in rows
         if row["session_id"].startswith(text) or (row["title"] or "").startswith(text)
     ]
-    return fitting[0] if len(fitting) == 1 else db.resolve(text)
+    return matches[0] if len(matches) == 1 else db.resolve(text)
 
 
-def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> None:
+def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutput) -> None:
     rows = db.list_trash()
     if arguments.json:
         out.json(rows)
@@ -208,45 +220,45 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: Output) -> N
                 row["session_id"],
                 human_format.date(row["trashed_at"]),
                 row["reason"],
-                history.name(row),
+                history.display_name(row),
             )
             for row in rows
         ],
     )
 
 
-def prune(arguments: argparse.Namespace, out: Output) -> int:
-    """Show what pruning would do; do it when told to."""
-    with history.writing() as db:
+def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print what would be pruned; prune with --yes."""
+    with history.open_for_writing() as db:
         plan = db.plan_prune(arguments.older_than, arguments.source)
-        spared: dict[str, int] = {}
+        kept: dict[str, int] = {}
         for _row, reason in plan.spared:
-            spared[reason] = spared.get(reason, 0) + 1
+            kept[reason] = kept.get(reason, 0) + 1
         if arguments.yes:
             db.prune_sessions(arguments.older_than, arguments.source)
-            history.announce(db)
+            history.deliver_events(db)
         if arguments.json:
             ids = [row["id"] for row in plan.due]
-            out.json({"pruned": ids, "spared": spared, "is_dry_run": not arguments.yes})
+            out.json({"pruned": ids, "spared": kept, "is_dry_run": not arguments.yes})
             return 0
-        _print_plan(plan.due, spared, arguments, out)
+        _print_plan(plan.due, kept, arguments, out)
     return 0
 
 
 def _print_plan(
-    due: list[history.Row], spared: dict[str, int], arguments: argparse.Namespace, out: Output
+    due: list[history.Row], kept: dict[str, int], arguments: argparse.Namespace, out: CommandOutput
 ) -> None:
     verb = "Moved" if arguments.yes else "Would move"
-    out.text(f"{verb} {human_format.plural(len(due), 'conversation')} into the trash.")
+    out.text(f"{verb} {human_format.plural(len(due), 'conversation')} to the trash.")
     if due and not arguments.yes:
         history.print_rows(due, out)
-    for reason, count in sorted(spared.items()):
-        out.text(f"Spared {human_format.number(count)}: {reason}.", "dim")
+    for reason, count in sorted(kept.items()):
+        out.text(f"Kept {human_format.number(count)}: {reason}.", "dim")
     if due and not arguments.yes:
-        out.text("Nothing was changed; --yes does it.", "bold")
+        out.text("Nothing was changed. Pass --yes to prune.", "bold")
 
 
-def _done(out: Output, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
+def _report(out: CommandOutput, arguments: argparse.Namespace, word: str, ids: list[str]) -> None:
     if arguments.json:
         out.json({word: ids})
     else:

@@ -1,4 +1,4 @@
-"""`hermes sessions`: everything one can do with conversations."""
+"""`hermes sessions`: manage conversations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from hermes_cli import history
 from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
 from hermes_cli.commands.sessions.show import show, tail
-from hermes_cli.filters import add_filters, chosen, not_negative, positive
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -24,7 +24,7 @@ examples:
   hermes sessions tail 20260301 --follow
   hermes sessions stats --json
 
-ID is a session id or the beginning of one, a title or the beginning of one, or `last`.
+ID is a session ID, a title, a prefix of either, or `last`.
 """
 NO_STATS = {
     "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
@@ -45,95 +45,99 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export.configure(actions)
     import_.configure(actions)
     upkeep.configure(actions)
-    stats = add(
+    stats = add_command(
         actions,
         "stats",
         "count conversations, messages, tokens and bytes",
         examples="examples:\n  hermes sessions stats\n  hermes sessions stats --json\n",
         run=print_stats,
     )
-    add_json(stats)
+    add_json_option(stats)
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "list",
-        "list conversations, the last active first",
+        "list conversations, most recently active first",
         examples="examples:\n  hermes sessions list\n  hermes sessions list --all --json\n",
         run=print_list,
     )
     add_filters(parser)
-    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
+    parser.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
     parser.add_argument("--all", action="store_true", help="no limit")
-    parser.add_argument("--archived", action="store_true", help="archived ones too")
-    add_json(parser)
+    parser.add_argument("--archived", action="store_true", help="include archived conversations")
+    add_json_option(parser)
 
 
 def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "show",
         "print one conversation as a transcript",
         examples="examples:\n  hermes sessions show last\n  hermes sessions show Trip --full\n",
         run=show,
     )
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
-    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
-    parser.add_argument("--inactive", action="store_true", help="undone and compacted messages too")
-    add_json(parser)
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
+    parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
+    parser.add_argument(
+        "--inactive", action="store_true", help="include undone and compacted messages"
+    )
+    add_json_option(parser)
 
 
 def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add(
+    parser = add_command(
         actions,
         "tail",
-        "print the end of a conversation, and what is added to it",
+        "print the end of a conversation and follow it",
         examples="examples:\n  hermes sessions tail last -n 3\n  hermes sessions tail last -f\n",
         run=tail,
     )
-    parser.add_argument("id", metavar="ID", help="id, title, the beginning of either, or `last`")
-    parser.add_argument("-n", "--lines", dest="count", type=not_negative, default=10,
-                        metavar="N", help="how many messages (default 10)")  # fmt: skip
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
-    parser.add_argument("--full", action="store_true", help="do not fold long tool output")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
+    parser.add_argument("-n", "--lines", dest="count", type=parse_non_negative, default=10,
+                        metavar="N", help="number of messages (default: 10)")  # fmt: skip
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new messages")
+    parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
+    parser.add_argument("--json", action="store_true", help="output one JSON object per line")
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """The conversations, the last active first."""
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print conversations, most recently active first."""
     if not history.exists():
         if arguments.json:
             out.json([])
         else:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         rows = db.list_sessions_rich(
-            **chosen(arguments),
+            **session_filter(arguments),
             limit=-1 if arguments.all else arguments.limit,
             order_by_last_active=True,
             include_archived=arguments.archived,
         )
         if arguments.json:
-            out.json([history.listed(row) for row in rows])
+            out.json([history.listed_fields(row) for row in rows])
         elif rows:
             history.print_rows(rows, out)
         else:
-            out.text("No conversations fit.")
+            out.text("No matching conversations.")
         history.finish_indexing(db, out)
     return 0
 
 
-def print_stats(arguments: argparse.Namespace, out: Output) -> int:
-    """Totals over everything stored."""
+def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print totals of the history."""
     if not history.exists():
         if arguments.json:
             out.json(NO_STATS)
         else:
-            out.text(history.no_history())
+            out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         stats = db.stats()
     if arguments.json:
         out.json(stats)
@@ -141,9 +145,9 @@ def print_stats(arguments: argparse.Namespace, out: Output) -> int:
     out.pairs(_stat_lines(stats))
     out.text()
     columns = (
-        Column("source"),
-        Column("sessions", right=True),
-        Column("messages", right=True),
+        TableColumn("source"),
+        TableColumn("sessions", right=True),
+        TableColumn("messages", right=True),
     )
     by_source = sorted(stats["by_source"].items(), key=lambda item: -item[1]["sessions"])
     out.table(

@@ -1,4 +1,4 @@
-"""`hermes sessions export`: conversations to keep, to move or to read elsewhere."""
+"""`hermes sessions export`: conversations as JSONL, Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_cli import history
-from hermes_cli.filters import add_filters, chosen
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import add_filters, session_filter
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 STDOUT = "-"
@@ -28,44 +28,46 @@ examples:
   hermes sessions export pages/ --format html --since 1w
   hermes sessions export for-a-friend.html --session Oslo --redact
 
-JSONL can be imported again, exactly as it was; Markdown and HTML are for reading.
-OUT is a file, a folder (pages: one file each), or - for standard output.
+JSONL can be imported again without loss; Markdown and HTML are for reading.
+OUT is a file, a directory (one file per conversation), or - for standard output.
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "export", "write conversations to a file", examples=EXAMPLES, run=export)
+    parser = add_command(
+        actions, "export", "export conversations to a file", examples=EXAMPLES, run=export
+    )
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
-                        help="file, folder, or - (the default) for standard output")  # fmt: skip
+                        help="file, directory, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
-                        help="by the name of OUT, otherwise jsonl")  # fmt: skip
-    parser.add_argument("--session", metavar="ID", help="only this one")
+                        help="format (default: by the suffix of OUT, else jsonl)")  # fmt: skip
+    parser.add_argument("--session", metavar="ID", help="export only this conversation")
     parser.add_argument("--lineage", action="store_true",
-                        help="with --session: its ancestors and continuations, too")  # fmt: skip
+                        help="with --session: include its ancestors and continuations")  # fmt: skip
     add_filters(parser)
-    parser.add_argument("--all", action="store_true", help="archived ones too")
-    parser.add_argument("--trash", action="store_true", help="those in the trash, too")
-    parser.add_argument("--undone", action="store_true", help="md, html: undone messages, too")
+    parser.add_argument("--all", action="store_true", help="include archived conversations")
+    parser.add_argument("--trash", action="store_true", help="include conversations in the trash")
+    parser.add_argument("--undone", action="store_true", help="md, html: include undone messages")
     parser.add_argument("--redact", action="store_true",
-                        help="replace keys, tokens and passwords by [redacted:…]")  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
-    add_json(parser)
+                        help="replace keys, tokens and passwords with [redacted:…]")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    add_json_option(parser)
 
 
-def export(arguments: argparse.Namespace, out: Output) -> int:
+def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the file or files."""
     from hermes_cli import output_files  # noqa: PLC0415 - `list` does without
 
     form = _format(arguments)
     if arguments.json and arguments.out == STDOUT:
-        raise UsageError("--json reports about a file; give OUT, or leave --json away.")
+        raise UsageError("--json requires OUT: it describes the written file.")
     if not history.exists():
-        raise UsageError(history.no_history())
-    with history.reading() as db:
+        raise UsageError(history.no_history_text())
+    with history.open_for_reading() as db:
         ids = _selected(db, arguments)
         if not ids:
-            out.note("No conversations fit.")
+            out.note("No matching conversations.")
         if arguments.out == STDOUT:
             for piece in _pieces(db, ids, form, arguments):
                 out.raw(piece)
@@ -73,7 +75,7 @@ def export(arguments: argparse.Namespace, out: Output) -> int:
         written = {}
         for path, some in _files(ids, form, arguments.out):
             path.parent.mkdir(parents=True, exist_ok=True)
-            pieces = output_files.watched(_pieces(db, some, form, arguments), out)
+            pieces = output_files.with_progress(_pieces(db, some, form, arguments), out)
             written[str(path)] = output_files.write(path, pieces, is_replacing=arguments.force)
     _report(written, len(ids), form, arguments, out)
     return 0
@@ -89,21 +91,21 @@ def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
         session_id = db.resolve(arguments.session)
         return db.relatives_of(session_id) if arguments.lineage else [session_id]
     if arguments.lineage:
-        raise UsageError("--lineage needs --session.")
+        raise UsageError("--lineage requires --session.")
     return db.sessions_to_export(
-        include_archived=arguments.all, include_trashed=arguments.trash, **chosen(arguments)
+        include_archived=arguments.all, include_trashed=arguments.trash, **session_filter(arguments)
     )
 
 
 def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[str]]]:
-    """Which sessions go into which file."""
+    """The sessions of each file."""
     from hermes_cli import output_files  # noqa: PLC0415 - as above
 
     if not output_files.is_folder(target):
         yield Path(target), ids
     elif form == "jsonl":
-        name = output_files.dated("hermes-export", ".jsonl")
-        yield output_files.unused(Path(target), name), ids
+        name = output_files.dated_name("hermes-export", ".jsonl")
+        yield output_files.unused_path(Path(target), name), ids
     else:
         taken: set[str] = set()
         for session_id in ids:
@@ -112,7 +114,7 @@ def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[
 
 
 def file_name(session_id: str, taken: set[str]) -> str:
-    """A session's id as a name that every file system takes; each one only once."""
+    """A unique file name for a session ID, valid on every file system."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".")[:150] or "session"
     name, number = plain, 2
     while name.lower() in taken:
@@ -142,7 +144,11 @@ def _pieces(
 
 
 def _report(
-    written: dict[str, int], sessions: int, form: str, arguments: argparse.Namespace, out: Output
+    written: dict[str, int],
+    sessions: int,
+    form: str,
+    arguments: argparse.Namespace,
+    out: CommandOutput,
 ) -> None:
     if arguments.json:
         facts = {"sessions": sessions, "format": form, "redacted": arguments.redact}
@@ -152,6 +158,6 @@ def _report(
         out.text(f"{path}  {human_format.size(size)}")
     if len(written) > 10:
         out.text(f"… and {human_format.plural(len(written) - 10, 'more file')}")
-    out.text(f"{human_format.plural(sessions, 'conversation')} exported")
+    out.text(f"{human_format.plural(sessions, 'conversation')} exported.")
     if arguments.redact:
-        out.note("Secrets were taken out, so this is no backup. Look it over before you share it.")
+        out.note("Secrets were redacted, so this file is not a backup. Review it before sharing.")

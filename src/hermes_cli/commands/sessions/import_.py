@@ -1,4 +1,4 @@
-"""`hermes sessions import`: an export taken in again."""
+"""`hermes sessions import`: import conversations from JSONL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.parser import add, add_json
+from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.errors import PortableFileError
@@ -17,7 +17,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.importer import ImportReport
 
 STDIN = "-"
@@ -28,32 +28,34 @@ examples:
   hermes sessions import history.jsonl --dry-run
   hermes sessions import old.jsonl --on-conflict rename
 
-The file is checked as a whole first; a damaged one changes nothing.
+The complete file is checked first; a damaged file changes nothing.
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(
+    parser = add_command(
         actions,
         "import",
-        "take in conversations that were exported as JSONL",
+        "import conversations from JSONL",
         examples=EXAMPLES,
         run=run,
     )
-    parser.add_argument("file", metavar="FILE", help="an export, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help="exported file, or - for standard input")
     parser.add_argument(
         "--on-conflict",
         choices=("skip", "rename", "fail"),
         default="skip",
-        help="what to do with ids that are here already (default skip)",
+        help="handling of existing session IDs (default: skip)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="check and report only")
-    add_json(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check the file without importing it"
+    )
+    add_json_option(parser)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Take the file in, and say what became of it."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Import the file and print a report."""
     from dataclasses import asdict  # noqa: PLC0415 - slow to load
 
     with _opened(arguments.file) as file:
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _opened(name: str) -> IO[bytes]:
-    """The file, or what comes from standard input, kept so that it can be read twice."""
+    """Open the file, or a seekable copy of stdin."""
     if name == STDIN:
         import shutil  # noqa: PLC0415 - `list` does without
         import tempfile  # noqa: PLC0415 - as above
@@ -78,15 +80,17 @@ def _opened(name: str) -> IO[bytes]:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise PortableFileError(f"{name} cannot be read: {error.strerror}.") from error
+        raise PortableFileError(f"Cannot read {name}: {error.strerror}.") from error
 
 
-def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Output) -> ImportReport:
+def _import(
+    file: IO[bytes], name: str, arguments: argparse.Namespace, out: CommandOutput
+) -> ImportReport:
     if not history.exists():
         from hermes_state.portable.export_reader import ExportFile  # noqa: PLC0415 - as above
         from hermes_state.portable.importer import ImportReport  # noqa: PLC0415 - as above
 
-        # A bad file, or a rehearsal, does not even bring a store into being.
+        # A damaged file or a dry run does not create a store.
         summary = ExportFile(file, name).verify()
         if arguments.dry_run:
             return ImportReport(summary.sessions, summary.messages, is_dry_run=True,
@@ -95,7 +99,7 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
 
     def progress(done: int, total: int) -> None:
         if time.monotonic() - began > PATIENCE_SECONDS:
-            out.progress(f"importing … {done:,} of {total:,} conversations")
+            out.progress(f"Importing: {done:,} of {total:,} conversations")
 
     with SessionDB(keeper=keep_facts) as db:
         report = db.import_file(
@@ -109,23 +113,21 @@ def _import(file: IO[bytes], name: str, arguments: argparse.Namespace, out: Outp
     return report
 
 
-def _print(report: ImportReport, out: Output) -> None:
+def _print(report: ImportReport, out: CommandOutput) -> None:
     verb = "Would import" if report.is_dry_run else "Imported"
     what = human_format.plural(report.imported, "conversation")
     out.text(f"{verb} {what} with {human_format.plural(report.messages, 'message')}.")
     if report.skipped:
         skipped = human_format.plural(len(report.skipped), "conversation")
-        out.text(f"Skipped {skipped} that are here already: {_some(report.skipped)}.")
+        out.text(f"Skipped {skipped} with existing IDs: {_some(report.skipped)}.")
     if report.unchanged:
-        out.text(
-            f"{human_format.plural(report.unchanged, 'conversation')} are here already, the same."
-        )
+        out.text(f"Unchanged: {human_format.plural(report.unchanged, 'conversation')}.")
     for old, new in report.renamed.items():
         out.text(f"{old} is now {new}")
     for session_id, title in report.retitled.items():
-        out.text(f"{session_id} is now called {title}")
+        out.text(f"{session_id} is now titled {title}")
     if report.is_redacted:
-        out.note("The file was redacted: the secrets in it are gone for good.")
+        out.note("The file was redacted: its secrets cannot be recovered.")
     if report.is_dry_run:
         out.text("Nothing was changed.", "bold")
 

@@ -1,18 +1,18 @@
-"""`hermes sessions search`: any word ever said."""
+"""`hermes sessions search`: search all messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.filters import MOMENTS, moment, positive
-from hermes_cli.parser import add, add_json
+from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 EXAMPLES = """\
@@ -23,36 +23,42 @@ examples:
   hermes sessions search ermissio --inside
   hermes sessions search Traceback --tools --sort rank
 
-Words are found anywhere in a message, in any order and any case. "quoted words" stand side
-by side, beginn* finds beginnings, `one OR two` either, -word leaves out (quote the query then).
+All words must occur in a message, in any order and case. Use "quotes" for a phrase, prefix*
+for word beginnings, `one OR two` for alternatives, and -word to exclude (quote the query then).
 """
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add(actions, "search", "find messages by their words", examples=EXAMPLES, run=search)
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
+    parser = add_command(actions, "search", "search all messages", examples=EXAMPLES, run=search)
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
-                        help="newest first (the default), oldest or best first")  # fmt: skip
+                        help="order: newest (default), oldest or best match first")  # fmt: skip
     parser.add_argument("--role", choices=("user", "assistant", "tool", "system"),
-                        help="only what this one said")  # fmt: skip
-    parser.add_argument("--source", help="only conversations from here: cli, telegram, …")
-    parser.add_argument("--session", metavar="ID", help="only this conversation")
-    parser.add_argument("--since", type=moment, metavar="WHEN", help=f"said since: {MOMENTS}")
-    parser.add_argument("--until", type=moment, metavar="WHEN", help="said before")
-    parser.add_argument("--tools", action="store_true", help="tool calls and results, too")
-    parser.add_argument("--inside", action="store_true", help="find pieces of words")
-    parser.add_argument("--undone", action="store_true", help="undone messages, too")
-    parser.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
-    add_json(parser)
+                        help="filter by role")  # fmt: skip
+    parser.add_argument("--source", help="filter by source: cli, telegram, …")
+    parser.add_argument("--session", metavar="ID", help="search only this conversation")
+    parser.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"sent since: {TIME_FORMATS}"
+    )
+    parser.add_argument(
+        "--until", type=parse_time, metavar="WHEN", help=f"sent before: {TIME_FORMATS}"
+    )
+    parser.add_argument("--tools", action="store_true", help="include tool calls and results")
+    parser.add_argument("--inside", action="store_true", help="match parts of words")
+    parser.add_argument("--undone", action="store_true", help="include undone messages")
+    parser.add_argument(
+        "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
+    )
+    add_json_option(parser)
 
 
-def search(arguments: argparse.Namespace, out: Output) -> int:
+def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what was found."""
     if not history.exists():
-        out.json([]) if arguments.json else out.text(history.no_history())
+        out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         hits = db.search_messages(
             " ".join(arguments.query),
             source_filter=[arguments.source] if arguments.source else None,
@@ -71,14 +77,14 @@ def search(arguments: argparse.Namespace, out: Output) -> int:
         else:
             print_hits(db, hits, out)
         out.flush()
-        finish_filling(db, out)
+        finish_indexing(db, out)
     return 0
 
 
-def print_hits(db: SessionDB, hits: list[history.Row], out: Output) -> None:
-    """Each hit under its conversation, the found words standing out."""
+def print_hits(db: SessionDB, hits: list[history.Row], out: CommandOutput) -> None:
+    """Print the hits by conversation, with the found words highlighted."""
     if not hits:
-        out.text("Nothing found.")
+        out.text("No matching messages.")
     last = None
     for hit in hits:
         if hit["session_id"] != last:
@@ -99,21 +105,21 @@ def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
     return [*pieces, (text[end:], "")]
 
 
-def finish_filling(db: SessionDB, out: Output) -> None:
-    """Index an older history to the end, once, showing how far it is; Ctrl-C is safe."""
+def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
+    """Finish the search index of an older history, with progress; Ctrl+C is safe."""
     progress = db.search_progress()
     if progress is None:
         return
     if not out.is_watched:
-        out.note(_filling(*progress))
+        out.note(_indexing_text(*progress))
         return
     while progress is not None and not db.fill_search(0.2):
-        out.progress(_filling(*progress))
+        out.progress(_indexing_text(*progress))
         if db.search_progress() == progress:
-            break  # the file cannot be used now
+            break  # the index cannot be written now
         progress = db.search_progress()
     out.progress("")
 
 
-def _filling(done: int, total: int) -> str:
-    return f"indexing words … {100 * done // max(total, 1)} % (searches read the rest meanwhile)"
+def _indexing_text(done: int, total: int) -> str:
+    return f"Indexing: {100 * done // max(total, 1)} % (results are already complete)"

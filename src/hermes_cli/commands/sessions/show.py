@@ -1,4 +1,4 @@
-"""`hermes sessions show` and `tail`: reading one conversation."""
+"""`hermes sessions show` and `tail`: print one conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
 
 Message = dict[str, Any]
@@ -31,8 +31,8 @@ MESSAGE_FIELDS = (
 )  # fmt: skip
 
 
-def print_message(out: Output, message: Message, *, full: bool = False) -> None:
-    """One message under its heading, with an empty line after it."""
+def print_message(out: CommandOutput, message: Message, *, full: bool = False) -> None:
+    """Print a message under its heading, followed by an empty line."""
     role = str(message.get("role") or "?")
     marks = "".join(f" [{mark}]" for mark in _marks(message))
     heading = f"{role} {message['tool_name']}" if message.get("tool_name") else role
@@ -46,13 +46,13 @@ def print_message(out: Output, message: Message, *, full: bool = False) -> None:
     out.text()
 
 
-def public(message: Message) -> Message:
-    """The fields of a message that programs may rely on."""
+def public_fields(message: Message) -> Message:
+    """The documented fields of a message."""
     return {key: message.get(key) for key in MESSAGE_FIELDS}
 
 
-def is_live(message: Message) -> bool:
-    """Whether the message is part of the conversation as it stands."""
+def is_active(message: Message) -> bool:
+    """Whether the message is part of the current conversation, not undone."""
     return bool(message.get("active", 1))
 
 
@@ -68,13 +68,13 @@ def content_text(content: object) -> str:
 
 
 def fold(text: str) -> str:
-    """The beginning of a long text, and how much was left out."""
+    """Shorten a long text, and name the number of omitted characters."""
     lines = text.splitlines()
     kept = "\n".join(lines[:FOLD_LINES])[:FOLD_CHARACTERS]
     if len(kept) >= len(text.rstrip()):
         return text
     left_out = len(text) - len(kept)
-    return f"{kept}\n… {left_out:,} more characters (--full shows them)"
+    return f"{kept}\n… {left_out:,} more characters (use --full)"
 
 
 def call_line(call: object, *, full: bool = False) -> str:
@@ -103,7 +103,7 @@ def _marks(message: Message) -> list[str]:
     marks = []
     if message.get("compacted"):
         marks.append("compacted")
-    elif not is_live(message):
+    elif not is_active(message):
         marks.append("undone")
     if message.get("finish_reason") == "interrupted":
         marks.append("interrupted")
@@ -118,8 +118,8 @@ SESSION_FIELDS = (
 )  # fmt: skip
 
 
-class Reading:
-    """The messages to show, and a count of those that are not."""
+class TranscriptReader:
+    """Iterates over the visible messages and counts the others."""
 
     def __init__(self, db: SessionDB, session_ids: list[str], *, inactive: bool) -> None:
         self._messages = chain.from_iterable(
@@ -130,51 +130,53 @@ class Reading:
 
     def __iter__(self) -> Iterator[Message]:
         for message in self._messages:
-            if self._inactive or is_live(message):
+            if self._inactive or is_active(message):
                 yield message
             else:
                 self.left_out += 1
 
 
-def show(arguments: argparse.Namespace, out: Output) -> int:
-    """The whole conversation."""
-    with history.reading() as db:
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the conversation."""
+    with history.open_for_reading() as db:
         session_id = db.resolve(arguments.id)
         session = db.get_session(session_id) or {"id": session_id}
-        messages = Reading(db, db.conversation_rows(session_id), inactive=arguments.inactive)
+        messages = TranscriptReader(
+            db, db.conversation_rows(session_id), inactive=arguments.inactive
+        )
         if arguments.json:
             head = {"session": {key: session.get(key) for key in SESSION_FIELDS}}
-            out.json_stream(head, "messages", map(public, messages))
+            out.json_stream(head, "messages", map(public_fields, messages))
             return 0
         print_heading(session, out)
         for message in messages:
             print_message(out, message, full=arguments.full)
         if messages.left_out:
             left_out = human_format.plural(messages.left_out, "undone or compacted message")
-            out.text(f"{left_out} not shown (--inactive shows them)", "dim")
+            out.text(f"{left_out} not shown (use --inactive)", "dim")
     return 0
 
 
-def print_heading(session: history.Row, out: Output) -> None:
-    """What the conversation is."""
+def print_heading(session: history.Row, out: CommandOutput) -> None:
+    """Print the metadata of the conversation."""
     out.text(str(session.get("title") or session["id"]), "bold")
     facts = [
         ("id", str(session["id"])),
         ("source", str(session.get("source") or "")),
         ("model", str(session.get("model") or "")),
-        ("folder", str(session.get("cwd") or "")),
+        ("directory", str(session.get("cwd") or "")),
         ("started", human_format.local(session.get("started_at"))),
-        ("state", history.state(session)),
+        ("state", history.state_text(session)),
     ]
     out.pairs([(name, value) for name, value in facts if value])
     out.text()
 
 
-def tail(arguments: argparse.Namespace, out: Output) -> int:
-    """The last messages; with --follow, every new one as it is stored."""
-    with history.reading() as db:
+def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the last messages; with --follow, new ones as they are stored."""
+    with history.open_for_reading() as db:
         session_id = db.get_compression_tip(db.resolve(arguments.id))
-        messages = Reading(db, [session_id], inactive=False)
+        messages = TranscriptReader(db, [session_id], inactive=False)
         last_id = 0
         ending: deque[Message] = deque(maxlen=arguments.count)
         for message in messages:
@@ -191,8 +193,8 @@ def tail(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _print_tailed(message: Message, arguments: argparse.Namespace, out: Output) -> None:
+def _print_tailed(message: Message, arguments: argparse.Namespace, out: CommandOutput) -> None:
     if arguments.json:
-        out.json_line(public(message))
+        out.json_line(public_fields(message))
     else:
         print_message(out, message, full=arguments.full)

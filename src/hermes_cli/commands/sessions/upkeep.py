@@ -1,50 +1,50 @@
-"""`hermes sessions` optimize and repair: the files behind the history."""
+"""`hermes sessions` optimize and repair: maintenance of the database."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.commands.sessions.search import finish_filling
-from hermes_cli.parser import add, add_json
+from hermes_cli.commands.sessions.search import finish_indexing
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the actions."""
-    optimize_parser = add(
+    optimize_parser = add_command(
         actions,
         "optimize",
-        "give unused space back, finish the indexes",
+        "reclaim disk space and finish indexing",
         examples="examples:\n  hermes sessions optimize\n",
         run=optimize,
     )
-    add_json(optimize_parser)
-    repair_parser = add(
+    add_json_option(optimize_parser)
+    repair_parser = add_command(
         actions,
         "repair",
-        "make everything that is derived from the history anew",
-        examples="examples:\n  hermes sessions repair\n\nMessages are never changed by it.\n",
+        "rebuild indexes and other derived data",
+        examples="examples:\n  hermes sessions repair\n\nMessages are never changed.\n",
         run=repair,
     )
-    add_json(repair_parser)
+    add_json_option(repair_parser)
 
 
-def optimize(arguments: argparse.Namespace, out: Output) -> int:
+def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compact the file."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         before = db.stats()["database_bytes"]
         history.finish_indexing(db, out)
-        finish_filling(db, out)
-        out.progress("clearing leftovers …")
+        finish_indexing(db, out)
+        out.progress("Removing leftovers…")
         db.optimize_fts()
         forgotten = db.clean_up()
-        out.progress("compacting the file … (other programs wait while this runs)")
+        out.progress("Compacting the database… (other programs wait meanwhile)")
         db.vacuum()
         out.progress("")
         after = db.stats()["database_bytes"]
@@ -55,14 +55,14 @@ def optimize(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def repair(arguments: argparse.Namespace, out: Output) -> int:
+def repair(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Index everything again."""
-    with history.writing() as db:
+    with history.open_for_writing() as db:
         history.finish_indexing(db, out)
         sessions = db.repair_index()
         db.rebuild_search()
         while not db.fill_search(0.5) and (progress := db.search_progress()) is not None:
-            out.progress(f"indexing words … {100 * progress[0] // max(progress[1], 1)} %")
+            out.progress(f"Indexing: {100 * progress[0] // max(progress[1], 1)} %")
         out.progress("")
         is_whole = db.search_progress() is None
     if arguments.json:

@@ -1,4 +1,4 @@
-"""`hermes backup`: the history and the settings in one file, while everything goes on."""
+"""`hermes backup`: history and settings in one file, while Hermes is running."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.backup import BackupManifest
 
 EXAMPLES = """\
@@ -23,33 +23,33 @@ examples:
   hermes backup /mnt/usb/
   hermes backup before-the-update.zip --with-secrets
 
-It may be taken while Hermes runs. `hermes restore FILE` puts it back.
+Hermes may be running meanwhile. Restore the backup with `hermes restore FILE`.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("target", metavar="TARGET", nargs="?", default=".",
-                        help="file or folder (default: hermes-backup-DATE.zip here)")  # fmt: skip
+                        help="file or directory (default: ./hermes-backup-DATE.zip)")  # fmt: skip
     parser.add_argument("--with-secrets", action="store_true",
-                        help="with the secrets (.env), which are left out otherwise")  # fmt: skip
-    add_json(parser)
+                        help="include the secrets (.env)")  # fmt: skip
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the backup."""
     from hermes_cli import output_files  # noqa: PLC0415 - `--help` does without
 
     if not history.exists():
-        raise UsageError(history.no_history())
+        raise UsageError(history.no_history_text())
     path = Path(arguments.target).expanduser()
     if output_files.is_folder(arguments.target):
         path.mkdir(parents=True, exist_ok=True)
-        path = output_files.unused(path, output_files.dated("hermes-backup", ".zip"))
+        path = output_files.unused_path(path, output_files.dated_name("hermes-backup", ".zip"))
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}.")
-    with history.reading() as db:
+        raise UsageError(f"Directory {path.parent} does not exist.")
+    with history.open_for_reading() as db:
         done = db.backup_to(
             path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress
         )
@@ -62,13 +62,13 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def _named(files: list[str]) -> list[str]:
-    """The files by name; of those that came with messages only how many they are."""
+    """The names of files; attachments of messages are only counted."""
     came = [one for one in files if one.startswith("media/")]
     named = [one for one in files if one not in came]
     return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
 
 
-def _print(done: BackupManifest, out: Output) -> None:
+def _print(done: BackupManifest, out: CommandOutput) -> None:
     out.text(done.path, "bold")
     out.pairs(
         [
@@ -79,6 +79,6 @@ def _print(done: BackupManifest, out: Output) -> None:
         ]
     )
     for warning in done.warnings:
-        out.note(f"another program's search index is damaged: {warning}")
+        out.note(f"The search index of another program is damaged: {warning}")
     if not done.with_secrets:
-        out.note("Secrets (.env) are not in it; --with-secrets takes them along.")
+        out.note("Secrets (.env) are not included; use --with-secrets to include them.")

@@ -1,4 +1,4 @@
-"""`hermes completion`: what the shell needs to finish words for you."""
+"""`hermes completion`: shell completion scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -22,12 +22,12 @@ MOST_IDS = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell you use")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to complete for")
     parser.set_defaults(run=print_script)
 
 
-def print_script(arguments: argparse.Namespace, out: Output) -> int:
-    """The lines that belong into the shell's start-up file."""
+def print_script(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the lines for the start-up file of the shell."""
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
 
     out.text(shellcode(["hermes"], shell=arguments.shell))
@@ -35,7 +35,7 @@ def print_script(arguments: argparse.Namespace, out: Output) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell, which has asked through the environment; ends the process."""
+    """Print completions for the shell; ends the process."""
     import argcomplete  # noqa: PLC0415 - when the shell asks only
 
     for action in _actions(parser):
@@ -57,13 +57,15 @@ def _actions(parser: argparse.ArgumentParser) -> list[Any]:
 
 
 def session_ids(prefix: str, **_: object) -> dict[str, str]:
-    """Ids that begin so, with what the conversations are about."""
+    """Session IDs with a prefix, and their descriptions."""
     from hermes_cli import history  # noqa: PLC0415 - where an id is completed only
 
     if not history.exists():
         return {}
-    with history.reading() as db:
+    with history.open_for_reading() as db:
         rows = db.list_sessions_rich(
             limit=MOST_IDS, order_by_last_active=True, id_query=prefix or None
         )
-        return {row["id"]: history.name(row) for row in rows if row["id"].startswith(prefix)}
+        return {
+            row["id"]: history.display_name(row) for row in rows if row["id"].startswith(prefix)
+        }

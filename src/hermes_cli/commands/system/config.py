@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from hermes_cli.output import Column
-from hermes_cli.parser import add, add_json
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile, SettingEntry
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
@@ -15,7 +15,7 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -25,14 +25,14 @@ examples:
   hermes config unset display.color
   hermes config check
 
-A value comes from the first of: environment variable, config.yaml (secrets: .env), default.
-Secrets are never printed, only whether they are set.
+Precedence: environment variable, config.yaml (secrets: .env), default.
+The values of secrets are never printed.
 """
 COLUMNS = (
-    Column("name", style="cyan"),
-    Column("value", flexible=True),
-    Column("from", style="dim"),
-    Column("meaning", flexible=True, optional=True),
+    TableColumn("name", style="cyan"),
+    TableColumn("value", flexible=True),
+    TableColumn("from", style="dim"),
+    TableColumn("meaning", flexible=True, optional=True),
 )
 
 
@@ -42,24 +42,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     purposes = {
         "get": ("print the value of a setting", "hermes config get display.color", get),
         "set": ("change a setting", "hermes config set display.color never", set_value),
-        "unset": ("go back to the default", "hermes config unset display.color", unset),
+        "unset": ("reset a setting to its default", "hermes config unset display.color", unset),
         "list": ("list all settings and their values", "hermes config list --json", print_list),
-        "path": ("print where the settings are kept", "hermes config path", print_path),
-        "check": ("find mistakes in the settings", "hermes config check", check),
+        "path": ("print the path of config.yaml", "hermes config path", print_path),
+        "check": ("validate the settings", "hermes config check", check),
     }
     for name, (purpose, example, run) in purposes.items():
-        action = add(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+        action = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
         if name in {"get", "set", "unset"}:
-            action.add_argument("name", metavar="NAME", help="such as display.color")
+            action.add_argument("name", metavar="NAME", help="setting, e.g. display.color")
         if name == "set":
-            help_text = "the new value; without it, one line is read from standard input"
+            help_text = "new value (default: one line of standard input)"
             action.add_argument("value", metavar="VALUE", nargs="?", help=help_text)
         if name in {"get", "list", "check"}:
-            add_json(action)
+            add_json_option(action)
 
 
-def get(arguments: argparse.Namespace, out: Output) -> int:
-    """The value in force."""
+def get(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the effective value."""
     entry = ConfigFile.of_home().entry(arguments.name)
     if arguments.json:
         out.json(entry._asdict())
@@ -68,21 +68,21 @@ def get(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def set_value(arguments: argparse.Namespace, out: Output) -> int:
-    """Write a value."""
+def set_value(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Save a value."""
     setting = find_setting(SETTINGS, arguments.name)
     config = ConfigFile.of_home()
     text = arguments.value if arguments.value is not None else _read_value(secret=setting.secret)
     written = config.set(setting.name, text)
     entry = config.entry(setting.name)
     if entry.source == "environment":
-        out.note(f"the environment variable {setting.variable} overrides what was written")
+        out.note(f"The environment variable {setting.variable} overrides the saved setting.")
     out.text(f"{setting.name} = {SettingEntry(setting.name, written, entry.source).text}")
     return 0
 
 
-def unset(arguments: argparse.Namespace, out: Output) -> int:
-    """Go back to the default."""
+def unset(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Reset a setting to its default."""
     config = ConfigFile.of_home()
     had_value = config.unset(arguments.name)
     entry = config.entry(arguments.name)
@@ -91,8 +91,8 @@ def unset(arguments: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def print_list(arguments: argparse.Namespace, out: Output) -> int:
-    """All settings; one that cannot be used does not hide the others."""
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print all settings; invalid ones are reported after the others."""
     config = ConfigFile.of_home()
     entries: list[SettingEntry] = []
     mistakes: list[str] = []
@@ -112,14 +112,14 @@ def print_list(arguments: argparse.Namespace, out: Output) -> int:
     return 2 if mistakes else 0
 
 
-def print_path(_arguments: argparse.Namespace, out: Output) -> int:
-    """Where config.yaml is, or would be."""
+def print_path(_arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the path of config.yaml."""
     out.text(str(ConfigFile.of_home().path))
     return 0
 
 
-def check(arguments: argparse.Namespace, out: Output) -> int:
-    """Mistakes and keys without effect; 1 when something cannot be used as written."""
+def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print invalid and unknown settings; exit code 1 if one is invalid."""
     problems = ConfigFile.of_home().check()
     has_error = any(problem.is_error for problem in problems)
     if arguments.json:
@@ -129,14 +129,14 @@ def check(arguments: argparse.Namespace, out: Output) -> int:
         sign, style = ("✗", "red") if problem.is_error else ("!", "yellow")
         out.styled((f"{sign} ", style), (problem.message, ""))
     if not problems:
-        out.text("All settings can be used as written.")
+        out.text("Configuration is valid.")
     return int(has_error)
 
 
 def _read_value(*, secret: bool) -> str:
-    """A line from standard input; typed invisibly where it is a secret on a terminal."""
+    """Read a line from stdin; a secret is hidden on a terminal."""
     if secret and sys.stdin.isatty():
         import getpass  # noqa: PLC0415 - rarely needed
 
-        return getpass.getpass("value: ")
+        return getpass.getpass("API key (hidden): ")
     return sys.stdin.readline().rstrip("\n")

@@ -1,13 +1,13 @@
-"""`hermes doctor`: is the installation sound, and is the history whole?"""
+"""`hermes doctor`: check the installation and the history."""
 
 from __future__ import annotations
 
 import platform
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
-from hermes_core import instance_lock
+from hermes_core import human_format, instance_lock
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreError
 from hermes_core.paths import config_path, hermes_home, state_db_path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
 EXAMPLES = """\
 examples:
@@ -25,17 +25,17 @@ examples:
   hermes doctor --fix
   hermes doctor --json
 
-Exit code 0: nothing failed. 1: at least one check failed; its line says what to do.
+Exit code 0: all checks passed. 1: at least one check failed; its line names the remedy.
 """
-SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
+STATUS_SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
 
 
 class Check(Protocol):
-    """What one check found; the store's checks look like this too."""
+    """The result of a check; the store has its own class of this shape."""
 
     @property
     def name(self) -> str:
-        """What was looked at."""
+        """The subject of the check."""
         ...
 
     @property
@@ -45,17 +45,17 @@ class Check(Protocol):
 
     @property
     def detail(self) -> str:
-        """What was found."""
+        """The result in words."""
         ...
 
     @property
     def advice(self) -> str:
-        """What to do about it; may be empty."""
+        """The remedy; may be empty."""
         ...
 
 
-class Finding(NamedTuple):
-    """A check of our own."""
+class CheckResult(NamedTuple):
+    """The result of a check of this module."""
 
     name: str
     status: str
@@ -65,13 +65,15 @@ class Finding(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("--fix", action="store_true", help="mend what can be mended, then check")
-    add_json(parser)
+    parser.add_argument(
+        "--fix", action="store_true", help="fix what can be fixed, then check again"
+    )
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Run every check; 1 when one failed."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Run every check; exit code 1 if one failed."""
     from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
 
     if arguments.fix and state_db_path().exists():
@@ -86,71 +88,71 @@ def run(arguments: argparse.Namespace, out: Output) -> int:
     return int(failed)
 
 
-def fix(out: Output) -> None:
-    """Settle crashes, store the journal, finish the index and bring it up to date."""
+def fix(out: CommandOutput) -> None:
+    """Recover from crashes, finish the index and repair it."""
     with SessionDB(keeper=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
-            out.progress(f"indexing … {100 * done // total} %")
+            out.progress(f"Indexing: {100 * done // total} %")
         out.progress("")
-        mended = db.repair_index()
-    if mended:
-        out.note(f"{mended} sessions were indexed anew")
+        repaired = db.repair_index()
+    if repaired:
+        out.note(f"Re-indexed {human_format.plural(repaired, 'session')}.")
 
 
-def check_python() -> Finding:
-    """Which interpreter runs us."""
+def check_python() -> CheckResult:
+    """Report the Python version."""
     found = f"{platform.python_implementation()} {platform.python_version()}"
-    return Finding("python", "ok", found)
+    return CheckResult("python", "ok", found)
 
 
-def check_config() -> Finding:
-    """Whether every setting can be used as written."""
+def check_config() -> CheckResult:
+    """Check the settings."""
     problems = ConfigFile.of_home().check()
     status = "failed" if any(each.is_error for each in problems) else "warning"
     if problems:
         detail = " ".join(each.message for each in problems)
-        return Finding("settings", status, detail, f"correct {config_path()}")
-    return Finding("settings", "ok", str(config_path()))
+        return CheckResult("settings", status, detail, f"Edit {config_path()}")
+    return CheckResult("settings", "ok", str(config_path()))
 
 
-def check_chats() -> list[Finding]:
-    """Whether messages wait that nobody answers, or replies were given up."""
+def check_chats() -> list[CheckResult]:
+    """Check for pending messages and undelivered replies."""
     if not state_db_path().exists():
         return []
     try:
         with SessionDB(read_only=True) as db:
             return _chats(db) if db.engine.columns.has_own_tables else []
     except StoreError:
-        return []  # what is wrong with the history is said above
+        return []  # the checks of the store report it
 
 
-def _chats(db: SessionDB) -> list[Finding]:
-    known, waiting = db.route_count(), db.waiting_places()
-    lost = [one for one in db.unsent_replies() if one["state"] == "failed"]
-    if not known and not waiting and not lost:
+def _chats(db: SessionDB) -> list[CheckResult]:
+    known, pending = db.route_count(), db.waiting_places()
+    undelivered = [one for one in db.unsent_replies() if one["state"] == "failed"]
+    if not known and not pending and not undelivered:
         return []
-    found = [Finding("chats", "ok", f"{known} known, {waiting} with messages that wait")]
-    if waiting and not instance_lock.is_held(hermes_home() / "gateway.lock"):
-        text = f"{waiting} chats have messages that nobody answers"
-        found.append(Finding("gateway", "warning", text, "run: hermes gateway start"))
-    if lost:
-        text = f"{len(lost)} replies could not be sent, the last one: {lost[0]['error']}"
-        found.append(Finding("replies", "warning", text, "see: hermes gateway logs"))
-    return found
+    results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]
+    if pending and not instance_lock.is_held(hermes_home() / "gateway.lock"):
+        text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
+        results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
+    if undelivered:
+        text = f"{len(undelivered)} not delivered; latest error: {undelivered[0]['error']}"
+        results.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
+    return results
 
 
-def print_checks(checks: Sequence[Check], out: Output) -> None:
-    """One line per check, its advice below."""
+def print_checks(checks: Sequence[Check], out: CommandOutput) -> None:
+    """Print one line per check, followed by its advice."""
     for check in checks:
-        sign, style = SIGNS.get(check.status, ("-", "dim"))
+        sign, style = STATUS_SIGNS.get(check.status, ("-", "dim"))
         out.styled((f"{sign} ", style), (check.name, "bold"), (f": {check.detail}", ""))
         if check.advice and check.status != "ok":
-            out.text(f"    {check.advice}")
+            out.hint(f"    {check.advice}")
 
 
 def as_dict(check: Check) -> dict[str, str]:
-    """A check for programs."""
+    """A check as a dict."""
     return {
         "name": check.name,
         "status": check.status,

@@ -1,4 +1,4 @@
-"""Bare `hermes`: what this is, what is there, what can be done now."""
+"""`hermes` without a terminal: an overview of the history and the commands."""
 
 from __future__ import annotations
 
@@ -6,47 +6,49 @@ from typing import TYPE_CHECKING
 
 from hermes_cli import history
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.paths import state_db_path
 
 if TYPE_CHECKING:
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
 
-LATEST = 3
+SHOWN_CONVERSATIONS = 3
 EXAMPLES = (
-    ("hermes setup", "choose a model, in under a minute"),
-    ("hermes", "on a terminal: talk to the agent; `hermes -c` goes on"),
-    ("hermes sessions list", "the latest conversations"),
-    ("hermes sessions show last", "read the latest one"),
-    ("hermes sessions tail last --follow", "watch it grow"),
-    ("hermes sessions stats", "totals"),
-    ("hermes config list", "settings"),
-    ("hermes doctor", "check that everything is sound"),
-    ("hermes --help", "all commands"),
+    ("hermes setup", "configure a model provider"),
+    ("hermes", "start the terminal UI; -c continues the last conversation"),
+    ("hermes sessions list", "list the most recent conversations"),
+    ("hermes sessions show last", "print the most recent conversation"),
+    ("hermes sessions tail last --follow", "follow it as it grows"),
+    ("hermes sessions stats", "count conversations, messages and tokens"),
+    ("hermes config list", "list all settings"),
+    ("hermes doctor", "check the installation and the history"),
+    ("hermes --help", "list all commands"),
 )
 
 
-def show(out: Output) -> int:
+def show(out: CommandOutput) -> int:
     """Print the overview."""
-    out.styled(("Hermes", "bold"), (" keeps your conversations with an AI agent.", ""))
+    out.styled(("Hermes", "bold"), (" is a personal AI agent that saves every conversation.", ""))
     out.text()
     if history.exists():
         print_history(out)
     else:
-        out.text(history.no_history())
-        out.text("A history of hermes-agent opens as it is: set HERMES_HOME to its folder.")
+        out.text(history.no_history_text())
+        out.text("To use the history of hermes-agent, set HERMES_HOME to its directory.")
     out.text()
-    out.text("What you can do now:")
-    indent = max(len(command) for command, _ in EXAMPLES)
-    for command, purpose in EXAMPLES:
+    out.text("Commands:")
+    examples = [(with_command_name(f"  {one}").strip(), purpose) for one, purpose in EXAMPLES]
+    indent = max(len(command) for command, _ in examples)
+    for command, purpose in examples:
         out.styled((f"  {command:{indent}}", "cyan"), (f"  {purpose}", ""))
     return 0
 
 
-def print_history(out: Output) -> None:
-    """Where the history is, how much it holds, and its latest conversations."""
-    with history.reading() as db:
+def print_history(out: CommandOutput) -> None:
+    """Print the size of the history and its latest conversations."""
+    with history.open_for_reading() as db:
         stats = db.stats()
-        latest = db.list_sessions_rich(limit=LATEST, order_by_last_active=True)
+        latest = db.list_sessions_rich(limit=SHOWN_CONVERSATIONS, order_by_last_active=True)
     conversations = human_format.plural(stats["sessions"], "conversation")
     messages = human_format.plural(stats["messages"], "message")
     out.text(f"{conversations}, {messages} in {state_db_path()}")

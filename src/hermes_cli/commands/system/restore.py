@@ -1,4 +1,4 @@
-"""`hermes restore`: a backup put back, without losing what is there."""
+"""`hermes restore`: restore a backup, moving existing files aside."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli.output import confirm
-from hermes_cli.parser import add_json
+from hermes_cli.parser import add_json_option
 from hermes_core import human_format, paths
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes_cli.output import Output
+    from hermes_cli.output import CommandOutput
     from hermes_state.portable.restore import Restored
 
 EXAMPLES = """\
@@ -20,36 +20,36 @@ examples:
   hermes restore hermes-backup-20260301-101500.zip
   hermes restore backup.zip --to /tmp/a-look-at-it
 
-What is there is moved into a folder before-restore-DATE, never deleted. Programs that have
-the history open must be ended first.
+Existing files are moved to a directory before-restore-DATE, never deleted. Stop all programs
+that use the history first.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", metavar="FILE", help="a backup that `hermes backup` wrote")
-    parser.add_argument("--to", metavar="FOLDER", help="not into your home, but there")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    add_json(parser)
+    parser.add_argument("file", metavar="FILE", help="backup written by `hermes backup`")
+    parser.add_argument("--to", metavar="DIR", help="restore into this directory instead")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace, out: Output) -> int:
-    """Check the backup, ask, put it back."""
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Check the backup, ask for confirmation, restore it."""
     from hermes_state.portable.restore import Restore  # noqa: PLC0415 - `--help` does without
 
     folder = Path(arguments.to).expanduser().absolute() if arguments.to else paths.hermes_home()
     with Restore(Path(arguments.file).expanduser(), folder, out.progress) as restore:
         manifest = restore.check()
         out.progress("")
-        present = restore.in_the_way()
+        existing = restore.in_the_way()
         question = (
             f"Replace the history in {folder} with the backup of "
             f"{human_format.local(manifest.created_at)} "
             f"({human_format.plural(manifest.sessions, 'conversation')})? "
-            f"{human_format.plural(len(present), 'present file')} will be moved aside."
+            f"{human_format.plural(len(existing), 'existing file')} will be moved aside."
         )
-        if present and not confirm(question, out, is_sure=arguments.yes):
+        if existing and not confirm(question, out, is_confirmed=arguments.yes):
             return 1
         done = restore.put()
     if arguments.json:
@@ -71,9 +71,9 @@ def _facts(done: Restored) -> dict[str, object]:
     }
 
 
-def _print(done: Restored, out: Output) -> None:
+def _print(done: Restored, out: CommandOutput) -> None:
     conversations = human_format.plural(done.manifest.sessions, "conversation")
     messages = human_format.plural(done.manifest.messages, "message")
-    out.text(f"{conversations} with {messages} restored to {done.folder}")
+    out.text(f"Restored {conversations} with {messages} to {done.folder}")
     if done.moved_to is not None:
-        out.text(f"What was there is in {done.moved_to}")
+        out.text(f"The previous files are in {done.moved_to}")

@@ -1,1 +1,1 @@
-"""A history to look at: invented, in a folder of its own, and gone with one command."""
+"""Sample data of `hermes demo`, in a separate directory."""

@@ -1,4 +1,4 @@
-"""Writing the demo's history: a year of conversations, the same on every machine."""
+"""Generates the sample history: a year of conversations, the same on every machine."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ NAMES: Final = {
 }  # fmt: skip
 
 
-class Turn(NamedTuple):
-    """What somebody says, the tools that are used, and the answer."""
+class SampleTurn(NamedTuple):
+    """A prompt, its tool calls and the answer."""
 
     user: str
     tools: list[dict[str, Any]]
     answer: str
 
 
-class Topic(NamedTuple):
-    """A conversation that somebody could have had."""
+class SampleTopic(NamedTuple):
+    """The template of a sample conversation."""
 
     title: str
     kinds: list[str]
-    turns: list[Turn]
+    turns: list[SampleTurn]
 
 
-def topics() -> list[Topic]:
-    """Everything the demo can talk about."""
+def topics() -> list[SampleTopic]:
+    """All topics of the sample data."""
     text = (
         resources.files("hermes_cli.commands.dashboard.demo_data")
         .joinpath("topics.toml")
@@ -54,35 +54,35 @@ def topics() -> list[Topic]:
     )
     found = tomllib.loads(text)["topic"]
     return [
-        Topic(
+        SampleTopic(
             one["title"],
             one["kinds"],
-            [Turn(t["user"], t.get("tools", []), t["answer"]) for t in one["turn"]],
+            [SampleTurn(t["user"], t.get("tools", []), t["answer"]) for t in one["turn"]],
         )
         for one in found
     ]
 
 
-class Filling(NamedTuple):
-    """The names of one conversation."""
+class TopicNames(NamedTuple):
+    """The names inserted into one conversation."""
 
     values: dict[str, str]
 
     @classmethod
-    def chosen(cls, dice: random.Random) -> Filling:
-        """Names that belong together."""
+    def chosen(cls, dice: random.Random) -> TopicNames:
+        """Choose a consistent set of names."""
         minor = dice.randint(1, 60)
         chosen = {name: dice.choice(values) for name, values in NAMES.items()}
         return cls({**chosen, "minor": str(minor), "previous": str(minor - 1)})
 
     def text(self, template: str) -> str:
-        """The names put into a text."""
+        """Insert the names into a text."""
         for name, value in self.values.items():
             template = template.replace("{" + name + "}", value)
         return template.strip()
 
     def json(self, value: Any) -> str:
-        """The names put into everything a tool was given or gave; a plain text stays one."""
+        """Insert the names into a JSON value or a text."""
         return self.text(value if isinstance(value, str) else json.dumps(value))
 
 
@@ -105,7 +105,7 @@ HOURS: Final = (8, 9, 9, 10, 10, 11, 13, 14, 14, 15, 16, 17, 20, 21, 21, 22, 23,
 def write(
     db: SessionDB, clock: ManualClock, now: datetime, progress: Progress | None = None
 ) -> int:
-    """Write the whole history up to *now* into *db*, which lives by *clock*."""
+    """Write the history up to *now* into *db*, which uses *clock*."""
     dice = random.Random(SEED)
     known = topics()
     moments = sorted(_moments(dice, now))
@@ -119,7 +119,7 @@ def write(
 
 
 def _moments(dice: random.Random, now: datetime) -> Iterator[float]:
-    """When people talk: on working days more, lately every day, and not on holiday."""
+    """The start times: more on working days, daily of late, none on holiday."""
     for back in range(STREAK_DAYS):
         yield _at(dice, now, back)
     made = STREAK_DAYS
@@ -133,7 +133,7 @@ def _moments(dice: random.Random, now: datetime) -> Iterator[float]:
 
 
 def _at(dice: random.Random, now: datetime, back: int) -> float:
-    """A moment of the day so many days ago; today, one that has passed."""
+    """A time on the day so many days ago; today, one in the past."""
     day = now - timedelta(days=back)
     at = day.replace(
         hour=dice.choice(HOURS), minute=dice.randrange(60), second=dice.randrange(60), microsecond=0
@@ -143,21 +143,21 @@ def _at(dice: random.Random, now: datetime, back: int) -> float:
 
 
 class _Writer:
-    """One conversation under way."""
+    """Writes one conversation."""
 
     def __init__(
-        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[Topic]
+        self, db: SessionDB, clock: ManualClock, dice: random.Random, known: list[SampleTopic]
     ) -> None:
         self._db = db
         self._shown = clock
         self._dice = dice
         self._topic = dice.choice(known)
-        self._filling = Filling.chosen(dice)
+        self._filling = TopicNames.chosen(dice)
         self._clock = 0.0
         self._calls = 0
 
     def conversation(self, began: float, now: float) -> None:
-        """Begin it, hold it, and end it."""
+        """Write the conversation from start to end."""
         dice = self._dice
         self._clock = began
         self._shown.set(began)
@@ -202,7 +202,7 @@ class _Writer:
                 return
             yield from self._turn(turn, now)
 
-    def _turn(self, turn: Turn, now: float) -> Iterator[dict[str, Any]]:
+    def _turn(self, turn: SampleTurn, now: float) -> Iterator[dict[str, Any]]:
         yield self._message(now, "user", self._filling.text(turn.user), 20, 400)
         for tool in turn.tools:
             self._calls += 1
@@ -226,7 +226,7 @@ class _Writer:
 
 
 def _put_in_order(db: SessionDB, dice: random.Random) -> None:
-    """What a person does with conversations: pin some, tag some, put some away, branch some."""
+    """Pin, tag, archive and branch some conversations."""
     rows = db.list_sessions_rich(limit=-1, order_by_last_active=True)
     for row in dice.sample(rows[:80], 4):
         db.set_session_pinned(row["id"])

@@ -1,4 +1,4 @@
-"""The demo's folder: beside the real one, marked, and never anything else's."""
+"""The directory of the sample data: beside HERMES_HOME, with a marker file."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 MARKER: Final = "THIS-IS-A-DEMO.txt"
 TEXT: Final = """\
-Everything in this folder is invented, for `hermes demo`. `hermes demo --remove` takes it away.
+This directory contains sample data of `hermes demo`. Remove it with `hermes demo --remove`.
 """
 
 
 def folder() -> Path:
-    """Where the demo lives; it need not exist."""
+    """The directory of the sample data; it may not exist."""
     own = paths.hermes_home()
     return own if is_demo(own) else own.with_name(f"{own.name}-demo")
 
 
 def is_demo(home: Path) -> bool:
-    """Whether a folder is a demo."""
+    """Whether a directory contains sample data."""
     return (home / MARKER).is_file()
 
 
 def make() -> Path:
-    """The demo's folder, made if it is missing; a folder of somebody's own is not touched."""
+    """Create the directory if missing; raise UsageError if it contains other files."""
     place = folder()
     if place.exists() and any(place.iterdir()) and not is_demo(place):
-        raise UsageError(f"{place} is there already and is no demo; move it away first.")
+        raise UsageError(f"{place} exists and contains no sample data. Move it elsewhere first.")
     paths.private_folder(place)
     (place / MARKER).write_text(TEXT, encoding="utf-8")
     return place
 
 
 def put_model(place: Path) -> None:
-    """Something to talk to: a model whose words are written down."""
+    """Configure the scripted model of the demo."""
     script = (
         resources.files("hermes_cli.commands.dashboard.demo_data")
         .joinpath("answers.yaml")
@@ -53,7 +53,7 @@ def put_model(place: Path) -> None:
 
 
 def remove() -> Path | None:
-    """Take the demo away; None when there is none."""
+    """Remove the sample data; None if there is none."""
     place = folder()
     if not is_demo(place):
         return None

@@ -1,1 +1,1 @@
-"""The picker behind `hermes sessions browse`: find a conversation by typing, and look at it."""
+"""The app of `hermes sessions browse`: search and preview conversations."""

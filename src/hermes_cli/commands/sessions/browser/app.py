@@ -1,4 +1,4 @@
-"""The picker: a list to type into, a preview beside it, and an answer."""
+"""The app: a search input, the list and a preview."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from hermes_cli.commands.sessions.browser.background import Background
-from hermes_cli.commands.sessions.browser.catalogue import Catalogue
+from hermes_cli.commands.sessions.browser.background import BackgroundWork
+from hermes_cli.commands.sessions.browser.catalogue import RowCatalogue
 from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core import human_format
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from hermes_cli.commands.sessions.browser import background as reports
-    from hermes_cli.commands.sessions.browser.catalogue import Conversations, Hit
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
 
 Row = dict[str, Any]
 
@@ -34,30 +34,30 @@ WIDE_COLUMNS: Final = 80
 STACKED_LINES: Final = 18
 TYPING_PAUSE_SECONDS: Final = 0.25
 MOVING_PAUSE_SECONDS: Final = 0.05
-KEYS: Final = (
-    "↑ ↓ PgUp PgDn Home End: move · Enter: choose · Esc: leave · Tab: preview · "
-    "Ctrl+A: archived too · Ctrl+T: pin · Ctrl+D: trash · F1: this"
+KEY_HELP: Final = (
+    "↑ ↓ PgUp PgDn Home End: move · Enter: select · Esc: close · Tab: preview · "
+    "Ctrl+A: include archived · Ctrl+T: pin · Ctrl+D: trash · F1: keys"
 )
 
 
-class Question(NamedTuple):
-    """Something to be answered with yes before it is done."""
+class TrashQuestion(NamedTuple):
+    """The confirmation before a conversation is moved to the trash."""
 
     row: Row
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """The text of the question."""
         name = self.row.get("title") or self.row.get("preview") or self.row["id"]
-        return f"Move “{fit(one_line(str(name)), 40)}” into the trash? [y/N]"
+        return f"Move “{fit(one_line(str(name)), 40)}” to the trash? [y/N]"
 
 
-class Status(Static, can_focus=True):
-    """The bottom line: how many there are, the keys, or a question."""
+class StatusLine(Static, can_focus=True):
+    """The bottom line: the count, the keys, or a question."""
 
 
-class Picker(App[Row | None]):
-    """Ends with the chosen row, or with None."""
+class BrowserApp(App[Row | None]):
+    """Returns the selected row, or None."""
 
     TITLE = "hermes sessions browse"
     CSS_PATH = "browser.tcss"
@@ -78,35 +78,33 @@ class Picker(App[Row | None]):
         Binding("f1", "keys", priority=True),
     ]
 
-    def __init__(
-        self, conversations: Conversations, driver_class: type[Driver] | None = None
-    ) -> None:
-        # The terminal's own colours: they fit its background, and NO_COLOR leaves none.
+    def __init__(self, sessions: BrowserSessions, driver_class: type[Driver] | None = None) -> None:
+        # ANSI colours match the terminal's theme and respect NO_COLOR.
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.theme = "ansi-dark"
-        self._work = Background(self, conversations)
-        self._catalogue = Catalogue()
-        self._hits: Sequence[Hit] = ()
+        self._work = BackgroundWork(self, sessions)
+        self._catalogue = RowCatalogue()
+        self._hits: Sequence[MessageHit] = ()
         self._with_archived = False
         self._is_loading = True
-        self._question: Question | None = None
+        self._question: TrashQuestion | None = None
         self._previewed = ""
         self._pauses: dict[str, Timer] = {}
 
     def compose(self) -> ComposeResult:
-        """What is on the screen."""
+        """Lay out the screen."""
         yield Input(placeholder="type to search", compact=True, select_on_focus=False)
         with Container(id="body"):
             yield RowList()
             yield Preview()
-        yield Status(id="status")
+        yield StatusLine(id="status")
 
     def on_mount(self) -> None:
-        """Show the first rows, and have the others read."""
+        """Show the first rows and load the others."""
         self._load()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Preview beside the list, below it, or in its place."""
+        """Place the preview beside the list, below it, or instead of it."""
         is_wide = event.size.width >= WIDE_COLUMNS
         is_stacked = not is_wide and event.size.height >= STACKED_LINES
         body = self.query_one("#body")
@@ -114,23 +112,23 @@ class Picker(App[Row | None]):
         body.set_class(is_stacked, "stacked")
         body.set_class(not is_wide and not is_stacked, "single")
 
-    # What is known, and what of it is shown.
+    # Loading and showing rows.
 
     def _load(self) -> None:
-        self._catalogue = Catalogue()
+        self._catalogue = RowCatalogue()
         self._is_loading = True
         self._catalogue.add(self._work.first(with_archived=self._with_archived))
         self._show(is_kept=True)
 
     def on_rows_read(self, report: reports.RowsRead) -> None:
-        """More rows."""
+        """Add rows."""
         if report.with_archived == self._with_archived:
             self._catalogue.add(report.rows)
             self._is_loading = not report.is_last
             self._show(is_kept=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow the list at once; look for the words in what was said after a pause."""
+        """Filter the list at once; search messages after a pause."""
         if event.value == "?":
             with event.input.prevent(Input.Changed):
                 event.input.value = ""
@@ -140,19 +138,19 @@ class Picker(App[Row | None]):
         self._show(is_kept=False)
         self._after("search", TYPING_PAUSE_SECONDS, lambda: self._work.search(event.value))
 
-    def on_words_found(self, report: reports.WordsFound) -> None:
-        """Conversations in which the words were said."""
-        if report.words == self._typed:
+    def on_search_finished(self, report: reports.SearchFinished) -> None:
+        """Show the conversations whose messages match."""
+        if report.query == self._typed:
             self._hits = report.hits
             self._show(is_kept=True)
 
     def on_row_selected(self, _event: RowList.Selected) -> None:
-        """Show its end, unless the cursor only passes by."""
+        """Preview the selected conversation after a short pause."""
         self._after("preview", MOVING_PAUSE_SECONDS, self._preview)
 
     def _preview(self) -> None:
         if not self.query(RowList):
-            return  # the screen is being taken down
+            return  # the screen is being closed
         entry = self._list.selected
         session_id = str(entry.row["id"]) if entry else ""
         if session_id != self._previewed:
@@ -163,23 +161,23 @@ class Picker(App[Row | None]):
                 self.query_one(Preview).show([])
 
     def on_ending_read(self, report: reports.EndingRead) -> None:
-        """The end of the selected conversation."""
+        """Show the end of the selected conversation."""
         if report.row["id"] == self._previewed:
-            for preview in self.query(Preview):  # none while the screen is being taken down
+            for preview in self.query(Preview):  # none while the screen is being closed
                 preview.show(pieces(report.row, report.messages))
 
     def on_row_changed(self, report: reports.RowChanged) -> None:
-        """A conversation was pinned, unpinned or moved into the trash."""
-        if report.is_gone:
+        """A conversation was pinned, unpinned or moved to the trash."""
+        if report.is_removed:
             self._catalogue.remove(report.session_id)
         else:
             self._catalogue.mark(report.session_id, pinned=report.is_pinned)
         self._show(is_kept=True)
-        self._say(report.words)
+        self._show_status(report.text)
 
     def on_work_failed(self, report: reports.WorkFailed) -> None:
-        """Something could not be read or changed."""
-        self._say(report.words)
+        """A read or a change failed."""
+        self._show_status(report.text)
 
     def _show(self, *, is_kept: bool) -> None:
         entries = self._catalogue.entries(self._typed, self._hits)
@@ -188,8 +186,8 @@ class Picker(App[Row | None]):
         counted = (
             f"{human_format.number(len(entries))} of {total}" if self._typed.strip() else total
         )
-        archived = ", archived too" if self._with_archived else ""
-        self._say(f"{counted} conversations{archived} · F1: keys")
+        archived = " including archived" if self._with_archived else ""
+        self._show_status(f"{counted} conversations{archived} · F1: keys")
 
     @property
     def _list(self) -> RowList:
@@ -199,9 +197,9 @@ class Picker(App[Row | None]):
     def _typed(self) -> str:
         return self.query_one(Input).value
 
-    def _say(self, text: str) -> None:
+    def _show_status(self, text: str) -> None:
         if self._question is None:
-            self.query_one(Status).update(Content(one_line(text)))
+            self.query_one(StatusLine).update(Content(one_line(text)))
 
     def _after(self, what: str, seconds: float, then: Any) -> None:
         if what in self._pauses:
@@ -211,11 +209,11 @@ class Picker(App[Row | None]):
     # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a question is open, keys answer it."""
+        """Disable actions while a question is open."""
         return self._question is None and super().check_action(action, parameters)
 
     def on_key(self, event: events.Key) -> None:
-        """Answer the question, if there is one."""
+        """Answer the open question, if any."""
         if self._question is None:
             return
         event.stop()
@@ -227,11 +225,11 @@ class Picker(App[Row | None]):
             self._show(is_kept=True)
 
     def action_leave(self) -> None:
-        """End without an answer."""
+        """Exit without a selection."""
         self.exit(None)
 
     def action_choose(self) -> None:
-        """End with the selected row."""
+        """Exit with the selected row."""
         entry = self._list.selected
         if entry is not None:
             self.exit(entry.row)
@@ -241,14 +239,14 @@ class Picker(App[Row | None]):
         return self.query_one(Preview).has_focus
 
     def action_move(self, rows: int) -> None:
-        """One row up or down, or one line in the preview."""
+        """Move one row, or one line in the preview."""
         if self._is_reading:
             self.query_one(Preview).scroll_relative(y=rows, animate=False)
         else:
             self._list.move_by(rows)
 
     def action_page(self, pages: int) -> None:
-        """A page up or down."""
+        """Move one page."""
         if self._is_reading:
             preview = self.query_one(Preview)
             preview.scroll_relative(y=pages * preview.size.height, animate=False)
@@ -256,45 +254,45 @@ class Picker(App[Row | None]):
             self._list.move_by(pages * self._list.page_rows)
 
     def action_first(self) -> None:
-        """To the beginning."""
+        """Move to the beginning."""
         if self._is_reading:
             self.query_one(Preview).scroll_home(animate=False)
         else:
             self._list.move_to(0)
 
     def action_last(self) -> None:
-        """To the end."""
+        """Move to the end."""
         if self._is_reading:
             self.query_one(Preview).scroll_end(animate=False)
         else:
             self._list.move_to_end()
 
     def action_switch(self) -> None:
-        """Between list and preview."""
+        """Switch between the list and the preview."""
         is_reading = not self._is_reading
         self.query_one("#body").set_class(is_reading, "reading")
         self.query_one(Preview if is_reading else Input).focus()
 
     def action_archived(self) -> None:
-        """Show archived conversations, or hide them again."""
+        """Toggle archived conversations."""
         self._with_archived = not self._with_archived
         self._load()
 
     def action_pin(self) -> None:
-        """Pin the selected conversation, or unpin it."""
+        """Toggle the pin of the selected conversation."""
         entry = self._list.selected
         if entry is not None:
             self._work.pin(entry.row)
 
     def action_trash(self) -> None:
-        """Ask before the selected conversation goes into the trash."""
+        """Ask for confirmation before moving the selected conversation to the trash."""
         entry = self._list.selected
         if entry is not None:
-            question = Question(entry.row)
-            self._say(question.text)
+            question = TrashQuestion(entry.row)
+            self._show_status(question.text)
             self._question = question
-            self.query_one(Status).focus()
+            self.query_one(StatusLine).focus()
 
     def action_keys(self) -> None:
-        """Say what the keys do."""
-        self._say(KEYS)
+        """Show the keys."""
+        self._show_status(KEY_HELP)

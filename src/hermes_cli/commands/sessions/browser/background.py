@@ -1,4 +1,4 @@
-"""The picker's threads: whatever waits for the disk happens here, so that keys never do."""
+"""Background threads of the app: all disk access, so that keys never wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from hermes_cli.commands.sessions.browser.catalogue import Conversations, Hit
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
 
 Row = dict[str, Any]
 
 
 class RowsRead(Message):
-    """More of the list."""
+    """Rows were read."""
 
     def __init__(self, rows: list[Row], *, with_archived: bool, is_last: bool) -> None:
         super().__init__()
@@ -29,12 +30,12 @@ class RowsRead(Message):
         self.is_last = is_last
 
 
-class WordsFound(Message):
-    """Where words were said."""
+class SearchFinished(Message):
+    """A message search finished."""
 
-    def __init__(self, words: str, hits: Sequence[Hit]) -> None:
+    def __init__(self, query: str, hits: Sequence[MessageHit]) -> None:
         super().__init__()
-        self.words = words
+        self.query = query
         self.hits = hits
 
 
@@ -48,60 +49,60 @@ class EndingRead(Message):
 
 
 class RowChanged(Message):
-    """A conversation was pinned, unpinned or moved into the trash."""
+    """A conversation was pinned, unpinned or moved to the trash."""
 
     def __init__(
-        self, session_id: str, words: str, *, is_pinned: bool = False, is_gone: bool = False
+        self, session_id: str, text: str, *, is_pinned: bool = False, is_removed: bool = False
     ) -> None:
         super().__init__()
         self.session_id = session_id
-        self.words = words
+        self.text = text
         self.is_pinned = is_pinned
-        self.is_gone = is_gone
+        self.is_removed = is_removed
 
 
 class WorkFailed(Message):
-    """Something could not be read or changed."""
+    """A read or a change failed."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.words = words
+        self.text = text
 
 
-class Background:
-    """Reads and changes conversations, and reports to the app by messages."""
+class BackgroundWork:
+    """Reads and changes conversations, and posts results to the app."""
 
-    def __init__(self, app: App[Any], conversations: Conversations) -> None:
+    def __init__(self, app: App[Any], sessions: BrowserSessions) -> None:
         self._app = app
-        self._conversations = conversations
+        self._sessions = sessions
 
     def first(self, *, with_archived: bool) -> list[Row]:
-        """The first rows, at once; the others are reported as they are read."""
-        rows = self._conversations.first(with_archived=with_archived)
+        """Return the first rows; the others are posted as they are read."""
+        rows = self._sessions.first(with_archived=with_archived)
         self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
         return rows
 
     def _read_rows(self, start: int, with_archived: bool) -> None:
         worker = get_current_worker()
-        for rows in self._conversations.pages(start, with_archived=with_archived):
+        for rows in self._sessions.pages(start, with_archived=with_archived):
             if worker.is_cancelled:
                 return
             self._report(RowsRead(rows, with_archived=with_archived, is_last=False))
         self._report(RowsRead([], with_archived=with_archived, is_last=True))
 
-    def search(self, words: str) -> None:
-        """Look for words in what was said."""
-        if words.strip():
+    def search(self, query: str) -> None:
+        """Search messages."""
+        if query.strip():
             self._run(
                 "search",
-                lambda: self._report(WordsFound(words, self._conversations.said(words))),
+                lambda: self._report(SearchFinished(query, self._sessions.search(query))),
             )
 
     def read_ending(self, row: Row) -> None:
         """Read the end of a conversation."""
         self._run(
             "read the conversation",
-            lambda: self._report(EndingRead(row, self._conversations.ending(str(row["id"])))),
+            lambda: self._report(EndingRead(row, self._sessions.ending(str(row["id"])))),
         )
 
     def pin(self, row: Row) -> None:
@@ -110,22 +111,23 @@ class Background:
         session_id = str(row["id"])
 
         def change() -> None:
-            self._conversations.pin(session_id, is_pinned=is_pinned)
-            words = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
-            self._report(RowChanged(session_id, words, is_pinned=is_pinned))
+            self._sessions.pin(session_id, is_pinned=is_pinned)
+            text = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
+            self._report(RowChanged(session_id, text, is_pinned=is_pinned))
 
         self._run("pin", change)
 
     def trash(self, row: Row) -> None:
-        """Move into the trash."""
+        """Move to the trash."""
         session_id = str(row["id"])
 
         def change() -> None:
-            self._conversations.trash(session_id)
-            words = f"{session_id} is in the trash; `hermes sessions restore` brings it back"
-            self._report(RowChanged(session_id, words, is_gone=True))
+            self._sessions.trash(session_id)
+            restore = with_command_name("`hermes sessions restore`")
+            text = f"{session_id} moved to the trash. {restore} restores it."
+            self._report(RowChanged(session_id, text, is_removed=True))
 
-        self._run("move into the trash", change)
+        self._run("move to the trash", change)
 
     def _report(self, report: Message) -> None:
         self._app.post_message(report)
@@ -134,6 +136,6 @@ class Background:
         def isolated() -> None:
             failure = attempt(Step(name, work))
             if failure is not None:
-                self._report(WorkFailed(f"cannot {name}: {failure.error}"))
+                self._report(WorkFailed(f"Cannot {name}: {failure.error}"))
 
         self._app.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)

@@ -1,4 +1,4 @@
-"""The rows the picker knows, and which of them fit what was typed. No terminal, no store."""
+"""The rows of the list and their filter, independent of the terminal."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-FIRST_ROWS: Final = 200  # more than a screen shows; read before anything is painted
+FIRST_ROWS: Final = 200  # more than a screen shows; read before the first paint
 PAGE_ROWS: Final = 2000
-MOST_HITS: Final = 60
+MAX_HITS: Final = 60
 ENDING_MESSAGES: Final = 30
 
 
-class Hit(NamedTuple):
-    """A conversation in which the words were said, and where."""
+class MessageHit(NamedTuple):
+    """A conversation with a matching message, and the snippet."""
 
     session_id: str
     snippet: str
 
 
-class Conversations:
-    """The history as the picker sees it, narrowed by the command's filters."""
+class BrowserSessions:
+    """Reads and changes the conversations that match the filters of the command."""
 
-    def __init__(self, db: SessionDB, filters: Row, announce: Callable[[SessionDB], None]) -> None:
+    def __init__(self, db: SessionDB, filters: Row, on_change: Callable[[SessionDB], None]) -> None:
         self._db = db
         self._filters = filters
-        self._announce = announce
+        self._on_change = on_change
 
     def first(self, *, with_archived: bool = False) -> list[Row]:
         """The rows of the first screen."""
         return self._page(FIRST_ROWS, 0, with_archived)
 
     def pages(self, start: int, *, with_archived: bool = False) -> Iterator[list[Row]]:
-        """The other rows, in pieces."""
+        """The other rows, in pages."""
         while rows := self._page(PAGE_ROWS, start, with_archived):
             yield rows
             start += len(rows)
@@ -52,17 +52,17 @@ class Conversations:
             include_archived=with_archived,
         )
 
-    def said(self, words: str) -> list[Hit]:
-        """Conversations in which *words* were said, the latest first, each once."""
+    def search(self, words: str) -> list[MessageHit]:
+        """Conversations with messages that match *words*, latest first, each once."""
         source = self._filters.get("source")
         hits = self._db.search_messages(
-            words, source_filter=[source] if source else None, limit=MOST_HITS, sort="newest"
+            words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
         )
-        found: dict[str, Hit] = {}
+        found: dict[str, MessageHit] = {}
         for hit in hits:
-            # A conversation that was continued in a new row is listed as its last one.
+            # A conversation that continues in a new row is listed under its last row.
             tip = self._db.get_compression_tip(hit["session_id"])
-            found.setdefault(tip, Hit(tip, hit["snippet_text"]))
+            found.setdefault(tip, MessageHit(tip, hit["snippet_text"]))
         return list(found.values())
 
     def ending(self, session_id: str) -> list[Row]:
@@ -74,20 +74,20 @@ class Conversations:
         self._db.set_session_pinned(session_id, is_pinned)
 
     def trash(self, session_id: str) -> None:
-        """Move into the trash, and tell plugins."""
+        """Move to the trash and notify plugins."""
         self._db.delete_session(session_id)
-        self._announce(self._db)
+        self._on_change(self._db)
 
 
-class Entry(NamedTuple):
+class RowEntry(NamedTuple):
     """One line of the list."""
 
     row: Row
-    snippet: str = ""  # where the words were said, when title, id and preview do not have them
+    snippet: str = ""  # the matching message, if title, ID and preview do not match
 
 
-class Catalogue:
-    """Rows in the order of the list, found by what is typed."""
+class RowCatalogue:
+    """The loaded rows in list order, with a text filter."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
@@ -97,7 +97,7 @@ class Catalogue:
         return len(self._rows)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """More rows, after those already known; one that is known stays where it is."""
+        """Append rows; known ones keep their position."""
         for row in rows:
             session_id = str(row["id"])
             if session_id not in self._rows:
@@ -106,26 +106,26 @@ class Catalogue:
                 self._texts[session_id] = "\n".join(words).casefold()
 
     def remove(self, session_id: str) -> None:
-        """A row is gone."""
+        """Remove a row."""
         self._rows.pop(session_id, None)
         self._texts.pop(session_id, None)
 
     def mark(self, session_id: str, **facts: Any) -> None:
-        """Something about a row has changed."""
+        """Update a row."""
         if session_id in self._rows:
             self._rows[session_id].update(facts)
 
-    def entries(self, typed: str, hits: Sequence[Hit] = ()) -> list[Entry]:
-        """Rows with all words typed in title, id or preview; below them those that said so."""
+    def entries(self, typed: str, hits: Sequence[MessageHit] = ()) -> list[RowEntry]:
+        """Rows that match in title, ID or preview, followed by rows with matching messages."""
         words = typed.casefold().split()
         if not words:
-            return [Entry(row) for row in self._rows.values()]
-        fitting = {
-            session_id: Entry(self._rows[session_id])
+            return [RowEntry(row) for row in self._rows.values()]
+        matches = {
+            session_id: RowEntry(self._rows[session_id])
             for session_id, text in self._texts.items()
             if all(word in text for word in words)
         }
         for hit in hits:
-            if hit.session_id in self._rows and hit.session_id not in fitting:
-                fitting[hit.session_id] = Entry(self._rows[hit.session_id], hit.snippet)
-        return list(fitting.values())
+            if hit.session_id in self._rows and hit.session_id not in matches:
+                matches[hit.session_id] = RowEntry(self._rows[hit.session_id], hit.snippet)
+        return list(matches.values())

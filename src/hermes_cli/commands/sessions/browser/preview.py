@@ -1,4 +1,4 @@
-"""The end of a conversation beside the list. Stored text is cleaned and never markup."""
+"""The preview of a conversation. Stored text is cleaned and never parsed as markup."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Piece = tuple[str, str]
 
-LONGEST_CHARACTERS: Final = {"tool": 600}
-LONGEST_OTHERWISE: Final = 4000
+MAX_CHARACTERS_BY_ROLE: Final = {"tool": 600}
+MAX_CHARACTERS: Final = 4000
 _STYLES: Final = {
     "user": "bold ansi_cyan",
     "assistant": "bold ansi_green",
@@ -30,7 +30,7 @@ _STYLES: Final = {
 
 
 def pieces(row: Row, messages: Iterable[Row]) -> list[Piece]:
-    """Heading and messages as (text, style); every text is harmless."""
+    """Heading and messages as (text, style) pieces, without control characters."""
     facts = (row["id"], row.get("source"), row.get("model"), row.get("cwd"))
     found = [
         (f"{one_line(str(row.get('title') or row['id']))}\n", "bold"),
@@ -49,7 +49,7 @@ def _message_pieces(message: Row) -> list[Piece]:
         (f"  {human_format.local(message.get('timestamp'))}\n", "dim"),
     ]
     body = transcript.content_text(message.get("content"))
-    longest = LONGEST_CHARACTERS.get(role, LONGEST_OTHERWISE)
+    longest = MAX_CHARACTERS_BY_ROLE.get(role, MAX_CHARACTERS)
     if len(body) > longest:
         body = body[:longest] + "…"
     if body:
@@ -60,13 +60,13 @@ def _message_pieces(message: Row) -> list[Piece]:
 
 
 class Preview(VerticalScroll, can_focus=True):
-    """A scrolling text that begins at its end."""
+    """A scrolling text, shown from its end."""
 
     def compose(self) -> ComposeResult:
-        """The text inside."""
+        """Create the text widget."""
         yield Static(id="ending", markup=False)
 
     def show(self, texts: Sequence[Piece]) -> None:
-        """Another conversation."""
+        """Show another conversation."""
         self.query_one("#ending", Static).update(Content.assemble(*texts))
         self.call_after_refresh(self.scroll_end, animate=False)

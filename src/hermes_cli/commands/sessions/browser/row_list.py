@@ -1,4 +1,4 @@
-"""The list: any number of rows, of which only the visible ones are ever rendered."""
+"""The list widget: renders only the visible rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from hermes_cli.commands.sessions.browser.catalogue import Entry
+    from hermes_cli.commands.sessions.browser.catalogue import RowEntry
 
 
 GAP = "  "
 
 
-class Field(NamedTuple):
-    """One column: shown where the list has at least *from_cells*."""
+class RowField(NamedTuple):
+    """A column, visible if the list has at least *from_cells* cells."""
 
     title: str
     cells: int
@@ -36,9 +36,9 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("when", 11, 30),
-    Field("source", 8, 54),
-    Field("msgs", 6, 44, right=True),
+    RowField("when", 11, 30),
+    RowField("source", 8, 54),
+    RowField("msgs", 6, 44, right=True),
 )
 PINNED, ARCHIVED, NO_MARK = "*", "-", " "
 
@@ -48,8 +48,8 @@ def heading(cells: int) -> str:
     return _line(NO_MARK, [field.title for field in FIELDS], "conversation", cells)
 
 
-def line(entry: Entry, cells: int, now: float) -> str:
-    """The columns of one conversation in exactly *cells* cells; harmless text."""
+def line(entry: RowEntry, cells: int, now: float) -> str:
+    """The columns of a conversation in exactly *cells* cells, without control characters."""
     row = entry.row
     mark = PINNED if row.get("pinned") else ARCHIVED if row.get("archived") else NO_MARK
     values = [
@@ -87,26 +87,26 @@ class RowList(ScrollView, can_focus=False):
     """Conversations, one line each, one of them selected; the first line is the heading."""
 
     class Selected(Message, namespace="row"):
-        """Another row is selected, or none."""
+        """The selection changed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._entries: Sequence[Entry] = ()
+        self._entries: Sequence[RowEntry] = ()
         self._position = 0
         self._now = time.time()
 
     @property
-    def selected(self) -> Entry | None:
+    def selected(self) -> RowEntry | None:
         """The selected row."""
         return self._entries[self._position] if self._entries else None
 
     @property
     def page_rows(self) -> int:
-        """Rows that are visible at once."""
+        """The number of visible rows."""
         return max(self.size.height - HEADING_ROWS, 1)
 
-    def show(self, entries: Sequence[Entry], *, is_kept: bool) -> None:
-        """Other rows; the selection stays on its conversation, if *is_kept* and it is there."""
+    def show(self, entries: Sequence[RowEntry], *, is_kept: bool) -> None:
+        """Show other rows; *is_kept* keeps the selected conversation if it is still listed."""
         before = self.selected
         self._entries = entries
         self._now = time.time()
@@ -118,7 +118,7 @@ class RowList(ScrollView, can_focus=False):
         self.move_to(self._position)
         self.refresh()
 
-    def _place_of(self, wanted: Entry, default: int) -> int:
+    def _place_of(self, wanted: RowEntry, default: int) -> int:
         near = self._entries[default : default + 1]
         if near and near[0].row["id"] == wanted.row["id"]:
             return default
@@ -126,11 +126,11 @@ class RowList(ScrollView, can_focus=False):
         return next(places, default)
 
     def move_by(self, rows: int) -> None:
-        """Select a row above or below."""
+        """Move the selection by *rows*."""
         self.move_to(self._position + rows)
 
     def move_to(self, position: int) -> None:
-        """Select a row, and bring it into view."""
+        """Select a row and scroll to it."""
         self._position = max(0, min(position, len(self._entries) - 1))
         top = round(self.scroll_y)
         if self._position < top:
@@ -150,12 +150,12 @@ class RowList(ScrollView, can_focus=False):
         self.move_to(self._position)
 
     def on_click(self, event: events.Click) -> None:
-        """Select what was clicked."""
+        """Select the clicked row."""
         if event.y >= HEADING_ROWS:
             self.move_to(round(self.scroll_y) + event.y - HEADING_ROWS)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
+        """Render a line of the screen."""
         cells = self.scrollable_content_region.width
         if y < HEADING_ROWS:
             return _strip(heading(cells), "heading", cells)

@@ -1,4 +1,4 @@
-"""Talking at length on a real terminal, and the commands inside a conversation."""
+"""The interactive `hermes chat` on a real terminal, and slash commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
+from hermes_agent.providers import scripted_server
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
@@ -20,7 +21,7 @@ from hermes_conversation.conversation import Conversation
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
-from support.plain_terminal import EDITOR, left, said, talk
+from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
 from support.scripted import model
 from support.waiting import PATIENCE_SECONDS
 
@@ -38,7 +39,7 @@ def server() -> Iterator[ScriptServer]:
 
 
 def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
-    child = talk(server)
+    child = start_chat(server)
     child.sendline("hello")
     child.expect("First answer.")
     child.sendline("and?")
@@ -48,11 +49,16 @@ def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    assert [text for _, text in said()] == ["hello", "First answer.", "and?", "Second answer."]
+    assert [text for _, text in stored_messages()] == [
+        "hello",
+        "First answer.",
+        "and?",
+        "Second answer.",
+    ]
 
 
-def test_what_a_conversation_has_earned_is_told_at_its_end(server: ScriptServer) -> None:
-    child = talk(server)
+def test_new_achievements_are_printed_at_the_end(server: ScriptServer) -> None:
+    child = start_chat(server)
     child.sendline("hello")
     child.expect("First answer.")
     child.sendline("/quit")
@@ -72,32 +78,38 @@ def slow() -> Iterator[ScriptServer]:
         yield found
 
 
-def test_what_is_typed_while_it_answers_is_said_after_it(slow: ScriptServer) -> None:
-    child = talk(slow)
+def test_input_typed_during_a_turn_is_sent_after_it(slow: ScriptServer) -> None:
+    child = start_chat(slow)
     child.sendline("count")
     child.expect("two")
     child.sendline("and then?")
     child.expect("Second answer.")
-    left(child)
-    texts = [text for _, text in said()]
+    quit_chat(child)
+    texts = [text for _, text in stored_messages()]
     assert texts == ["count", SLOW, "and then?", "Second answer."]
 
 
-def test_what_is_typed_while_a_tool_runs_is_read_behind_it(tmp_path: Path) -> None:
+def test_input_typed_during_a_tool_call_is_read_after_it(tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: sleep 1.5}}"
     steps = f"steps: [{{calls: [{call}]}}, {{say: Read.}}]"
     with ScriptServer(ModelScript.parse(steps)) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("wait")
         child.expect("sleep 1.5")
         child.sendline("hurry up")
         child.expect("Read.")
-        left(child)
-    assert [role for role, _ in said()] == ["user", "assistant", "tool", "user", "assistant"]
+        quit_chat(child)
+    assert [role for role, _ in stored_messages()] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+    ]
 
 
 def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) -> None:
-    child = talk(slow)
+    child = start_chat(slow)
     child.sendline("count")
     child.expect("two")
     child.sendline("/undo")
@@ -105,17 +117,17 @@ def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) ->
     child.sendline("/status")
     child.expect("messages +1")
     child.sendline("/stop")
-    left(child)
-    texts = [text for _, text in said()]
+    quit_chat(child)
+    texts = [text for _, text in stored_messages()]
     assert texts[0] == "count"
     assert texts[1] != SLOW
     assert len(texts) == 2
 
 
 def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
-    child = talk(server)
+    child = start_chat(server)
     child.sendline("/titel")
-    child.expect("did you mean /title")
+    child.expect("Did you mean /title")
     child.expect(EDITOR)
     child.sendeof()
     child.expect(pexpect.EOF)
@@ -126,7 +138,7 @@ def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> No
 def test_a_signal_at_the_prompt_ends_the_conversation_properly(
     server: ScriptServer, number: int
 ) -> None:
-    child = talk(server)
+    child = start_chat(server)
     child.sendline("hello")
     child.expect("First answer.")
     child.kill(number)
@@ -137,7 +149,7 @@ def test_a_signal_at_the_prompt_ends_the_conversation_properly(
         assert row["end_reason"] == "cli_close"
 
 
-def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
+def test_while_another_process_runs_a_turn_the_input_and_the_row_are_kept(
     slow: ScriptServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_over = threading.Event()
@@ -155,14 +167,14 @@ def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
     assert other.stdout.read(3) == b"one"
     with SessionDB(is_recovering=False) as db:
         session_id = db.list_sessions_rich(limit=1)[0]["id"]
-    child = talk(slow, "-r", session_id)
+    child = start_chat(slow, "-r", session_id)
     child.sendline("and then?")
     child.expect("already running")
     child.expect("hermes -c")
     child.expect(EDITOR)
     child.expect("and then\\?")
     child.sendintr()
-    left(child)
+    quit_chat(child)
     with SessionDB(is_recovering=False) as db:
         row = db.get_session(session_id)
         assert row is not None
@@ -170,7 +182,7 @@ def test_while_a_turn_runs_elsewhere_the_words_stay_and_so_does_the_row(
     is_over.set()
     other.communicate(timeout=PATIENCE_SECONDS)
     assert child.exitstatus == 0
-    assert [text for _, text in said()] == ["count", SLOW]
+    assert [text for _, text in stored_messages()] == ["count", SLOW]
 
 
 @pytest.mark.parametrize("is_old", [True, False])
@@ -181,10 +193,10 @@ def test_what_was_typed_is_its_owners_alone(
     if is_old:
         kept.touch()
         kept.chmod(0o644)
-    child = talk(server)
+    child = start_chat(server)
     child.sendline("a secret")
     child.expect("First answer.")
-    left(child)
+    quit_chat(child)
     assert "a secret" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
@@ -198,7 +210,7 @@ def conversation(server: ScriptServer, tmp_path: Path) -> Iterator[Conversation]
 
 
 def say(conversation: Conversation, text: str) -> None:
-    list(conversation.say(text))
+    list(conversation.send(text))
 
 
 def run(conversation: Conversation, line: str) -> Any:
@@ -212,9 +224,9 @@ def texts(conversation: Conversation) -> list[str]:
 def test_undo_and_redo(conversation: Conversation) -> None:
     say(conversation, "one")
     say(conversation, "two")
-    assert "2 messages taken back" in run(conversation, "/undo").text
+    assert "Undid 2 messages" in run(conversation, "/undo").text
     assert texts(conversation) == ["one", "First answer."]
-    assert "2 messages back" in run(conversation, "/redo").text
+    assert "Restored 2 messages" in run(conversation, "/redo").text
     assert texts(conversation)[-1] == "Second answer."
 
 
@@ -229,7 +241,7 @@ def test_retry_asks_the_last_question_again(
     assert [one["content"] for one in server.requests[-1]["messages"]][1:] == ["one"]
 
 
-def test_new_ends_one_conversation_and_begins_another(conversation: Conversation) -> None:
+def test_new_ends_the_conversation_and_starts_another(conversation: Conversation) -> None:
     say(conversation, "one")
     first = conversation.session_id
     run(conversation, "/new")

@@ -1,4 +1,4 @@
-"""Questions that a turn asks on a real terminal: what counts as an answer, and what never does."""
+"""Questions of a turn on a real terminal: which lines answer them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import ApprovalRequest
 from hermes_cli.commands.chat.turn_printer import TerminalPrompter
-from hermes_cli.output import Output
-from support.plain_terminal import left, said, talk
+from hermes_cli.output import CommandOutput
+from support.plain_terminal import quit_chat, start_chat, stored_messages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,34 +42,34 @@ def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
              for name in ("old", "older")]  # fmt: skip
     steps = f"steps: [{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: Done.}}]"
     with ScriptServer(ModelScript.parse(steps)) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
-        child.expect("May it")
+        child.expect("Allow")
         child.sendline("o")
-        child.expect("May it")
+        child.expect("Allow")
         child.sendline("/deny")
         child.expect("Done.")
-        left(child)
+        quit_chat(child)
     assert not (tmp_path / "old").exists()
     assert (tmp_path / "older").exists()
 
 
-def test_a_question_that_waits_is_given_up_with_the_turn(tmp_path: Path) -> None:
+def test_an_open_question_ends_with_the_turn(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/old}}}}"
     with ScriptServer(ModelScript.parse(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]")) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
-        child.expect("May it")
+        child.expect("Allow")
         child.sendintr()
-        left(child)
+        quit_chat(child)
     assert (tmp_path / "old").exists()
 
 
 @pytest.mark.parametrize("line", ["stop", "ok wait", "absolutely not", "/status", ""])
-def test_what_is_no_word_for_it_approves_nothing(old: Path, line: str) -> None:
+def test_an_invalid_answer_approves_nothing(old: Path, line: str) -> None:
     with serving(terminal(f"rm -rf {old}")) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
         child.sendline(line)
@@ -77,53 +77,53 @@ def test_what_is_no_word_for_it_approves_nothing(old: Path, line: str) -> None:
         assert old.exists()
         child.sendline("No")
         child.expect("Done.")
-        left(child)
+        quit_chat(child)
     assert old.exists()
 
 
 def test_a_turn_that_asks_can_be_stopped(old: Path) -> None:
     with serving(terminal(f"rm -rf {old}")) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
         child.sendline("/stop")
-        left(child)
+        quit_chat(child)
         assert len(server.requests) == 1
     assert old.exists()
 
 
-def test_a_turn_that_asks_can_be_told_something_before_it_is_answered(old: Path) -> None:
+def test_input_before_the_answer_reaches_the_turn(old: Path) -> None:
     with serving(terminal(f"rm -rf {old}")) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
         child.sendline("/steer only this one")
         child.sendline("/approve once")
         child.expect("Done.")
-        left(child)
+        quit_chat(child)
     assert not old.exists()
-    assert ("user", "only this one") in said()
+    assert ("user", "only this one") in stored_messages()
 
 
-def test_any_words_answer_a_question_and_commands_do_not() -> None:
+def test_text_answers_a_question_and_commands_do_not() -> None:
     asking = {"calls": [{"name": "clarify", "arguments": {"question": "Which one?"}}]}
     with serving(asking) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("go")
         child.expect("Which one.\r\n> ")
         child.sendline("/approve")
-        child.expect("No question is open")
+        child.expect("There is nothing to answer")
         child.sendline("/status")
         child.expect("messages +2")
         child.sendline("stop at the second")
         child.expect("Done.")
-        left(child)
-    assert "stop at the second" in dict(said())["tool"]
+        quit_chat(child)
+    assert "stop at the second" in dict(stored_messages())["tool"]
 
 
-def test_when_nobody_types_any_more_nothing_is_approved(old: Path) -> None:
+def test_the_end_of_input_approves_nothing(old: Path) -> None:
     with serving(terminal("sleep 1.5"), terminal(f"rm -rf {old}")) as server:
-        child = talk(server)
+        child = start_chat(server)
         child.sendline("clean up")
         child.expect("sleep 1.5")
         child.sendeof()
@@ -150,7 +150,7 @@ def test_when_nobody_types_any_more_nothing_is_approved(old: Path) -> None:
         ([""], "deny"),
     ],
 )
-def test_the_words_that_decide(lines: list[str], decision: str) -> None:
-    person = TerminalPrompter(Output(), is_there=True)
-    person.reads = iter(lines).__next__
-    assert person.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))) == decision
+def test_accepted_decisions(lines: list[str], decision: str) -> None:
+    prompter = TerminalPrompter(CommandOutput(), is_interactive=True)
+    prompter.read_line = iter(lines).__next__
+    assert prompter.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))) == decision

@@ -1,6 +1,6 @@
 """Append until a file appears; write each acknowledged message's text to a file.
 
-append_until_told.py SESSION ACKNOWLEDGED STOP
+append_until_stopped.py SESSION ACKNOWLEDGED STOP
 """
 
 from __future__ import annotations

@@ -62,12 +62,12 @@ def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> N
     assert said == ["a message came in", "a message is answered", "a reply is sent"]
     assert "a reply is sent" in running("gateway", "logs", "-n", "5").out
     missing = running("gateway", "trace", "nothing")
-    assert (missing.code, "no message nothing" in missing.err) == (2, True)
+    assert (missing.code, "Message nothing was not received" in missing.err) == (2, True)
 
 
-def test_it_begins_anew(running: Any) -> None:
+def test_the_gateway_restarts(running: Any) -> None:
     before = status.read_runtime_status() or {}
-    assert "begun anew" in running("gateway", "restart").out
+    assert "Gateway restarted" in running("gateway", "restart").out
     after = status.read_runtime_status() or {}
     assert after["pid"] == before["pid"]
     assert after["start_time"] > before["start_time"]
@@ -75,9 +75,9 @@ def test_it_begins_anew(running: Any) -> None:
 
 
 def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> None:
-    assert "no gateway runs" in hermes("gateway", "restart").err
-    assert "no log yet" in hermes("gateway", "logs").err
-    assert "No chat is known" in hermes("gateway", "channels").out
+    assert "gateway is not running" in hermes("gateway", "restart").err
+    assert "No log yet" in hermes("gateway", "logs").err
+    assert "No known chats" in hermes("gateway", "channels").out
 
 
 def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> None:
@@ -85,7 +85,7 @@ def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> No
     (one,) = json.loads(running("gateway", "channels", "--json").out)
     assert one["address"] == "local:c1"
     kept = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
-    assert "Kept for local:c1" in kept.out
+    assert "Queued for local:c1" in kept.out
     assert running("send", "c1", "The backup is done.", "--no-wait", "--key", "k1").code == 0
     texts = say("and now?", "m2", 2)
     assert texts.count("The backup is done.") == 1
@@ -100,7 +100,7 @@ def test_what_cannot_be_sent_says_why(hermes: Any) -> None:
     assert "no chat is called" in hermes("send", "nobody", "hi").err
     assert "no platform" in hermes("send", "pigeon:1", "hi").err
     assert "nothing to send" in hermes("send", "telegram:1", "  ").err
-    assert "is no file" in hermes("send", "telegram:1", "hi", "--file", "/no/such").err
+    assert "is not a file" in hermes("send", "telegram:1", "hi", "--file", "/no/such").err
     found = json.loads(hermes("send", "telegram:1", "hi", "--json").out)
     assert (found["state"], found["target"]) == ("waiting", "telegram:1")
 
@@ -109,14 +109,14 @@ def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> Non
     with SessionDB() as db:
         db.create_session("s1", "cli")
         db.append_message("s1", "user", "hello")
-    assert "goes on with s1 on telegram" in hermes("gateway", "handoff", "s1", "telegram").out
+    assert "Handed off s1 to telegram" in hermes("gateway", "handoff", "s1", "telegram").out
     assert "already" in hermes("gateway", "handoff", "s1", "telegram").err
 
 
 # Set-up
 
 
-def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Path) -> None:
+def test_the_systemd_unit_runs_and_stops_the_gateway(hermes: Any, hermes_home: Path) -> None:
     printed = hermes("gateway", "install", "--print").out
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
@@ -135,7 +135,7 @@ def test_systemd_is_told_how_to_run_and_to_stop_it(hermes: Any, hermes_home: Pat
     assert "not installed" in hermes("gateway", "uninstall").out
 
 
-def test_launchd_is_told_the_same(hermes_home: Path) -> None:
+def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> None:
     found = plistlib.loads(setup.service("darwin").content.encode())
     assert found["ProgramArguments"][-1] == "gateway.process.main"
     assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
@@ -149,7 +149,7 @@ def test_it_says_what_each_platform_needs(hermes: Any, name: str) -> None:
 
 
 def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
-    assert "there is no platform pigeon" in hermes("gateway", "add", "pigeon").err
+    assert "Unknown platform pigeon" in hermes("gateway", "add", "pigeon").err
 
 
 @pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.needs])

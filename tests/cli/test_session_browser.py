@@ -1,4 +1,4 @@
-"""The picker, key by key, on a store of its own; only the terminal is Textual's own double."""
+"""`hermes sessions browse`, key by key, with the terminal double of Textual."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from textual.widgets import Input
 
 from hermes_cli.commands.sessions.browser import row_list
-from hermes_cli.commands.sessions.browser.app import Picker
-from hermes_cli.commands.sessions.browser.catalogue import Catalogue, Conversations, Entry, Hit
+from hermes_cli.commands.sessions.browser.app import BrowserApp
+from hermes_cli.commands.sessions.browser.catalogue import (
+    BrowserSessions,
+    MessageHit,
+    RowCatalogue,
+    RowEntry,
+)
 from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
@@ -45,24 +50,24 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def picker(db: SessionDB) -> Picker:
-    return Picker(Conversations(db, NO_FILTERS, lambda _db: None))
+def picker(db: SessionDB) -> BrowserApp:
+    return BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
 
 
-def entries(app: Picker) -> list[str]:
+def entries(app: BrowserApp) -> list[str]:
     return [entry.row["id"] for entry in app.query_one(RowList)._entries]
 
 
-def selected(app: Picker) -> str:
+def selected(app: BrowserApp) -> str:
     entry = app.query_one(RowList).selected
     return entry.row["id"] if entry else ""
 
 
-def status(app: Picker) -> str:
+def status(app: BrowserApp) -> str:
     return str(app.query_one("#status").render())
 
 
-def preview(app: Picker) -> str:
+def preview(app: BrowserApp) -> str:
     return str(app.query_one("#ending").render())
 
 
@@ -77,7 +82,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: "…" not in status(pilot.app).partition("conv")[0])  # type: ignore[arg-type]
 
 
-async def test_the_latest_is_selected_and_enter_chooses_it(picker: Picker) -> None:
+async def test_the_latest_is_selected_and_enter_chooses_it(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         assert entries(picker)[:2] == ["talk11", "talk10"]
         await pilot.press("down", "enter")
@@ -86,14 +91,14 @@ async def test_the_latest_is_selected_and_enter_chooses_it(picker: Picker) -> No
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c", "ctrl+q"])
-async def test_leaving_chooses_nothing(picker: Picker, key: str) -> None:
+async def test_leaving_chooses_nothing(picker: BrowserApp, key: str) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press(key)
     assert picker.return_value is None
     assert picker.return_code == 0
 
 
-async def test_keys_move_and_stop_at_the_ends(picker: Picker) -> None:
+async def test_keys_move_and_stop_at_the_ends(picker: BrowserApp) -> None:
     async with picker.run_test(size=SMALL) as pilot:
         for key, expected in (
             ("up", "talk11"), ("down", "talk10"), ("end", "talk00"), ("down", "talk00"),
@@ -103,7 +108,7 @@ async def test_keys_move_and_stop_at_the_ends(picker: Picker) -> None:
             assert selected(picker) == expected, key
 
 
-async def test_typing_narrows_at_once_by_title_id_and_preview(picker: Picker) -> None:
+async def test_typing_narrows_at_once_by_title_id_and_preview(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press(*"OSLO")
         assert entries(picker) == ["talk03"]
@@ -114,7 +119,7 @@ async def test_typing_narrows_at_once_by_title_id_and_preview(picker: Picker) ->
     assert picker.return_value is None
 
 
-async def test_words_that_were_said_are_found_below(picker: Picker) -> None:
+async def test_matching_messages_are_listed_below(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press(*"word7")
         assert entries(picker) == []
@@ -124,7 +129,7 @@ async def test_words_that_were_said_are_found_below(picker: Picker) -> None:
     assert picker.return_value["id"] == "talk07"
 
 
-async def test_the_preview_shows_the_end_of_what_is_selected(picker: Picker) -> None:
+async def test_the_preview_shows_the_end_of_what_is_selected(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: "answer word11" in preview(picker))
         await pilot.press("down")
@@ -133,7 +138,7 @@ async def test_the_preview_shows_the_end_of_what_is_selected(picker: Picker) -> 
         await until(pilot, lambda: not preview(picker))
 
 
-async def test_tab_goes_to_the_preview_and_back(picker: Picker, db: SessionDB) -> None:
+async def test_tab_goes_to_the_preview_and_back(picker: BrowserApp, db: SessionDB) -> None:
     db.append_message("talk11", "assistant", "\n".join(f"line {n}" for n in range(200)))
     async with picker.run_test(size=WIDE) as pilot:
         pane = picker.query_one(Preview)
@@ -152,7 +157,7 @@ async def test_tab_goes_to_the_preview_and_back(picker: Picker, db: SessionDB) -
     ("size", "beside", "below"), [(WIDE, True, False), (NARROW, False, True), (SMALL, False, False)]
 )
 async def test_the_preview_is_where_there_is_room(
-    picker: Picker, size: tuple[int, int], beside: bool, below: bool
+    picker: BrowserApp, size: tuple[int, int], beside: bool, below: bool
 ) -> None:
     async with picker.run_test(size=size) as pilot:
 
@@ -170,12 +175,12 @@ async def test_the_preview_is_where_there_is_room(
         assert picker.query_one(RowList).region.area
 
 
-async def test_the_trash_is_asked_for(picker: Picker, db: SessionDB) -> None:
+async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await settled(pilot)
         for answer in ("n", "escape", "enter", "x"):
             await pilot.press("ctrl+d")
-            assert "into the trash? [y/N]" in status(picker)
+            assert "to the trash? [y/N]" in status(picker)
             await pilot.press(answer)
             assert "[y/N]" not in status(picker)
         assert db.list_trash() == []
@@ -183,19 +188,19 @@ async def test_the_trash_is_asked_for(picker: Picker, db: SessionDB) -> None:
         await pilot.press("ctrl+d", "y")
         await until(pilot, lambda: "talk11" not in entries(picker))
         assert [row["session_id"] for row in db.list_trash()] == ["talk11"]
-        assert "in the trash" in status(picker)
+        assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
 
 
-async def test_plugins_hear_of_what_goes_into_the_trash(db: SessionDB) -> None:
+async def test_plugins_are_notified_of_trashed_conversations(db: SessionDB) -> None:
     told: list[SessionDB] = []
-    picker = Picker(Conversations(db, NO_FILTERS, told.append))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, told.append))
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("ctrl+d", "y")
         await until(pilot, lambda: bool(told))
 
 
-async def test_pinning_and_unpinning(picker: Picker, db: SessionDB) -> None:
+async def test_pinning_and_unpinning(picker: BrowserApp, db: SessionDB) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await pilot.press("ctrl+t")
@@ -206,7 +211,7 @@ async def test_pinning_and_unpinning(picker: Picker, db: SessionDB) -> None:
         await until(pilot, lambda: "unpinned" in status(picker))
 
 
-async def test_archived_ones_are_shown_when_asked_for(picker: Picker, db: SessionDB) -> None:
+async def test_archived_ones_are_shown_when_asked_for(picker: BrowserApp, db: SessionDB) -> None:
     db.set_session_archived("talk10")
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("down")
@@ -220,7 +225,7 @@ async def test_archived_ones_are_shown_when_asked_for(picker: Picker, db: Sessio
 
 
 @pytest.mark.parametrize("key", ["f1", "question_mark"])
-async def test_help_is_a_key_away(picker: Picker, key: str) -> None:
+async def test_help_is_a_key_away(picker: BrowserApp, key: str) -> None:
     async with picker.run_test(size=SMALL) as pilot:
         await settled(pilot)
         await pilot.press(key)
@@ -229,19 +234,19 @@ async def test_help_is_a_key_away(picker: Picker, key: str) -> None:
         assert picker.query_one(Input).value == ""
 
 
-async def test_what_cannot_be_done_is_said(db: SessionDB) -> None:
+async def test_failures_are_reported(db: SessionDB) -> None:
     with SessionDB(read_only=True) as reading:
-        picker = Picker(Conversations(reading, NO_FILTERS, lambda _db: None))
+        picker = BrowserApp(BrowserSessions(reading, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
             await settled(pilot)
             await pilot.press("ctrl+t")
-            await until(pilot, lambda: "cannot pin" in status(picker))
+            await until(pilot, lambda: "Cannot pin" in status(picker))
             assert selected(picker) == "talk11"
 
 
 async def test_an_empty_list_is_no_trouble(hermes_home: Path) -> None:
     with SessionDB() as store:
-        picker = Picker(Conversations(store, NO_FILTERS, lambda _db: None))
+        picker = BrowserApp(BrowserSessions(store, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
             await pilot.press("down", "end", "ctrl+t", "ctrl+d", "enter", "tab", "x")
             await pilot.press("escape")
@@ -254,7 +259,7 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
     db.append_message("evil", "user", evil, timestamp=time.time())
     db.append_message("evil", "assistant", "", timestamp=time.time(),
                       tool_calls=[{"function": {"name": "[red]t", "arguments": evil}}])  # fmt: skip
-    picker = Picker(Conversations(db, NO_FILTERS, lambda _db: None))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: "[@click=app.quit]y[/]" in preview(picker))
         shown = picker.query_one(RowList).render_line(1).text + preview(picker)
@@ -271,10 +276,10 @@ async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
     monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
-        "hermes_cli.commands.sessions.browser.row_list.lines.line",
+        "hermes_cli.commands.sessions.browser.row_list.line",
         lambda entry, cells, now: rendered.append(entry.row["id"]) or "x" * cells,
     )
-    picker = Picker(Conversations(db, NO_FILTERS, lambda _db: None))
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=(40, 6)) as pilot:
         await settled(pilot)
         assert entries(picker) == [f"talk{number:02}" for number in range(11, -1, -1)]
@@ -288,7 +293,7 @@ cells = st.integers(20, 200)
 @given(texts, texts, texts, cells)
 def test_every_line_fills_its_cells_exactly(title: str, source: str, found: str, room: int) -> None:
     row = {"id": "x", "title": title, "source": source, "last_active": 1.0, "message_count": 10**7}
-    text = row_list.line(Entry(row, found), room, now=2.0)
+    text = row_list.line(RowEntry(row, found), room, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
     assert width(row_list.heading(room)) == room
@@ -298,7 +303,7 @@ def test_every_line_fills_its_cells_exactly(title: str, source: str, found: str,
 
 @given(st.lists(texts, max_size=8), texts)
 def test_everything_that_fits_is_found_in_order(titles: list[str], typed: str) -> None:
-    catalogue = Catalogue()
+    catalogue = RowCatalogue()
     rows = [{"id": f"id{number}", "title": title} for number, title in enumerate(titles)]
     catalogue.add(rows)
     catalogue.add(rows)
@@ -312,9 +317,9 @@ def test_everything_that_fits_is_found_in_order(titles: list[str], typed: str) -
 
 
 def test_hits_come_below_once_and_only_for_known_rows() -> None:
-    catalogue = Catalogue()
+    catalogue = RowCatalogue()
     catalogue.add([{"id": "a", "title": "word"}, {"id": "b", "title": "other"}])
-    hits = [Hit("b", "a word"), Hit("a", "word"), Hit("gone", "word")]
+    hits = [MessageHit("b", "a word"), MessageHit("a", "word"), MessageHit("gone", "word")]
     assert [(one.row["id"], one.snippet) for one in catalogue.entries("word", hits)] == [
         ("a", ""),
         ("b", "a word"),

@@ -1,0 +1,29 @@
+"""The name under which the user started Hermes, for hints that name a command.
+
+The launcher of a checkout exports it as HERMES_COMMAND: `./hermes`, or `hermes` where that
+is found on PATH. An installed package leaves the variable unset.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import Final
+
+VARIABLE: Final = "HERMES_COMMAND"
+DEFAULT_NAME: Final = "hermes"
+# The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
+_COMMAND: Final = re.compile(r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `\n]|$)")
+
+
+def command_name() -> str:
+    """What the user types to start Hermes."""
+    name = os.environ.get(VARIABLE)
+    return shlex.quote(name) if name else DEFAULT_NAME
+
+
+def with_command_name(text: str) -> str:
+    """*text*, a message of our own, with its commands as the user types them."""
+    name = command_name()
+    return text if name == DEFAULT_NAME else _COMMAND.sub(lambda _: name, text)
