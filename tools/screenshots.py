@@ -20,13 +20,13 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
-from hermes_tui.conversation import Conversation, Opening
-from hermes_tui.dialogs import Approval
-from hermes_tui.messages import Answer
+from hermes_tui.conversation import ConversationClient, Opening
+from hermes_tui.dialogs import ApprovalDialog
+from hermes_tui.messages import AgentMessage
 from hermes_tui.prompt import Prompt
-from hermes_tui.rewind import Rewind
-from hermes_tui.session_picker import Picker
-from hermes_tui.status import Status
+from hermes_tui.rewind import RewindDialog
+from hermes_tui.session_picker import SessionPicker
+from hermes_tui.status import StatusBar
 from tui_gateway import client
 from tui_gateway.hub import Hub
 
@@ -88,16 +88,16 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         prompt = app.query_one(Prompt)
         prompt.fill("why do the wet beds get water?")
         await pilot.press("enter")
-        await _until(pilot, lambda: not app.is_busy and len(app.query(Answer)) == 2)
+        await _until(pilot, lambda: not app.is_busy and len(app.query(AgentMessage)) == 2)
         await pilot.pause(0.3)
         prompt.fill("Write that test, please")
         await pilot.pause(0.3)
         _save(app, folder / "tui.svg")
         prompt.fill("clear the build folder")
         await pilot.press("enter")
-        await _until(pilot, lambda: isinstance(app.screen, Approval))
+        await _until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.pause(1.5)  # so long no key answers
-        app.query_one("#status", Status).stop()  # its clock shows another time each time
+        app.query_one("#status", StatusBar).stop()  # its clock shows another time each time
         await pilot.pause()
         _save(app, folder / "tui-approval.svg")
         await pilot.press("d")
@@ -108,11 +108,11 @@ async def _draw(app: HermesApp, folder: Path) -> None:
 async def _draw_choices(app: HermesApp, pilot: Pilot[None], folder: Path) -> None:
     """Going back, and going elsewhere; in light colours."""
     await pilot.press("ctrl+t", "f3")
-    await _until(pilot, lambda: isinstance(app.screen, Rewind))
+    await _until(pilot, lambda: isinstance(app.screen, RewindDialog))
     await pilot.pause(0.3)
     _save(app, folder / "tui-rewind.svg")
     await pilot.press("escape", "ctrl+t", "ctrl+r")
-    await _until(pilot, lambda: isinstance(app.screen, Picker))
+    await _until(pilot, lambda: isinstance(app.screen, SessionPicker))
     await _until(pilot, lambda: app.screen.query_one(OptionList).option_count > 0)
     await pilot.pause(0.3)
     _save(app, folder / "tui-picker.svg")
@@ -150,7 +150,7 @@ def main() -> None:
             hub = Hub(db)
             model = f"{server.base_url}#scripted"
             opening = Opening(str(garden), "watering", model=model)
-            conversation = Conversation(lambda hear: client.here(hub, hear), opening)
+            conversation = ConversationClient(lambda hear: client.here(hub, hear), opening)
             conversation.open()
             asyncio.run(_draw(HermesApp(conversation), target))
             conversation.leave(is_over=True)

@@ -13,15 +13,15 @@ from textual.message import Message
 
 from hermes_agent.local import built_in
 from hermes_core.errors import UsageError
-from hermes_tui.commands import Commands
-from hermes_tui.dialogs import Keys
+from hermes_tui.commands import TuiCommands
+from hermes_tui.dialogs import KeysDialog
 from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, EventQueue
-from hermes_tui.event_view import Showing
+from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edited
-from hermes_tui.messages import Notice
+from hermes_tui.messages import NoticeLine
 from hermes_tui.prompt import Hints, Prompt
-from hermes_tui.status import Status
-from hermes_tui.submission import UNREACHABLE, Saying
+from hermes_tui.status import StatusBar
+from hermes_tui.submission import UNREACHABLE, Submission
 from hermes_tui.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.widgets import TextArea
 
-    from hermes_tui.conversation import Conversation
-    from hermes_tui.input_history import Recall
+    from hermes_tui.conversation import ConversationClient
+    from hermes_tui.input_history import InputHistory
 
 TWICE_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"
@@ -39,7 +39,7 @@ THEMES: Final = {"dark": DARK, "light": LIGHT}
 BELOW: Final = frozenset({"edit", "pick", "rewind", "family", "look"})  # not for a question's keys
 
 
-class Happened(Message):
+class EventsArrived(Message):
     """There may be something to show."""
 
 
@@ -65,12 +65,12 @@ class HermesApp(App[None]):
 
     def __init__(
         self,
-        conversation: Conversation,
+        conversation: ConversationClient,
         driver_class: type[Driver] | None = None,
         *,
         theme: str = "dark",
         busy_input: str = "steer",
-        recall: Recall | None = None,
+        recall: InputHistory | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
         self.conversation = conversation
@@ -78,9 +78,9 @@ class HermesApp(App[None]):
         self._busy_input = busy_input
         self._recall = recall
         self._heard = EventQueue()
-        self.saying = Saying(self)
-        self._commands = Commands(self)
-        self.showing = Showing(self)
+        self.saying = Submission(self)
+        self._commands = TuiCommands(self)
+        self.showing = EventView(self)
         self._is_busy = False
         self._stopped_at = 0.0
         self._finished = ""  # the input when Tab last made it longer
@@ -91,7 +91,7 @@ class HermesApp(App[None]):
         yield Transcript()
         yield Hints()
         yield Prompt(self._recall)
-        yield Status()
+        yield StatusBar()
 
     async def on_mount(self) -> None:
         """Show what was said so far, and from now on what happens."""
@@ -123,9 +123,9 @@ class HermesApp(App[None]):
         return self._below.query_one(Transcript)
 
     @property
-    def status(self) -> Status:
+    def status(self) -> StatusBar:
         """The bottom line."""
-        return self._below.query_one(Status)
+        return self._below.query_one(StatusBar)
 
     @property
     def prompt(self) -> Prompt:
@@ -157,9 +157,9 @@ class HermesApp(App[None]):
     def _hear(self, kind: str, payload: dict[str, Any]) -> None:
         """Called in the thread in which it happens."""
         if self.is_running and self._heard.put(kind, payload):
-            self.post_message(Happened())
+            self.post_message(EventsArrived())
 
-    async def on_happened(self) -> None:
+    async def on_events_arrived(self) -> None:
         """Show one thing; keys that were pressed meanwhile come before the next."""
         found = self._heard.take()
         if found is None or not self.screen_stack:
@@ -171,11 +171,11 @@ class HermesApp(App[None]):
             self._look_again()
 
     def _look_again(self) -> None:
-        self.post_message(Happened())
+        self.post_message(EventsArrived())
 
     async def note(self, text: str, *, is_error: bool = False) -> None:
         """A line beside the conversation."""
-        await self.transcript.add(Notice(text, is_error=is_error))
+        await self.transcript.add(NoticeLine(text, is_error=is_error))
 
     # What is typed
 
@@ -252,10 +252,10 @@ class HermesApp(App[None]):
 
     def action_keys(self) -> None:
         """Say what the keys do, or go back from there."""
-        if isinstance(self.screen, Keys):
+        if isinstance(self.screen, KeysDialog):
             self.screen.dismiss(None)
         else:
-            self.push_screen(Keys())
+            self.push_screen(KeysDialog())
 
     def action_look(self, pages: int) -> None:
         """A page up or down in the conversation."""

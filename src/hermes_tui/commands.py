@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_tui.rewind import Family, Rewind
-from hermes_tui.session_picker import Picker
+from hermes_tui.rewind import BranchTree, RewindDialog
+from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
 
 if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
-    from hermes_tui.rewind import Step
+    from hermes_tui.rewind import RewindAction
 
 BUSY: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
 OWN: Final = (
@@ -22,7 +22,7 @@ OWN: Final = (
 LEAVING: Final = frozenset({"/quit", "/exit", "/q"})
 
 
-class Commands:
+class TuiCommands:
     """What a line that begins with a slash does."""
 
     def __init__(self, app: HermesApp) -> None:
@@ -104,7 +104,7 @@ class Commands:
         """Choose another conversation."""
         if not await self._may_change():
             return
-        self._app.push_screen(Picker(self._app.conversation), self._go_on_with)
+        self._app.push_screen(SessionPicker(self._app.conversation), self._go_on_with)
 
     def _go_on_with(self, session_id: str | None) -> None:
         if session_id:
@@ -116,13 +116,13 @@ class Commands:
             return
         found = await self.ask("session.prompts")
         if found is not None:
-            self._app.push_screen(Rewind(found["prompts"]), self._step)
+            self._app.push_screen(RewindDialog(found["prompts"]), self._step)
 
-    def _step(self, step: Step | None) -> None:
+    def _step(self, step: RewindAction | None) -> None:
         if step is not None:
             self._app.run_worker(self._take(step))
 
-    async def _take(self, step: Step) -> None:
+    async def _take(self, step: RewindAction) -> None:
         if step.action == "redo":
             await self._dispatch("redo", "")
             return
@@ -145,7 +145,7 @@ class Commands:
         found = await self.ask("session.tree")
         if found is not None:
             current = self._app.conversation.session_id
-            self._app.push_screen(Family(found["sessions"], current), self._go_on_with)
+            self._app.push_screen(BranchTree(found["sessions"], current), self._go_on_with)
 
     async def _may_change(self) -> bool:
         if self._app.is_busy:

@@ -59,7 +59,7 @@ class Calls:
             self._changed.wait_for(lambda: not self._count, timeout=LEAVE_SECONDS)
 
 
-class Conversation:
+class ConversationClient:
     """One open conversation; every method may wait for an answer."""
 
     def __init__(self, connect: Connect, opening: Opening) -> None:

@@ -41,7 +41,7 @@ TOO_EARLY: Final = "… wait a moment before answering"
 READY: Final = "o, s or d · arrows and Enter · Esc denies"
 
 
-class Question(ModalScreen[str]):
+class QuestionDialog(ModalScreen[str]):
     """Something a person is asked; the answer is a text."""
 
     def __init__(self, payload: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Question(ModalScreen[str]):
             self.dismiss(text)
 
 
-class Approval(Question):
+class ApprovalDialog(QuestionDialog):
     """May a command run? Esc means no.
 
     It comes while somebody types: until it was there for a moment, and nothing was typed for
@@ -122,7 +122,7 @@ class Approval(Question):
         self.answer(choice)
 
 
-class Clarify(Question):
+class ClarifyDialog(QuestionDialog):
     """A question of the model: one of its choices, or words of one's own."""
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
@@ -158,7 +158,7 @@ class Clarify(Question):
         self.answer("")
 
 
-class Secret(Question):
+class SecretDialog(QuestionDialog):
     """A key or a password; what is typed is not shown."""
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
@@ -178,7 +178,7 @@ class Secret(Question):
         self.answer("")
 
 
-class Keys(ModalScreen[None]):
+class KeysDialog(ModalScreen[None]):
     """What the keys do; any key goes back, but those that scroll."""
 
     def compose(self) -> ComposeResult:

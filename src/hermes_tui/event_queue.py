@@ -14,7 +14,7 @@ GATHER_SECONDS: Final = 0.03
 GATHERED: Final = frozenset({"message.delta", "reasoning.delta", "tool.output"})
 
 
-class Heard(NamedTuple):
+class QueuedEvent(NamedTuple):
     """An event; the pieces of its text, if it has one that may grow."""
 
     kind: str
@@ -27,7 +27,7 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[Heard] = deque()
+        self._waiting: deque[QueuedEvent] = deque()
         self._is_told = False
 
     def put(self, kind: str, payload: dict[str, Any]) -> bool:
@@ -38,7 +38,7 @@ class EventQueue:
                 last.pieces.append(payload["text"])
             else:
                 pieces = [payload["text"]] if kind in GATHERED else []
-                self._waiting.append(Heard(kind, payload, pieces))
+                self._waiting.append(QueuedEvent(kind, payload, pieces))
             was_told, self._is_told = self._is_told, True
             return not was_told
 
@@ -58,7 +58,7 @@ class EventQueue:
             return not self._waiting
 
 
-def _goes_on(last: Heard, kind: str, payload: dict[str, Any]) -> bool:
+def _goes_on(last: QueuedEvent, kind: str, payload: dict[str, Any]) -> bool:
     return (
         kind in GATHERED
         and last.kind == kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_tui.dialogs import Approval, Clarify, Question, Secret
-from hermes_tui.messages import Said, entries
+from hermes_tui.dialogs import ApprovalDialog, ClarifyDialog, QuestionDialog, SecretDialog
+from hermes_tui.messages import UserMessage, entries
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.client import GONE
 
@@ -22,13 +22,13 @@ ANSWERS: Final = {
     "secret.request": ("secret.respond", "value"),
 }
 QUESTIONS: Final = {
-    "approval.request": Approval,
-    "clarify.request": Clarify,
-    "secret.request": Secret,
+    "approval.request": ApprovalDialog,
+    "clarify.request": ClarifyDialog,
+    "secret.request": SecretDialog,
 }
 
 
-class Showing:
+class EventView:
     """One way to show for each kind of event."""
 
     def __init__(self, app: HermesApp) -> None:
@@ -70,13 +70,13 @@ class Showing:
             return
         app.work_begins()
         if running["asked"]:
-            await app.transcript.add(Said(running["asked"]))
+            await app.transcript.add(UserMessage(running["asked"]))
         if running["text"]:
             await app.transcript.stream(running["text"])
         for tool in running["tools"]:
             await app.transcript.start_tool(tool["tool_id"], tool["context"])
         for text in running["waiting"]:
-            await app.transcript.add(Said(text, is_waiting=True))
+            await app.transcript.add(UserMessage(text, is_waiting=True))
         for question in running["questions"]:
             await self.show(question["type"], question["payload"])
 
@@ -95,7 +95,7 @@ class Showing:
         if waiting is not None:
             waiting.remove_class("waiting")
         elif not self._app.transcript.ends_with(payload["text"]):
-            await self._app.transcript.add(Said(payload["text"]))
+            await self._app.transcript.add(UserMessage(payload["text"]))
         self._app.status.attach(0)
         self._app.work_begins()
 
@@ -178,12 +178,12 @@ class Showing:
         for question in self._questions(payload["request_id"]):
             await self._remove(question)
 
-    def _questions(self, request_id: str = "") -> list[Question]:
+    def _questions(self, request_id: str = "") -> list[QuestionDialog]:
         """The questions that are shown, or the one with that id."""
-        shown = [one for one in self._app.screen_stack if isinstance(one, Question)]
+        shown = [one for one in self._app.screen_stack if isinstance(one, QuestionDialog)]
         return [one for one in shown if request_id in ("", one.request_id)]
 
-    async def _remove(self, question: Question) -> None:
+    async def _remove(self, question: QuestionDialog) -> None:
         if question is self._app.screen:
             await question.dismiss()
             return

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 MOST: Final = 1000
 
 
-class Recall:
+class InputHistory:
     """Texts, the latest last."""
 
     def __init__(self, path: Path | None = None) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Piece = str | tuple[str, str]
 
 
-class Entry(NamedTuple):
+class TranscriptEntry(NamedTuple):
     """Something to show: `user`, `assistant`, `thought`, `tool` or `notice`, and its words."""
 
     kind: str
@@ -34,22 +34,22 @@ class Entry(NamedTuple):
     result: str = ""
 
 
-def entries(messages: Iterable[dict[str, Any]]) -> Iterator[Entry]:
+def entries(messages: Iterable[dict[str, Any]]) -> Iterator[TranscriptEntry]:
     """What was said and done, in its order."""
     calls: list[str] = []
     for message in messages:
         role, text = message["role"], _text(message.get("content"))
         if role == "tool":
             label = calls.pop(0) if calls else str(message.get("tool_name") or "tool")
-            yield Entry("tool", label, text)
+            yield TranscriptEntry("tool", label, text)
         elif role == "assistant":
             if message.get("reasoning"):
-                yield Entry("thought", str(message["reasoning"]))
+                yield TranscriptEntry("thought", str(message["reasoning"]))
             calls = [_label(call) for call in _calls(message.get("tool_calls"))]
             if text.strip():
-                yield Entry("assistant", text)
+                yield TranscriptEntry("assistant", text)
         elif text.strip():
-            yield Entry("user" if role == "user" else "notice", text)
+            yield TranscriptEntry("user" if role == "user" else "notice", text)
 
 
 def _text(content: Any) -> str:
@@ -112,7 +112,7 @@ DIFF_STYLES: Final = {"+": "$text-success", "-": "$text-error", "@": "$accent"}
 LABEL_COLUMNS: Final = 70
 
 
-class Said(Static):
+class UserMessage(Static):
     """What the user said; `waiting` until the agent has read it."""
 
     def __init__(self, text: str, *, is_waiting: bool = False) -> None:
@@ -120,7 +120,7 @@ class Said(Static):
         self.text = text
 
 
-class Notice(Static):
+class NoticeLine(Static):
     """A line beside the conversation."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
@@ -128,7 +128,7 @@ class Notice(Static):
         self.text = text
 
 
-class Answer(Markdown):
+class AgentMessage(Markdown):
     """What the agent says, while it says it and afterwards."""
 
     def __init__(self, text: str = "") -> None:
@@ -157,7 +157,7 @@ class Answer(Markdown):
                 raise
 
 
-class Unfolding(Static, can_focus=True):
+class Expandable(Static, can_focus=True):
     """Something in a line; Enter or a click shows all of it, and again the line."""
 
     BINDINGS: ClassVar = [Binding("enter,space", "open_or_close", "show or hide")]
@@ -180,7 +180,7 @@ class Unfolding(Static, can_focus=True):
         raise NotImplementedError
 
 
-class Thought(Unfolding):
+class ReasoningBlock(Expandable):
     """What the model thinks: a line, and all of it on Enter or a click."""
 
     def __init__(self, text: str = "") -> None:
@@ -202,7 +202,7 @@ class Thought(Unfolding):
         self.update(Content.assemble(("∴ ", "$accent"), (shown, "italic dim")))
 
 
-class ToolRow(Unfolding):
+class ToolRow(Expandable):
     """A tool in one line, with the end of what it prints while it runs.
 
     A change to a file is shown as what it changes; Enter or a click shows any answer whole.
@@ -279,7 +279,7 @@ def _colored(lines: list[str], most: int) -> list[Piece]:
     return pieces + _rest(len(changed) - most)
 
 
-class Folded(Static, can_focus=True):
+class CollapsedMessages(Static, can_focus=True):
     """Messages that are not shown; Enter or a click shows some of them."""
 
     BINDINGS: ClassVar = [Binding("enter,space", "unfold", "show")]
@@ -299,25 +299,25 @@ class Folded(Static, can_focus=True):
         self.action_unfold()
 
 
-def widget_of(entry: Entry) -> Widget:
+def widget_of(entry: TranscriptEntry) -> Widget:
     """What shows an entry."""
     if entry.kind == "user":
-        return Said(entry.text)
+        return UserMessage(entry.text)
     if entry.kind == "assistant":
-        return Answer(entry.text)
+        return AgentMessage(entry.text)
     if entry.kind == "thought":
-        return Thought(entry.text)
-    return ToolRow(entry.text, entry.result) if entry.kind == "tool" else Notice(entry.text)
+        return ReasoningBlock(entry.text)
+    return ToolRow(entry.text, entry.result) if entry.kind == "tool" else NoticeLine(entry.text)
 
 
-def entry_of(widget: Widget) -> Entry:
+def entry_of(widget: Widget) -> TranscriptEntry:
     """What a widget shows, to be shown again."""
-    if isinstance(widget, Said):
-        return Entry("user", widget.text)
-    if isinstance(widget, Answer):
-        return Entry("assistant", widget.source)
-    if isinstance(widget, Thought):
-        return Entry("thought", widget.text)
+    if isinstance(widget, UserMessage):
+        return TranscriptEntry("user", widget.text)
+    if isinstance(widget, AgentMessage):
+        return TranscriptEntry("assistant", widget.source)
+    if isinstance(widget, ReasoningBlock):
+        return TranscriptEntry("thought", widget.text)
     if isinstance(widget, ToolRow):
-        return Entry("tool", widget.label, widget.result or "")
-    return Entry("notice", widget.text if isinstance(widget, Notice) else "")
+        return TranscriptEntry("tool", widget.label, widget.result or "")
+    return TranscriptEntry("notice", widget.text if isinstance(widget, NoticeLine) else "")

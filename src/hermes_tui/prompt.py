@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from hermes_core.terminal_text import clean
-from hermes_tui.input_history import Recall
+from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 WORD: Final = re.compile(r"\[pasted #(\d+): [\d,]+ (?:lines|characters)\]")
 
 
-class Pasted:
+class PasteBuffer:
     """Long texts behind the words that stand for them."""
 
     def __init__(self) -> None:
@@ -133,15 +133,15 @@ class Prompt(TextArea):
             super().__init__()
             self.word = word
 
-    def __init__(self, recall: Recall | None = None) -> None:
+    def __init__(self, recall: InputHistory | None = None) -> None:
         super().__init__(
             id="prompt",
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask anything; / for commands, F1 for keys",
         )
-        self._recall = recall or Recall()
-        self._pasted = Pasted()
+        self._recall = recall or InputHistory()
+        self._pasted = PasteBuffer()
         self.names: Sequence[str] = ()  # of the commands
 
     def on_key(self, event: events.Key) -> None:

@@ -22,14 +22,14 @@ COLUMNS: Final = 74
 KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
 
 
-class Step(NamedTuple):
+class RewindAction(NamedTuple):
     """What to do: `back`, `branch` or `redo`, and at which message."""
 
     action: str
     message_id: int = 0
 
 
-class Rewind(ModalScreen[Step | None]):
+class RewindDialog(ModalScreen[RewindAction | None]):
     """What was said, to go back to."""
 
     BINDINGS: ClassVar = [
@@ -63,24 +63,24 @@ class Rewind(ModalScreen[Step | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Back to before this one."""
-        self.dismiss(Step("back", self._prompts[event.option_index]["message_id"]))
+        self.dismiss(RewindAction("back", self._prompts[event.option_index]["message_id"]))
 
     def action_branch(self) -> None:
         """A second conversation that ends before the marked one."""
         place = self.query_one(OptionList).highlighted
         if place is not None:
-            self.dismiss(Step("branch", self._prompts[place]["message_id"]))
+            self.dismiss(RewindAction("branch", self._prompts[place]["message_id"]))
 
     def action_redo(self) -> None:
         """Undo the last going back."""
-        self.dismiss(Step("redo"))
+        self.dismiss(RewindAction("redo"))
 
     def action_stay(self) -> None:
         """Nothing."""
         self.dismiss(None)
 
 
-class Family(ModalScreen[str]):
+class BranchTree(ModalScreen[str]):
     """A conversation and its branches as a tree; ends with the id of one, or empty."""
 
     BINDINGS: ClassVar = [

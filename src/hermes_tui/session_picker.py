@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
-    from hermes_tui.conversation import Conversation
+    from hermes_tui.conversation import ConversationClient
 
 LISTED: Final = 100
 TYPING_PAUSE_SECONDS: Final = 0.15
@@ -29,7 +29,7 @@ NAME_COLUMNS: Final = 52
 KEYS: Final = "Enter open · F2 this folder/all · Del Del trash · Esc close"
 
 
-class Picker(ModalScreen[str]):
+class SessionPicker(ModalScreen[str]):
     """Ends with the id of a conversation, or empty."""
 
     BINDINGS: ClassVar = [
@@ -43,7 +43,7 @@ class Picker(ModalScreen[str]):
         Binding("enter", "choose", priority=True),
     ]
 
-    def __init__(self, conversation: Conversation, words: str = "") -> None:
+    def __init__(self, conversation: ConversationClient, words: str = "") -> None:
         super().__init__()
         self._conversation = conversation
         self._words = words

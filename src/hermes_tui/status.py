@@ -21,7 +21,7 @@ CELLS: Final = 8
 NEARLY_FULL: Final = 0.6
 
 
-class Status(Static):
+class StatusBar(Static):
     """One line about the conversation."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import HermesError
-from hermes_tui.messages import Said
+from hermes_tui.messages import UserMessage
 from tui_gateway.frames import BUSY, RpcError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNREACHABLE: Final = (RpcError, HermesError, OSError)  # how a request fails
 
 
-class Saying:
+class Submission:
     """Requests whose answers are seen by what happens."""
 
     def __init__(self, app: HermesApp) -> None:
@@ -27,7 +27,7 @@ class Saying:
 
     async def say(self, text: str) -> None:
         """Say something to the agent."""
-        app, said = self._app, Said(text)
+        app, said = self._app, UserMessage(text)
         await app.transcript.add(said)
         await app.transcript.fold()
         app.transcript.anchor()
@@ -36,7 +36,7 @@ class Saying:
 
     async def say_meanwhile(self, text: str, way: str) -> None:
         """To the turn that runs, behind it, or in its place."""
-        said = Said(text, is_waiting=True)
+        said = UserMessage(text, is_waiting=True)
         await self._app.transcript.add(said)
         self.ask_later(f"session.{way}", self._back(said), text=text)
 
@@ -56,7 +56,7 @@ class Saying:
                 await failed(error)
             await self._app.note(str(error), is_error=True)
 
-    def _back(self, said: Said) -> Failed:
+    def _back(self, said: UserMessage) -> Failed:
         async def back(error: Exception) -> None:
             if said.is_attached:
                 await said.remove()

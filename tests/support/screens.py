@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hermes_tui.app import HermesApp
-from hermes_tui.messages import Answer, Notice, Said
+from hermes_tui.messages import AgentMessage, NoticeLine, UserMessage
 from hermes_tui.prompt import Prompt
 from support.waiting import PATIENCE_SECONDS
 
@@ -43,15 +43,15 @@ async def asked(pilot: Pilot[Any], text: str) -> None:
 
 
 def said(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(Said)]
+    return [one.text for one in app.query(UserMessage)]
 
 
 def answers(app: HermesApp) -> list[str]:
-    return [one.source for one in app.query(Answer)]
+    return [one.source for one in app.query(AgentMessage)]
 
 
 def notices(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(Notice)]
+    return [one.text for one in app.query(NoticeLine)]
 
 
 def stored(app: HermesApp) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
-from hermes_tui.conversation import Conversation, Opening
+from hermes_tui.conversation import ConversationClient, Opening
 from support.daemons import ending
 from support.scripted import model, serving
 from tui_gateway import client
@@ -41,7 +41,7 @@ def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
     def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
         hub = Hub(db)
         opening = Opening(str(tmp_path), session_id, model=serve(steps))
-        conversation = Conversation(lambda hear: client.here(hub, hear), opening)
+        conversation = ConversationClient(lambda hear: client.here(hub, hear), opening)
         conversation.open()
         apps.append(HermesApp(conversation, **more))
         return apps[-1]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.dialogs import LOOK_SECONDS, Approval, Clarify, Keys
-from hermes_tui.messages import Folded, ToolRow, entries
+from hermes_tui.dialogs import LOOK_SECONDS, ApprovalDialog, ClarifyDialog, KeysDialog
+from hermes_tui.messages import CollapsedMessages, ToolRow, entries
 from hermes_tui.prompt import Prompt
-from hermes_tui.status import Status
+from hermes_tui.status import StatusBar
 from support.command_line import command
 from support.screens import (
     SIZE,
@@ -46,7 +46,7 @@ async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
         await asked(pilot, "hi")
         assert (said(app), answers(app)) == (["hi"], ["Hello **there**, you."])
         assert stored(app) == ["hi", "Hello **there**, you."]
-        status = str(app.query_one(Status).render())
+        status = str(app.query_one(StatusBar).render())
         assert "scripted" in status
         assert " 0 tokens" not in status
 
@@ -83,7 +83,7 @@ async def test_an_approval_is_asked_for_and_obeyed(
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.pause(LOOK_SECONDS + 0.1)
         await pilot.press(key)
         await until(pilot, lambda: is_idle(app))
@@ -95,11 +95,13 @@ async def test_a_question_of_the_agent_is_answered(opened: Open) -> None:
     app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "drink")
-        await until(pilot, lambda: isinstance(app.screen, Clarify))
+        await until(pilot, lambda: isinstance(app.screen, ClarifyDialog))
         first = app.screen
         await pilot.pause()
         await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, Clarify) and app.screen is not first)
+        await until(
+            pilot, lambda: isinstance(app.screen, ClarifyDialog) and app.screen is not first
+        )
         await pilot.pause()
         await pilot.press("tab", *"milk", "enter")
         await until(pilot, lambda: is_idle(app))
@@ -128,9 +130,9 @@ async def test_interrupting_answers_an_open_question_with_no(opened: Open, tmp_p
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: is_idle(app) and not isinstance(app.screen, Approval))
+        await until(pilot, lambda: is_idle(app) and not isinstance(app.screen, ApprovalDialog))
         assert (tmp_path / "old").exists()
 
 
@@ -140,7 +142,7 @@ async def test_a_turn_goes_on_behind_the_keys(opened: Open) -> None:
         await say(pilot, "count")
         await pilot.press("f1")
         await until(pilot, lambda: is_idle(app))
-        assert isinstance(app.screen, Keys)
+        assert isinstance(app.screen, KeysDialog)
         await pilot.press("f1")
         assert answers(app) == [SLOW]
 
@@ -212,11 +214,11 @@ async def test_a_resumed_conversation_shows_its_history(db: SessionDB, opened: O
     app = opened("[]", "old")
     async with app.run_test(size=SIZE) as pilot:
         assert said(app)[0] == "message 30"
-        assert "30 earlier messages" in str(app.query_one(Folded).render())
+        assert "30 earlier messages" in str(app.query_one(CollapsedMessages).render())
         assert answers(app)[-1] == "message 129"
-        app.query_one(Folded).focus()
+        app.query_one(CollapsedMessages).focus()
         await pilot.press("enter")
-        await until(pilot, lambda: not app.query(Folded))
+        await until(pilot, lambda: not app.query(CollapsedMessages))
         assert said(app)[0] == "message 0"
 
 
@@ -229,10 +231,10 @@ async def test_a_screen_that_is_full_folds_its_oldest_messages(
     async with app.run_test(size=SIZE) as pilot:
         for number in range(4):
             await asked(pilot, f"say {number}")
-        assert "4 earlier messages" in str(app.query_one(Folded).render())
+        assert "4 earlier messages" in str(app.query_one(CollapsedMessages).render())
         assert said(app) == ["say 2", "say 3"]
-        app.query_one(Folded).action_unfold()
-        await until(pilot, lambda: not app.query(Folded))
+        app.query_one(CollapsedMessages).action_unfold()
+        await until(pilot, lambda: not app.query(CollapsedMessages))
         assert said(app) == [f"say {number}" for number in range(4)]
         assert len(answers(app)) == 4
 
@@ -243,9 +245,9 @@ async def test_themes_keys_and_small_windows(opened: Open) -> None:
         await pilot.press("ctrl+t")
         assert app.theme == "textual-light"
         await pilot.press("f1")
-        assert isinstance(app.screen, Keys)
+        assert isinstance(app.screen, KeysDialog)
         await pilot.press("x")
-        assert not isinstance(app.screen, Keys)
+        assert not isinstance(app.screen, KeysDialog)
 
 
 @pytest.mark.parametrize("keys", [["ctrl+d"], ["ctrl+c", "ctrl+c"]])

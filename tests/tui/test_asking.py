@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Button, Static
 
-from hermes_tui.dialogs import LOOK_SECONDS, PAUSE_SECONDS, Approval, Clarify, Keys
+from hermes_tui.dialogs import (
+    LOOK_SECONDS,
+    PAUSE_SECONDS,
+    ApprovalDialog,
+    ClarifyDialog,
+    KeysDialog,
+)
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, is_idle, say, until
 from tui_gateway.client import GONE
@@ -37,11 +43,11 @@ async def test_what_is_typed_for_the_input_allows_nothing(
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         for _ in range(8):  # longer than a look, without a pause
             await pilot.press("right", key)
             await pilot.pause(0.2)
-            assert isinstance(app.screen, Approval)
+            assert isinstance(app.screen, ApprovalDialog)
         hint = app.screen.query_one(".keys", Static)
         assert "wait" in str(hint.render())
         monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", PAUSE_SECONDS)
@@ -56,7 +62,7 @@ async def test_no_is_heard_at_once(opened: Open, tmp_path: Path) -> None:
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("escape", "escape")
         await until(pilot, lambda: is_idle(app))
         assert (tmp_path / "old").exists()
@@ -66,7 +72,7 @@ async def test_always_is_no_letter(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._hear("approval.request", request(1))
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         screen = app.screen
         await pilot.pause(LOOK_SECONDS + 0.1)
         await pilot.press("a")
@@ -85,14 +91,14 @@ async def test_a_question_seen_again_is_looked_at_again(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._hear("approval.request", request(1))
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("f1")
         await pilot.pause(LOOK_SECONDS + 0.1)
-        assert isinstance(app.screen, Keys)
+        assert isinstance(app.screen, KeysDialog)
         monkeypatch.setattr("hermes_tui.dialogs.LOOK_SECONDS", 600.0)  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
-        assert isinstance(app.screen, Approval)
+        assert isinstance(app.screen, ApprovalDialog)
 
 
 async def test_exactly_the_question_that_is_closed_goes(opened: Open) -> None:
@@ -105,9 +111,9 @@ async def test_exactly_the_question_that_is_closed_goes(opened: Open) -> None:
         app._hear("question.closed", {"request_id": "r1"})
         await until(pilot, lambda: len(app.screen_stack) == 3)
         first, second, third = app.screen_stack
-        assert isinstance(second, Approval)
+        assert isinstance(second, ApprovalDialog)
         assert second.request_id == "r2"
-        assert isinstance(third, Keys)
+        assert isinstance(third, KeysDialog)
         await pilot.press("x")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is first)
@@ -121,7 +127,7 @@ async def test_what_is_shown_already_is_not_shown_twice(opened: Open) -> None:
         for _ in range(2):
             app._hear("approval.request", request(1))
         app._hear("clarify.request", {"question": "Which?", "request_id": "c"})
-        await until(pilot, lambda: isinstance(app.screen, Clarify))
+        await until(pilot, lambda: isinstance(app.screen, ClarifyDialog))
         assert len(app.screen_stack) == 3
 
 
@@ -134,4 +140,4 @@ async def test_no_question_outlives_who_asked_it(opened: Open) -> None:
         await pilot.press("f1")
         app._hear(GONE, {})
         await until(pilot, lambda: len(app.screen_stack) == 2)
-        assert isinstance(app.screen, Keys)
+        assert isinstance(app.screen, KeysDialog)

@@ -9,12 +9,12 @@ from textual import events
 from textual.widgets import OptionList, Tree
 
 from hermes_core.config.file import ConfigFile
-from hermes_tui.input_history import Recall
-from hermes_tui.messages import Said, Thought, ToolRow
-from hermes_tui.prompt import Hints, Pasted, Prompt, picture_in
-from hermes_tui.rewind import Family, Rewind
-from hermes_tui.session_picker import Picker
-from hermes_tui.status import Status
+from hermes_tui.input_history import InputHistory
+from hermes_tui.messages import ReasoningBlock, ToolRow, UserMessage
+from hermes_tui.prompt import Hints, PasteBuffer, Prompt, picture_in
+from hermes_tui.rewind import BranchTree, RewindDialog
+from hermes_tui.session_picker import SessionPicker
+from hermes_tui.status import StatusBar
 from support.screens import SIZE, answers, asked, is_idle, notices, said, say, stored, until
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ async def test_going_back_to_a_prompt_takes_back_what_followed(opened: Open) -> 
         for text in ("one", "two", "three"):
             await asked(pilot, text)
         await pilot.press("f3")
-        await until(pilot, lambda: isinstance(app.screen, Rewind))
+        await until(pilot, lambda: isinstance(app.screen, RewindDialog))
         await pilot.press("up", "enter")
         await until(pilot, lambda: said(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
         await until(pilot, lambda: "Rewound" in notices(app)[-1])
         await pilot.press("ctrl+c", "f3")
-        await until(pilot, lambda: isinstance(app.screen, Rewind))
+        await until(pilot, lambda: isinstance(app.screen, RewindDialog))
         await pilot.press("r")
         await until(pilot, lambda: said(app) == ["one", "two", "three"])
         assert answers(app) == ["A1", "A2", "A3"]
@@ -57,7 +57,7 @@ async def test_branching_off_at_a_prompt_and_the_tree(opened: Open, db: SessionD
         await asked(pilot, "two")
         first = app.conversation.session_id
         await pilot.press("f3")
-        await until(pilot, lambda: isinstance(app.screen, Rewind))
+        await until(pilot, lambda: isinstance(app.screen, RewindDialog))
         await pilot.press("b")
         await until(pilot, lambda: said(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
@@ -66,7 +66,7 @@ async def test_branching_off_at_a_prompt_and_the_tree(opened: Open, db: SessionD
         assert stored(app) == ["one", "A1", "other", "B2"]
         assert [row["content"] for row in db.get_messages(first)] == ["one", "A1", "two", "A2"]
         await pilot.press("f4")
-        await until(pilot, lambda: isinstance(app.screen, Family))
+        await until(pilot, lambda: isinstance(app.screen, BranchTree))
         tree = app.screen.query_one(Tree)
         assert len(tree.root.children) == 1
         assert "you are here" in str(tree.root.children[0].children[0].label)
@@ -82,7 +82,7 @@ async def test_another_conversation_is_typed_for_and_chosen(opened: Open, db: Se
     app = opened("[{say: A1}]")
     async with app.run_test(size=SIZE) as pilot:
         await say(pilot, "/resume")
-        await until(pilot, lambda: isinstance(app.screen, Picker))
+        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
         found = app.screen.query_one(OptionList)
         await until(pilot, lambda: found.option_count == 2)
         await pilot.press(*"flour")
@@ -103,7 +103,7 @@ async def test_the_choice_can_be_of_this_folder_only(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, Picker))
+        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
         found = app.screen.query_one(OptionList)
         await until(pilot, lambda: found.option_count == 3)
         await pilot.press("f2")
@@ -111,7 +111,7 @@ async def test_the_choice_can_be_of_this_folder_only(
         await pilot.press("delete", "delete")
         await until(pilot, lambda: db.session_count() == 2)
         await pilot.press("escape")
-        assert not isinstance(app.screen, Picker)
+        assert not isinstance(app.screen, SessionPicker)
 
 
 async def test_a_long_text_that_is_pasted_stands_as_one_word_and_is_sent_whole(
@@ -137,9 +137,9 @@ async def test_a_picture_that_is_dropped_goes_along(
     app = opened("[{say: A pixel.}]")
     async with app.run_test(size=SIZE) as pilot:
         app.query_one(Prompt).post_message(events.Paste(f"'{picture}'"))
-        await until(pilot, lambda: "1 picture attached" in str(app.query_one(Status).render()))
+        await until(pilot, lambda: "1 picture attached" in str(app.query_one(StatusBar).render()))
         await asked(pilot, "what is this?")
-        assert "attached" not in str(app.query_one(Status).render())
+        assert "attached" not in str(app.query_one(StatusBar).render())
         row = db.get_messages(app.conversation.session_id)[0]
         assert [part["type"] for part in row["content"]] == ["text", "image_url"]
         await asked(pilot, "/image nothing.png")
@@ -165,15 +165,15 @@ async def test_tab_finishes_a_path_and_commands_are_hinted_at(opened: Open, tmp_
 
 async def test_what_was_sent_is_recalled_on_another_day(opened: Open, tmp_path: Path) -> None:
     path = tmp_path / "history"
-    app = opened("[{say: A1}]", recall=Recall(path))
+    app = opened("[{say: A1}]", recall=InputHistory(path))
     async with app.run_test(size=SIZE) as pilot:
         await asked(pilot, "first\nsecond")
     assert path.stat().st_mode & 0o777 == 0o600
-    again = Recall(path)
+    again = InputHistory(path)
     assert again.move(1) == "first\nsecond"
     assert again.move(-1) == ""
     path.write_bytes(b"\xff\xfe broken\n+lost\n# 2026\n+kept\n")
-    assert Recall(path).move(1) == "kept"
+    assert InputHistory(path).move(1) == "kept"
 
 
 async def test_the_theme_is_the_same_next_time(opened: Open) -> None:
@@ -191,7 +191,7 @@ async def test_what_is_typed_meanwhile_can_wait_for_the_end(opened: Open) -> Non
         await say(pilot, "count")
         await until(pilot, lambda: "three" in "".join(answers(app)))
         await say(pilot, "and then?")
-        assert [one.has_class("waiting") for one in app.query(Said)] == [False, True]
+        assert [one.has_class("waiting") for one in app.query(UserMessage)] == [False, True]
         await until(pilot, lambda: answers(app)[-1] == "Later.")
         await until(pilot, lambda: is_idle(app))
         assert stored(app) == ["count", SLOW, "and then?", "Later."]
@@ -216,7 +216,7 @@ async def test_what_the_model_thinks_is_a_line_that_opens(opened: Open) -> None:
     app = opened(f"[{{think: {thought}, say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await asked(pilot, "go")
-        row = app.query_one(Thought)
+        row = app.query_one(ReasoningBlock)
         assert "at last that" not in str(row.render())
         row.focus()
         await pilot.press("enter")
@@ -224,7 +224,7 @@ async def test_what_the_model_thinks_is_a_line_that_opens(opened: Open) -> None:
         await asked(pilot, "/title thoughts")
         app.conversation.reload()
         await app.show_all()
-        assert app.query_one(Thought).text == thought
+        assert app.query_one(ReasoningBlock).text == thought
 
 
 async def test_a_change_to_a_file_is_shown_as_what_it_changes(opened: Open, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ async def test_commands_for_a_running_turn(opened: Open) -> None:
 
 
 def test_pasted_words_stand_for_their_texts() -> None:
-    pasted = Pasted()
+    pasted = PasteBuffer()
     assert pasted.collapse("short") == "short"
     word = pasted.collapse("x" * 5000)
     assert word == "[pasted #1: 5,000 characters]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual.events import Key
 
 from hermes_tui.event_queue import EventQueue
-from hermes_tui.messages import Answer, ToolRow
+from hermes_tui.messages import AgentMessage, ToolRow
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, answers, asked, said, until
 
@@ -119,7 +119,7 @@ async def test_a_piece_of_nothing_before_a_tool_is_nothing(opened: Open) -> None
         app._hear("tool.start", {"tool_id": "1", "context": "terminal ls"})
         app._hear("message.complete", END)
         await until(pilot, lambda: app.query(ToolRow) and not app.is_busy)
-        assert not app.query(Answer)
+        assert not app.query(AgentMessage)
         await asked(pilot, "well?")
         assert said(app)[-1] == "well?"
         assert answers(app) == ["Still here."]
@@ -128,9 +128,9 @@ async def test_a_piece_of_nothing_before_a_tool_is_nothing(opened: Open) -> None
 async def test_an_answer_that_ends_before_it_begins_ends_nothing_else(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE):
-        answer = Answer()
+        answer = AgentMessage()
         await app.transcript.mount(answer)
-        answer._stream = Answer.get_stream(answer)  # whose task has not run yet
+        answer._stream = AgentMessage.get_stream(answer)  # whose task has not run yet
         await answer.finish()
         await answer.more("and more")
         await answer.finish()

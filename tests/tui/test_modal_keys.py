@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual.widgets import Input, OptionList, Tree
 
-from hermes_tui.dialogs import Approval, Keys
-from hermes_tui.rewind import Family
-from hermes_tui.session_picker import Picker
+from hermes_tui.dialogs import ApprovalDialog, KeysDialog
+from hermes_tui.rewind import BranchTree
+from hermes_tui.session_picker import SessionPicker
 from support.screens import SIZE, asked, until
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def test_delete_edits_what_is_typed_and_asks_before_the_trash(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, Picker))
+        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
         found, typed = app.screen.query_one(OptionList), app.screen.query_one(Input)
         await until(pilot, lambda: found.option_count == 2)
         await pilot.press(*"xroses", "home", "delete")
@@ -68,9 +68,9 @@ async def test_screens_do_not_pile_up(opened: Open) -> None:
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
         app._hear("approval.request", QUESTION)
-        await until(pilot, lambda: isinstance(app.screen, Approval))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("ctrl+r", "f3", "f4", "ctrl+g", "pageup")
-        assert isinstance(app.screen, Approval)
+        assert isinstance(app.screen, ApprovalDialog)
 
 
 async def test_pages_turn_in_what_is_seen(opened: Open, db: SessionDB) -> None:
@@ -78,7 +78,7 @@ async def test_pages_turn_in_what_is_seen(opened: Open, db: SessionDB) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, Picker))
+        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
         found = app.screen.query_one(OptionList)
         await until(pilot, lambda: found.option_count > 50)
         await pilot.pause()
@@ -87,7 +87,7 @@ async def test_pages_turn_in_what_is_seen(opened: Open, db: SessionDB) -> None:
         await pilot.press("pageup")
         assert found.highlighted == 0
         row = {"title": "rose", "message_count": 1, "parent_session_id": None}
-        await app.push_screen(Family([{**row, "id": str(number)} for number in range(60)], "0"))
+        await app.push_screen(BranchTree([{**row, "id": str(number)} for number in range(60)], "0"))
         tree = app.screen.query_one(Tree)
         await pilot.pause()
         await pilot.press("pagedown")
@@ -102,8 +102,8 @@ async def test_the_keys_are_scrolled_in_a_small_window(opened: Open) -> None:
         await pilot.press("f1")
         await pilot.pause()
         await pilot.press("pagedown")
-        assert isinstance(app.screen, Keys)
+        assert isinstance(app.screen, KeysDialog)
         dialog = app.screen.query_one(".dialog")
         await until(pilot, lambda: dialog.scroll_offset.y > 0)
         await pilot.press("x")
-        assert not isinstance(app.screen, Keys)
+        assert not isinstance(app.screen, KeysDialog)

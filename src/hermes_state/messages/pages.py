@@ -44,7 +44,7 @@ class MessagePage(NamedTuple):
     has_after: bool
 
 
-class TranscriptReader:
+class TranscriptPages:
     """The messages of one conversation."""
 
     def __init__(self, reader: Reader, session_id: str, *, with_undone: bool) -> None:
@@ -137,7 +137,7 @@ class TranscriptPart(StorePart):
         """
 
         def read(reader: Reader) -> MessagePage:
-            transcript = TranscriptReader(reader, session_id, with_undone=with_undone)
+            transcript = TranscriptPages(reader, session_id, with_undone=with_undone)
             if around is not None:
                 return transcript.page(transcript.around(around, limit))
             if after is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_tui.app import HermesApp
-    from hermes_tui.conversation import Conversation
+    from hermes_tui.conversation import ConversationClient
 
 NO_TERMINAL = (
     'The terminal UI requires an interactive terminal. Use `hermes chat -q "…"` without one.'
@@ -60,13 +60,13 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     offer.require_model(arguments.model, out)
     connect = _connector(arguments, out)
     # The TUI toolkit takes longer to load than most commands take to run.
-    from hermes_tui.conversation import Conversation, Opening  # noqa: PLC0415 - as said
+    from hermes_tui.conversation import ConversationClient, Opening  # noqa: PLC0415 - as said
 
     here = str(Path.cwd().resolve())
     opening = Opening(
         here, arguments.resume or "", arguments.again, arguments.model, arguments.source
     )
-    conversation = Conversation(connect, opening)
+    conversation = ConversationClient(connect, opening)
     conversation.open()
     app = _app(conversation)
     is_there = _run_app(app)
@@ -89,9 +89,9 @@ def _connector(
     return lambda on_event: client.here(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
 
 
-def _app(conversation: Conversation) -> HermesApp:
+def _app(conversation: ConversationClient) -> HermesApp:
     from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
-    from hermes_tui.input_history import Recall  # noqa: PLC0415 - as above
+    from hermes_tui.input_history import InputHistory  # noqa: PLC0415 - as above
     from hermes_tui.terminal_driver import ScreenDriver  # noqa: PLC0415 - as above
 
     settings = ConfigFile.of_home().settings()
@@ -100,7 +100,7 @@ def _app(conversation: Conversation) -> HermesApp:
         ScreenDriver,
         theme=settings.get_str("tui.theme"),
         busy_input=settings.get_str("agent.busy_input"),
-        recall=Recall(repl.prompts_path()),
+        recall=InputHistory(repl.prompts_path()),
     )
 
 
@@ -118,7 +118,7 @@ def _run_app(app: HermesApp) -> bool:
     return True
 
 
-def _print_farewell(conversation: Conversation, out: CommandOutput) -> None:
+def _print_farewell(conversation: ConversationClient, out: CommandOutput) -> None:
     """Print how to continue, and new achievements."""
     session_id = conversation.session_id
     if conversation.goes_on:
