@@ -69,7 +69,7 @@ def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: A
         place = DAEMON.find()
         assert place is not None
         os.kill(place.pid, signal.SIGKILL)
-        terminal.wait_for("lost and is back")
+        terminal.wait_for("Reconnected")
         assert "four" in terminal.screen()
         terminal.type("again\n")
         terminal.wait_for("Once more.")

@@ -258,7 +258,7 @@ async def test_commands_for_a_running_turn(opened: Open) -> None:
         await say(pilot, "/undo")
         await until(pilot, lambda: "A turn is running" in notices(app)[-1])
         await say(pilot, "/stop")
-        await until(pilot, lambda: "Stopped" in notices(app)[-1])
+        await until(pilot, lambda: "Interrupted" in notices(app)[-1])
         await until(pilot, lambda: is_idle(app))
         await say(pilot, "/stop")
         await until(pilot, lambda: "nothing to /stop" in notices(app)[-1])
