@@ -12,12 +12,13 @@ from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
 from hermes_state.delivery.boundaries import BoundaryPart
 from hermes_state.delivery.chats import ChatPart
+from hermes_state.delivery.compression_locks import CompressionLockPart
+from hermes_state.delivery.handoffs import HandoffPart
 from hermes_state.delivery.inbox import InboxPart
 from hermes_state.delivery.leases import LeasePart
 from hermes_state.delivery.outbox import OutboxPart
 from hermes_state.delivery.pairings import PairingPart
 from hermes_state.delivery.routes import RoutePart
-from hermes_state.delivery.small_parts import CompressionLockPart, HandoffPart, MetaPart
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.edits import HistoryEditPart
 from hermes_state.messages.history import ExportPart
@@ -36,6 +37,7 @@ from hermes_state.sessions.usage import UsagePart
 from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
 from hermes_state.upkeep.crash_recovery import sweep
+from hermes_state.upkeep.meta import MetaPart
 from hermes_state.upkeep.statistics import StatisticsPart
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.delivery.small_parts import MetaPart
 from hermes_state.sessions.rows import end, with_extras
 from hermes_state.sessions.trash import DAY_SECONDS, TrashPart
+from hermes_state.upkeep.meta import MetaPart
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader

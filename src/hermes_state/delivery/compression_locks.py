@@ -1,0 +1,51 @@
+"""Locks that allow one compaction at a time per session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_state.part import StorePart
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Tx
+
+LOCK_SECONDS: Final = 300.0
+
+TAKE_LOCK = """
+    INSERT INTO compression_locks (session_id, holder, acquired_at, expires_at)
+    VALUES (?, ?, ?, ?)
+    ON CONFLICT (session_id) DO UPDATE SET
+        holder = excluded.holder, acquired_at = excluded.acquired_at,
+        expires_at = excluded.expires_at
+    WHERE compression_locks.expires_at <= excluded.acquired_at
+       OR compression_locks.holder = excluded.holder
+"""
+DROP_LOCK = "DELETE FROM compression_locks WHERE session_id = ? AND holder = ?"
+LOCK_HOLDER = "SELECT holder FROM compression_locks WHERE session_id = ? AND expires_at > ?"
+
+
+class CompressionLockPart(StorePart):
+    """One compaction at a time per session."""
+
+    def try_acquire_compression_lock(
+        self, session_id: str, holder: str, ttl_seconds: float = LOCK_SECONDS
+    ) -> bool:
+        """Take the lock if it is free, expired or ours."""
+
+        def take(tx: Tx) -> bool:
+            now = tx.clock.now()
+            row = (session_id, holder, now, now + ttl_seconds)
+            return tx.execute(TAKE_LOCK, row).rowcount > 0
+
+        return self.engine.write(take)
+
+    def release_compression_lock(self, session_id: str, holder: str) -> None:
+        """Release the lock."""
+        self.engine.write(lambda tx: tx.run(DROP_LOCK, (session_id, holder)))
+
+    def get_compression_lock_holder(self, session_id: str) -> str | None:
+        """The holder of the lock, or None."""
+        now = self.clock.now()
+        return self.engine.read(  # type: ignore[no-any-return]
+            lambda reader: reader.value(LOCK_HOLDER, (session_id, now))
+        )

@@ -1,0 +1,80 @@
+"""Hand-offs: a conversation moves to another platform."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_state.part import StorePart
+from hermes_state.upkeep.meta import DELETE_META, GET_META, PUT_META
+
+if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Tx
+
+HANDOFF_REQUESTED: Final = "handoff_asked"  # released files have it
+
+ASK_HANDOFF = """
+    UPDATE sessions SET handoff_state = 'pending', handoff_platform = ?, handoff_error = NULL
+    WHERE id = ? AND (handoff_state IS NULL OR handoff_state NOT IN ('pending', 'running'))
+"""
+MOVE_HANDOFF = """
+    UPDATE sessions SET handoff_state = ?, handoff_error = ? WHERE id = ? AND handoff_state = ?
+"""
+RETRY_HANDOFFS = "UPDATE sessions SET handoff_state = 'pending' WHERE handoff_state = 'running'"
+GET_HANDOFF = "SELECT handoff_state, handoff_platform, handoff_error FROM sessions WHERE id = ?"
+PENDING_HANDOFFS = """
+    SELECT * FROM sessions WHERE handoff_state = 'pending' ORDER BY started_at
+"""
+
+
+class HandoffPart(StorePart):
+    """Hand-offs by state: pending, running, completed or failed."""
+
+    def request_handoff(self, session_id: str, platform: str) -> bool:
+        """Request that a conversation continues on *platform*."""
+
+        def ask(tx: Tx) -> bool:
+            is_asked = tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
+            if is_asked:
+                tx.run(PUT_META, (HANDOFF_REQUESTED, session_id))
+            return is_asked
+
+        return self.engine.write(ask)
+
+    def is_handoff_asked(self) -> bool:
+        """Whether a hand-off was requested since the last call; one indexed read."""
+        if not self.engine.read(lambda reader: reader.value(GET_META, (HANDOFF_REQUESTED,))):
+            return False
+        self.engine.write(lambda tx: tx.run(DELETE_META, (HANDOFF_REQUESTED,)))
+        return True
+
+    def retry_handoffs(self) -> int:
+        """Reset hand-offs that a crashed process left running; return their number."""
+        return self.engine.write(lambda tx: tx.execute(RETRY_HANDOFFS).rowcount)
+
+    def claim_handoff(self, session_id: str) -> bool:
+        """Claim a pending hand-off; only one claim succeeds."""
+        return self._move(session_id, "pending", "running", None)
+
+    def complete_handoff(self, session_id: str) -> bool:
+        """The conversation has moved."""
+        return self._move(session_id, "running", "completed", None)
+
+    def fail_handoff(self, session_id: str, error: str) -> bool:
+        """The conversation could not be moved."""
+        return self._move(session_id, "running", "failed", error)
+
+    def get_handoff_state(self, session_id: str) -> dict[str, Any] | None:
+        """State, platform and error of a hand-off."""
+        row = self.engine.read(lambda reader: reader.row(GET_HANDOFF, (session_id,)))
+        if row is None or row[0] is None:
+            return None
+        return {"state": row[0], "platform": row[1], "error": row[2]}
+
+    def list_pending_handoffs(self) -> list[dict[str, Any]]:
+        """Hand-offs that are pending."""
+        return self.engine.read(lambda reader: reader.dicts(PENDING_HANDOFFS))
+
+    def _move(self, session_id: str, before: str, after: str, error: str | None) -> bool:
+        return self.engine.write(
+            lambda tx: tx.execute(MOVE_HANDOFF, (after, error, session_id, before)).rowcount > 0
+        )

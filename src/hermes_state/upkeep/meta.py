@@ -1,0 +1,29 @@
+"""Key-value notes of the store, in the shared table `state_meta`."""
+
+from __future__ import annotations
+
+from hermes_state.part import StorePart
+
+GET_META = "SELECT value FROM state_meta WHERE key = ?"
+PUT_META = """
+    INSERT INTO state_meta (key, value) VALUES (?, ?)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+DELETE_META = "DELETE FROM state_meta WHERE key = ?"
+
+
+class MetaPart(StorePart):
+    """Notes by key."""
+
+    def get_meta(self, key: str) -> str | None:
+        """A note, or None."""
+        value: str | None = self.engine.read(lambda reader: reader.value(GET_META, (key,)))
+        return value
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Write a note."""
+        self.engine.write(lambda tx: tx.run(PUT_META, (key, value)))
+
+    def delete_meta(self, key: str) -> None:
+        """Delete a note."""
+        self.engine.write(lambda tx: tx.run(DELETE_META, (key,)))
