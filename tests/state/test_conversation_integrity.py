@@ -1,4 +1,4 @@
-"""What a reviewer found once must not come back."""
+"""Conversations of several rows stay one: lists, pruning, search, identities, titles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smaller promises of the store."""
+"""SessionDB: unread marks, exports, rows of other programs, side usage, the async facade."""
 
 from __future__ import annotations
 

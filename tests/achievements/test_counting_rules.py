@@ -1,4 +1,4 @@
-"""What goes wrong elsewhere, and must not go wrong here: one test for each known case.
+"""Rules of counting, one test for each case that other programs get wrong.
 
 The numbers are those of the list of weaknesses that this engine was built to avoid.
 """

@@ -1,4 +1,4 @@
-"""Defects that a reviewer found, each as a test that fails on the described behaviour."""
+"""Scans of damaged, replaced, copied and odd histories give correct totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors, clocks and paths: what every other module stands on."""
+"""Errors, clocks and paths."""
 
 from __future__ import annotations
 
