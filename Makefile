@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PARALLEL := -n $(shell expr $(CORES) \* 2) --dist worksteal
 # Tests that start few processes; `make check` runs them.
-QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/approvals
+QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
 .DEFAULT_GOAL := help
 .PHONY: help setup page system models synapse lint check test clock coverage bench faults pictures lock clean

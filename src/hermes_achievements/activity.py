@@ -15,7 +15,7 @@ import orjson
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import ASSISTANT as REPLY
-from hermes_achievements.metrics.facts import AT, ROLE, USER, Book
+from hermes_achievements.metrics.facts import ROLE, TIME_FIELD, USER, Book
 from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.talk import active_seconds
 from hermes_achievements.scan.history import Kind, SessionRow
@@ -134,17 +134,17 @@ def activity_of(book: Book, calendar: Calendar) -> Activity:
 
     for fact in session.facts:
         if fact[ROLE] in (USER, REPLY):
-            counting, hour = on(fact[AT]), calendar.at(fact[AT]).hour
+            counting, hour = on(fact[TIME_FIELD]), calendar.at(fact[TIME_FIELD]).hour
             counting.messages += 1
             counting.hours[hour] = counting.hours.get(hour, 0) + 1
     for fact in session.said:
-        on(fact[AT]).sent += 1
+        on(fact[TIME_FIELD]).sent += 1
     for call in session.calls:
-        on(call.fact[AT]).use(call.tool, 0)
+        on(call.fact[TIME_FIELD]).use(call.tool, 0)
     for result in session.failures:
-        on(result.fact[AT]).use(result.tool, 1)
+        on(result.fact[TIME_FIELD]).use(result.tool, 1)
     for fact, seconds in active_seconds(session):
-        on(fact[AT]).seconds += seconds
+        on(fact[TIME_FIELD]).seconds += seconds
     return Activity(session.row, tuple(days[day].done(day) for day in sorted(days)))
 
 

@@ -111,7 +111,7 @@ class Exported(NamedTuple):
 
 def render(snapshot: Snapshot, catalogue: Catalogue, form: str) -> Exported:
     """What has been earned, in the form asked for."""
-    kind = KINDS.get(form.lower())
+    kind = EXPORT_FORMATS.get(form.lower())
     if kind is None:
         raise UsageError(f"format is {form!r}; accepted: {', '.join(FORMATS)}")
     return Exported(kind.name, kind.media_type, kind.write(snapshot, catalogue))
@@ -155,10 +155,10 @@ class _Kind(NamedTuple):
     write: Callable[[Snapshot, Catalogue], bytes]
 
 
-KINDS: Final = {
+EXPORT_FORMATS: Final = {
     "json": _Kind("achievements.json", "application/json", _json),
     "markdown": _Kind("achievements.md", "text/markdown; charset=utf-8", _markdown),
     "svg": _Kind("achievements.svg", "image/svg+xml", _svg),
     "png": _Kind("achievements.png", "image/png", _png),
 }
-FORMATS: Final = tuple(KINDS)
+FORMATS: Final = tuple(EXPORT_FORMATS)

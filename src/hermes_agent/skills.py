@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 FILE: Final = "SKILL.md"
 FOLDER: Final = "skills"
-NAME: Final = re.compile(r"[\w.-]{1,64}")
+SKILL_NAME: Final = re.compile(r"[\w.-]{1,64}")
 LISTED: Final = 40  # in the prompt; the rest is found with skill_view
 DESCRIBED: Final = 60  # characters in the prompt
 READ_BYTES: Final = 1_000_000
@@ -106,7 +106,7 @@ def _read(folder: Path) -> Skill:
     except (ConfigError, OSError) as error:
         return Skill(folder.name, "", folder, str(error))
     name, description = facts.get("name") or folder.name, facts.get("description")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not SKILL_NAME.fullmatch(name):
         problem = "its name may have at most 64 letters, digits, dots, _ and -"
         return Skill(folder.name, "", folder, problem)
     if not isinstance(description, str) or not description.strip():
@@ -118,7 +118,7 @@ def _cut(description: str) -> str:
     return description if len(description) <= DESCRIBED else f"{description[: DESCRIBED - 1]}…"
 
 
-MOST_CHARACTERS: Final = 60_000
+MAX_CHARACTERS: Final = 60_000
 LISTED_FILES: Final = 100
 
 
@@ -163,9 +163,9 @@ def _content(skill: Skill, wanted: str) -> str:
     if not path.is_relative_to(folder):
         raise ToolError(f"{wanted!r} is not inside the skill's folder.")
     found = text_files.presentable(text_files.load(path).text)
-    if len(found) <= MOST_CHARACTERS:
+    if len(found) <= MAX_CHARACTERS:
         return found
-    return f"{found[:MOST_CHARACTERS]}\n[… cut; read the rest of {path} with read_file …]"
+    return f"{found[:MAX_CHARACTERS]}\n[… cut; read the rest of {path} with read_file …]"
 
 
 def _files(skill: Skill) -> Iterator[str]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.leases import Lease
     from hermes_state.messages.drafts import Draft
 
-MOST_REQUESTS: Final = 90
+MAX_REQUESTS: Final = 90
 OUT_OF_REQUESTS: Final = (
     "You have used all steps of this turn. Summarize what you found and what is left to do; "
     "do not call tools."
@@ -110,13 +110,13 @@ class Turn:
         yield (yield from self._loop())
 
     def _loop(self) -> Generator[Event, None, TurnFinished]:
-        for number in range(1, MOST_REQUESTS + 1):
-            tools = self._means.toolbox.schemas() if number < MOST_REQUESTS else []
+        for number in range(1, MAX_REQUESTS + 1):
+            tools = self._means.toolbox.schemas() if number < MAX_REQUESTS else []
             answer = yield from self._ask_with_room(tools, number)
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
-                is_over = number == MOST_REQUESTS
+                is_over = number == MAX_REQUESTS
                 end = TurnEnd.TOO_LONG if is_over else TurnEnd.COMPLETE
                 return TurnFinished(end, answer.text, self._usage)
             yield from self._carry_out(answer, f"{self._turn_id}-{number}")
@@ -145,7 +145,7 @@ class Turn:
 
     def _request(self, tools: list[dict[str, Any]], number: int) -> ModelRequest:
         messages = self.as_read()
-        if number == MOST_REQUESTS:
+        if number == MAX_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
         return ModelRequest(messages, tools)
 

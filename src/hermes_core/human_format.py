@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-UNKNOWN = "-"
+UNKNOWN_TEXT = "-"
 _DAY = 86_400
 
 
 def ago(then: float | None, now: float) -> str:
     """How long *then* lies back at *now*: '3 min ago', 'yesterday', a date for older days."""
     if then is None:
-        return UNKNOWN
+        return UNKNOWN_TEXT
     seconds = now - then
     if not 0 <= seconds < 30 * _DAY:
         # A clock that was set back puts stored times in the future: a date is still true.
@@ -35,17 +35,17 @@ def local(then: float | None) -> str:
 
 def _local(then: float | None, form: str) -> str:
     if then is None:
-        return UNKNOWN
+        return UNKNOWN_TEXT
     try:
         return time.strftime(form, time.localtime(then))
     except (OverflowError, ValueError, OSError):  # a stored number that is no time
-        return UNKNOWN
+        return UNKNOWN_TEXT
 
 
 def size(count: int | None) -> str:
     """Bytes in the unit that keeps the number short."""
     if count is None:
-        return UNKNOWN
+        return UNKNOWN_TEXT
     if count < 1000:
         return f"{count} B"
     unit, divisor = next(
@@ -56,7 +56,7 @@ def size(count: int | None) -> str:
 
 def number(count: float | None) -> str:
     """A count with thousands set apart."""
-    return UNKNOWN if count is None else f"{count:,}"
+    return UNKNOWN_TEXT if count is None else f"{count:,}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -17,7 +17,7 @@ def log_fields(**found: Any) -> dict[str, Any]:
     return {"facts": {name: value for name, value in found.items() if value is not None}}
 
 
-LARGEST_BYTES = 2_000_000
+MAX_BYTES = 2_000_000
 KEPT_FILES = 3
 PLAIN = "hermes.log"
 GATEWAY = "gateway.jsonl"
@@ -77,7 +77,7 @@ def _open_file(name: str) -> logging.Handler:
 
     path = paths.private_folder(paths.logs_path()) / name
     handler = RotatingFileHandler(
-        path, maxBytes=LARGEST_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
+        path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
     )
     paths.private_file(path)
     handler.setFormatter(logging.Formatter(FORMAT) if name == PLAIN else JsonLines())

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SCHEME: Final = "media:"
 
-LARGEST: Final = 50 * 1024 * 1024
-UNKNOWN: Final = "application/octet-stream"
+MAX_FILE_BYTES: Final = 50 * 1024 * 1024
+UNKNOWN_MIME: Final = "application/octet-stream"
 
 
 class StoredFile(NamedTuple):
@@ -34,7 +34,7 @@ class StoredFile(NamedTuple):
 class MediaStore:
     """A folder of files named after the hash of their contents."""
 
-    def __init__(self, folder: Path, largest: int = LARGEST) -> None:
+    def __init__(self, folder: Path, largest: int = MAX_FILE_BYTES) -> None:
         self._folder = folder
         self.largest = largest  # bytes; adapters ask before they fetch
 
@@ -42,7 +42,7 @@ class MediaStore:
         """Keep a file; the same contents are kept once, whoever sent them and how often."""
         if len(data) > self.largest:
             raise UsageError(f"the file is larger than {self.largest // 1024**2} MB")
-        known = mime.partition(";")[0].strip() or mimetypes.guess_type(name)[0] or UNKNOWN
+        known = mime.partition(";")[0].strip() or mimetypes.guess_type(name)[0] or UNKNOWN_MIME
         digest = hashlib.sha256(data).hexdigest()
         ending = mimetypes.guess_extension(known) or ""
         path = self._folder / digest[:2] / f"{digest}{ending}"
@@ -76,7 +76,7 @@ class MediaStore:
             text = base64.b64encode(path.read_bytes()).decode()
         except FileNotFoundError:
             return None
-        return f"data:{mimetypes.guess_type(path.name)[0] or UNKNOWN};base64,{text}"
+        return f"data:{mimetypes.guess_type(path.name)[0] or UNKNOWN_MIME};base64,{text}"
 
 
 def of_home() -> MediaStore:

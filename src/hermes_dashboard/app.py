@@ -49,7 +49,7 @@ RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     plugins, health, uploads, models,
 )  # fmt: skip
-SMALLEST_PACKED: Final = 1024
+MIN_PACKED: Final = 1024
 EFFORT: Final = 5
 
 
@@ -85,7 +85,7 @@ def create_app(parts: DashboardContext, access: Access, page: Page, *, tabs: Fin
     """The dashboard of *parts*, for those whom *access* lets in."""
     app = Dashboard(access)
     errors.install(app)
-    app.add_middleware(GZipMiddleware, minimum_size=SMALLEST_PACKED, compresslevel=EFFORT)
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_PACKED, compresslevel=EFFORT)
     apis = PluginApis(tabs, access)
     app.include_router(auth.router(access))
     app.include_router(live.router(parts, access, app.farewell, app.meters))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
-UNKNOWN: Final = "unknown"
+UNKNOWN_ROUTE: Final = "unknown"
 
 
 class DashboardMetrics:
@@ -70,4 +70,4 @@ LIVE: Final = "/api/live"  # lasts as long as somebody looks at the page
 def route_of(scope: Scope) -> str:
     """The route's pattern: a label that has few values, whatever is asked for."""
     path = getattr(scope.get("route"), "path", None)
-    return str(path) if path else UNKNOWN
+    return str(path) if path else UNKNOWN_ROUTE

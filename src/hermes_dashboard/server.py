@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
 from hermes_core.uvicorn_server import UvicornServer, listen, make_server
-from hermes_dashboard.resources.chat import LARGEST_BYTES
+from hermes_dashboard.resources.chat import MAX_BYTES
 
 if TYPE_CHECKING:
     import socket
@@ -70,7 +70,7 @@ def server(app: Dashboard, certificate: Certificate | None = None) -> UvicornSer
         date_header=True,
         proxy_headers=False,
         ws="websockets-sansio",
-        ws_max_size=LARGEST_BYTES,
+        ws_max_size=MAX_BYTES,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ssl_certfile=None if certificate is None else str(certificate.path),
         ssl_keyfile=None if certificate is None else str(certificate.key),

@@ -103,7 +103,7 @@ class HermesApp(App[None]):
         if not self.conversation.exists and not self.conversation.is_running:
             model = self.conversation.info["model"]
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
-            if model == built_in.NAME:
+            if model == built_in.MODEL_NAME:
                 await self.note(built_in.TOY)
         self.conversation.listen(self._hear)
         self.prompt.focus()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Hear = Callable[[str, dict[str, Any]], object]
     Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], RpcClient]
 
-MOST_RETURNS: Final = 3
+MAX_RETURNS: Final = 3
 RETURN_SECONDS: Final = 60.0
 LEAVE_SECONDS: Final = 1.0
 MOVING: Final = frozenset({"command.dispatch", "session.branch"})
@@ -126,7 +126,7 @@ class ConversationClient:
             raise UsageError("the daemon was stopped; send a message to start it again")
         now = time.monotonic()
         self._returns = [one for one in self._returns if now - one < RETURN_SECONDS]
-        if len(self._returns) >= MOST_RETURNS:
+        if len(self._returns) >= MAX_RETURNS:
             return False
         self._returns.append(now)
         stored = self.session_id if self.exists else ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 1000
+MAX_ENTRIES: Final = 1000
 
 
 class InputHistory:
@@ -23,7 +23,7 @@ class InputHistory:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._texts = _read(path)[-MOST:] if path is not None else []
+        self._texts = _read(path)[-MAX_ENTRIES:] if path is not None else []
         self._back = 0
 
     def add(self, text: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-MOST: Final = 8
+MAX_HINT_LINES: Final = 8
 
 
 class Hints(Static):
@@ -40,8 +40,8 @@ class Hints(Static):
         self._show(list(words))
 
     def _show(self, lines: list[str]) -> None:
-        more = [f"… {len(lines) - MOST} more"] if len(lines) > MOST else []
-        self.update(Content(clean("\n".join([*lines[:MOST], *more]))))
+        more = [f"… {len(lines) - MAX_HINT_LINES} more"] if len(lines) > MAX_HINT_LINES else []
+        self.update(Content(clean("\n".join([*lines[:MAX_HINT_LINES], *more]))))
         self.display = bool(lines)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_tui.messages import TranscriptEntry
 
 SHOWN_MESSAGES: Final = 100
-MOST_MESSAGES: Final = 300  # every widget costs a little with every key
+MAX_MESSAGES: Final = 300  # every widget costs a little with every key
 
 
 class Transcript(VerticalScroll, can_focus=False):
@@ -57,7 +57,7 @@ class Transcript(VerticalScroll, can_focus=False):
     async def fold(self) -> None:
         """Hide the oldest where too many are shown."""
         shown = [one for one in self.children if not isinstance(one, CollapsedMessages)]
-        if len(shown) <= MOST_MESSAGES:
+        if len(shown) <= MAX_MESSAGES:
             return
         gone = shown[:-SHOWN_MESSAGES]
         self._earlier = [*self._earlier, *map(entry_of, gone)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import log_file
 from hermes_state.engine import driver
-from tui_gateway.frames import LONGEST
+from tui_gateway.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
@@ -87,7 +87,7 @@ def _take_lines(dispatcher: Dispatcher, waiting: bytearray) -> None:
         dispatcher.take(line)
         if _is_over(dispatcher):
             return
-    if len(waiting) > LONGEST:
+    if len(waiting) > MAX_FRAME_BYTES:
         dispatcher.take(bytes(waiting))  # answered with an error
         waiting.clear()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-LONGEST: Final = 16 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -39,8 +39,8 @@ class RpcRequest(NamedTuple):
 
 def parse(line: bytes) -> RpcRequest:
     """The request on a line; RpcError says what is wrong with it."""
-    if len(line) > LONGEST:
-        raise RpcError(PARSE_ERROR, f"a frame has at most {LONGEST} bytes")
+    if len(line) > MAX_FRAME_BYTES:
+        raise RpcError(PARSE_ERROR, f"a frame has at most {MAX_FRAME_BYTES} bytes")
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:

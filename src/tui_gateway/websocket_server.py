@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
 
 from tui_gateway.dispatcher import Dispatcher
-from tui_gateway.frames import LONGEST
+from tui_gateway.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from websockets.http11 import Request, Response
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 PATH: Final = "/api/ws"
-MOST_WAITING: Final = 20_000  # frames; who is further behind has stopped reading
+MAX_WAITING: Final = 20_000  # frames; who is further behind has stopped reading
 
 
 class Sockets:
@@ -47,7 +47,7 @@ class Sockets:
                 port,
                 process_request=self._admit,
                 compression=None,
-                max_size=LONGEST,
+                max_size=MAX_FRAME_BYTES,
                 logger=log,
             )
         )
@@ -111,7 +111,7 @@ class OutgoingFrames:
 
     def put(self, frame: bytes) -> None:
         """Send a frame in its turn; ConnectionError for a client that has stopped reading."""
-        if self._frames.qsize() < MOST_WAITING:
+        if self._frames.qsize() < MAX_WAITING:
             self._frames.put(frame)
             return
         with contextlib.suppress(OSError):  # it may be closed already

@@ -12,7 +12,7 @@ import pytest
 from acceptance.campaign import Worker, size
 from hermes_plugin_host.delivery import calls_for
 from hermes_state import SessionDB
-from hermes_state.delivery.boundaries import MOST_ATTEMPTS
+from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,8 +151,8 @@ def test_a_plugin_that_ends_the_process_is_left_behind_and_the_others_are_not(
     settled = events(state_db)
     assert {event["state"] for event in settled} == {"dead"}
     assert all("ended in the middle" in event["error"] for event in settled)
-    assert {event["attempts"] for event in settled} == {MOST_ATTEMPTS}
-    assert starts == MOST_ATTEMPTS * len(settled) + 1
+    assert {event["attempts"] for event in settled} == {MAX_ATTEMPTS}
+    assert starts == MAX_ATTEMPTS * len(settled) + 1
     for plugin in ("early", "late"):
         heard = Counter((note.hook, note.what) for note in found if note.plugin == plugin)
         assert heard == expected

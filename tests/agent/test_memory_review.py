@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.memory.review import MOST_REQUESTS, ONLY_MEMORY, TASK, is_due, line
+from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, line
 from hermes_agent.tools.base import Tool, answer
 from hermes_agent.tools.memory import memory_tool
 from hermes_conversation import agent_factory
@@ -146,7 +146,7 @@ def test_a_model_that_never_stops_is_stopped(scene: Scene) -> None:
     looked = Looked(scene, ", ".join(["{say: A1}"] + [SAVE] * 20), review_turns=1)
     looked.talk(1)
     assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    assert len(looked.requests) == 1 + MOST_REQUESTS
+    assert len(looked.requests) == 1 + MAX_REQUESTS
 
 
 @pytest.mark.parametrize(("turns", "reviewed"), [(3, 0), (4, 1)])

@@ -41,7 +41,7 @@ def client(
     db: SessionDB, hermes_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[httpx.Client]:
     monkeypatch.setattr(analysis, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(analysis, "MOST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(analysis, "MAX_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(analysis, "PATIENCE_SECONDS", 30.0)
     with serving(db, hermes_home, analytics, overview, sessions) as client:
         yield client
@@ -268,7 +268,7 @@ def test_a_span_that_begins_before_everything_begins_with_the_first_day(
         assert (found["since"], len(found["days"])) == ("2026-03-04", 28)
         assert found["totals"]["sessions"] == 1
     before = settled(client, since="2000-01-01", until="2025-12-31")
-    assert len(before["days"]) == analytics.MOST_DAYS
+    assert len(before["days"]) == analytics.MAX_DAYS
     assert settled(client, since="2026-03-05")["since"] == "2026-03-05"
     far = client.get("/api/analytics", params={"until": "9999-12-31"})
     assert far.status_code == 200

@@ -151,7 +151,7 @@ def test_a_frame_that_is_too_long_is_told_and_the_rest_goes_on(served: Served, s
     serve("[]")
     with page(served) as one:
         one.until("gateway.ready")
-        one.socket.send('{"x": "' + "x" * frames.LONGEST + '"}')
+        one.socket.send('{"x": "' + "x" * frames.MAX_FRAME_BYTES + '"}')
         assert one.receive()["error"]["code"] == frames.PARSE_ERROR
         one.call("session.active_list")
 

@@ -116,7 +116,7 @@ def test_who_leaves_is_noticed(served: Served) -> None:
 def test_too_many_sessions_are_not_named(
     served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_NAMED", 0)
+    monkeypatch.setattr(live, "MAX_NAMED", 0)
     with listening(served) as heard:
         db.create_session("one", source="cli")
         db.append_message("one", "user", "hello")
@@ -165,7 +165,7 @@ async def test_who_does_not_listen_keeps_nobody_waiting(db: SessionDB) -> None:
     async with found.listening() as queue:
         for number in range(200):
             found._tell(live.News("change", {"sessions": [str(number)]}))
-        assert queue.qsize() <= live.MOST_WAITING
+        assert queue.qsize() <= live.MAX_WAITING
         assert queue.get_nowait() == live.EVERYTHING
 
 

@@ -15,7 +15,7 @@ from hermes_core.atomic_files import write_atomically
 from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
 from hermes_dashboard.auth import gate
-from hermes_dashboard.auth.access import MOST, MOST_TOGETHER, WINDOW_SECONDS, Rates
+from hermes_dashboard.auth.access import MAX_FAILURES, MAX_TOGETHER, WINDOW_SECONDS, Rates
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import ending
@@ -255,7 +255,7 @@ def test_links_and_cookies_do_not_pile_up(hermes_home: Path) -> None:
 def test_guesses_are_forgotten_after_a_minute() -> None:
     clock = ManualClock()
     rates = Rates(clock)
-    assert [rates.begin("a") for _ in range(MOST)] == [0.0] * MOST
+    assert [rates.begin("a") for _ in range(MAX_FAILURES)] == [0.0] * MAX_FAILURES
     assert rates.begin("a") == WINDOW_SECONDS
     assert rates.begin("b") == 0.0
     clock.advance(WINDOW_SECONDS)
@@ -264,14 +264,14 @@ def test_guesses_are_forgotten_after_a_minute() -> None:
 
 def test_a_right_guess_is_held_against_nobody() -> None:
     rates = Rates(ManualClock())
-    for _ in range(MOST * 3):
+    for _ in range(MAX_FAILURES * 3):
         assert rates.begin("a") == 0.0
         rates.succeed("a")
 
 
 def test_many_addresses_together_are_slowed_down_too() -> None:
     rates = Rates(ManualClock())
-    for number in range(MOST_TOGETHER):
+    for number in range(MAX_TOGETHER):
         assert rates.begin(f"address {number}") == 0.0
     assert rates.begin("one more") > 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_dashboard.resources.uploads import LARGEST_BYTES, safe_name
+from hermes_dashboard.resources.uploads import MAX_BYTES, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def test_a_file_that_is_too_large_is_refused_and_not_kept(
     client: httpx.Client, hermes_home: Path
 ) -> None:
     def pieces() -> Iterator[bytes]:
-        for _ in range(LARGEST_BYTES // 1_000_000 + 1):
+        for _ in range(MAX_BYTES // 1_000_000 + 1):
             yield b"x" * 1_000_000
 
     answer = client.post("/api/uploads", params={"name": "a"}, content=pieces())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_achievements.catalogue import DERIVED, KINDS
+from hermes_achievements.catalogue import ACHIEVEMENT_KINDS, DERIVED
 from hermes_achievements.catalogue.entries import FIELDS
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 
@@ -28,7 +28,7 @@ def test_a_metric_is_documented_with_its_own_words(name: str) -> None:
 
 
 def test_every_derived_value_kind_and_field_is_documented() -> None:
-    for name in (*DERIVED, *KINDS, *FIELDS):
+    for name in (*DERIVED, *ACHIEVEMENT_KINDS, *FIELDS):
         assert f"`{name}`" in PAGE, name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, MAX_HANGS
 from hermes_plugin_host.context import PluginContext
 from hermes_plugin_host.manifest import PLUGIN_KINDS, PluginManifest
-from hermes_state.delivery.boundaries import MOST_ATTEMPTS
+from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "reference" / "plugins.md").read_text("utf-8")
@@ -54,6 +54,6 @@ def test_every_key_of_the_manifest_is_documented() -> None:
 
 
 def test_the_numbers_are_the_real_ones() -> None:
-    assert (CALLBACK_TIMEOUT_SECONDS, MAX_HANGS, MOST_ATTEMPTS) == (2.0, 3, 8)
+    assert (CALLBACK_TIMEOUT_SECONDS, MAX_HANGS, MAX_ATTEMPTS) == (2.0, 3, 8)
     for words in ("2 seconds", "three times in a row", "eight attempts"):
         assert words in TEXT, words

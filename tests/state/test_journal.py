@@ -131,6 +131,6 @@ def test_when_even_the_journal_fails_the_caller_is_told(
 
 
 def test_an_error_that_is_not_the_databases_fault_is_not_kept(store: SessionDB) -> None:
-    with pytest.raises(Exception, match="no session"):
+    with pytest.raises(Exception, match="session not found"):
         store.append_message("nowhere", "user", "x")
     assert store.trouble() is None

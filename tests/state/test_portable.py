@@ -182,7 +182,7 @@ def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
         "another JSON": (b'{"a": 1}\n', "line 1: not a Hermes export"),
         "newer": (data.replace(b'"version":1', b'"version":2'), "version 2"),
         "cut": (b"".join(rows[:-1]), "ends after line 4"),
-        "cut in a line": (data[: len(rows[0]) + len(rows[1]) + 20], "line 3: it is no JSON"),
+        "cut in a line": (data[: len(rows[0]) + len(rows[1]) + 20], "line 3: invalid JSON"),
         "changed": (data.replace(b"message 1", b"massage 1"), "checksum"),
         "a session less": (b"".join([*rows[:2], *rows[3:]]), "it counts other sessions"),
         "twice": (b"".join([*rows[:2], *rows[1:]]), "line 3: session s0 comes twice"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.local.built_in import NAME, BuiltIn
+from hermes_agent.local.built_in import MODEL_NAME, BuiltIn
 
 ROOT = Path(__file__).resolve().parents[2]
 # A folder that has `smollm2` in it; `make models` makes the other one.
@@ -17,7 +17,7 @@ MODELS = Path(CHOSEN) if CHOSEN else ROOT / ".models" / "models"
 
 def built_in_model() -> BuiltIn:
     """The model; without it the test is skipped and says why."""
-    model = BuiltIn(MODELS / NAME)
+    model = BuiltIn(MODELS / MODEL_NAME)
     if not model.is_here:
         pytest.skip(f"the built-in model is not in {MODELS}: `make models` fetches it")
     return model

@@ -226,7 +226,7 @@ async def test_a_screen_that_is_full_folds_its_oldest_messages(
     db: SessionDB, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes_tui.transcript.SHOWN_MESSAGES", 4)
-    monkeypatch.setattr("hermes_tui.transcript.MOST_MESSAGES", 6)
+    monkeypatch.setattr("hermes_tui.transcript.MAX_MESSAGES", 6)
     app = opened("[]")
     async with app.run_test(size=SIZE) as pilot:
         for number in range(4):

@@ -15,9 +15,9 @@ import tomllib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.catalogue.entries import (
+    ACHIEVEMENT_KINDS,
     DERIVED,
     FOLDER,
-    KINDS,
     OWN,
     Achievement,
     Tier,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "ACHIEVEMENT_KINDS",
     "DERIVED",
-    "KINDS",
     "Achievement",
     "Catalogue",
     "Category",

@@ -46,7 +46,7 @@ TEXTS: Final = ("name", "text", "counts", "icon", "category", "unit")
 FIELDS: Final = frozenset(
     {"id", "kind", "value", "tiers", "goal", "tier", "secret", "hint", *TEXTS}
 )
-KINDS: Final = {
+ACHIEVEMENT_KINDS: Final = {
     "counter": "a sum over everything",
     "session": "the best in one session",
     "day": "the best in one day",
@@ -139,8 +139,8 @@ def achievement_from(mapping: Mapping[str, Any], origin: str) -> Achievement:
 
 def check(one: Achievement) -> Achievement:
     """Give *one* back if what it names exists."""
-    if one.kind not in KINDS:
-        raise _wrong(one.id, "kind", one.kind, f"one of {', '.join(KINDS)}")
+    if one.kind not in ACHIEVEMENT_KINDS:
+        raise _wrong(one.id, "kind", one.kind, f"one of {', '.join(ACHIEVEMENT_KINDS)}")
     if one.value not in known_values():
         raise _wrong(
             one.id,

@@ -11,11 +11,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
-LONGEST: Final = 20_000
-MOST_LABELS: Final = 12
+MAX_COMMAND_CHARACTERS: Final = 20_000
+MAX_LABELS: Final = 12
 BACKGROUND: Final = "&"
 SUCCESS: Final = "~"
-UNKNOWN: Final = "?"
+UNKNOWN_LABEL: Final = "?"
 PLACEHOLDER: Final = "\x01"  # stands for a word that is no plain one
 
 TOKEN: Final = re.compile(
@@ -37,7 +37,7 @@ ONE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
 TRANSPARENT: Final = frozenset("(){}")
 PLAIN_WORD: Final = re.compile(r"[\w./:@+-]+$")
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
+PROGRAM_NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
 PYTHONS: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
 
 
@@ -102,7 +102,7 @@ NO_PROGRAM: Final = _words(
     "cd echo export set unset true false pwd source . fi done esac for case in "
     "printf return exit local alias read wait shift trap eval umask ulimit function"
 )
-SAME: Final = {"[": "test", "[[": "test"}
+LABEL_ALIASES: Final = {"[": "test", "[[": "test"}
 
 
 @lru_cache(maxsize=4096)
@@ -115,13 +115,13 @@ def labels(command: str) -> tuple[str, ...]:
     if ONE_COMMAND.match(command):
         only = _label(command.split())
         return (only,) if only else ()
-    reading = _Reading(command[:LONGEST])
+    reading = _Reading(command[:MAX_COMMAND_CHARACTERS])
     tells = _tell(reading.parts)
     found = [
         label + told
         for part, told in zip(reading.parts, tells, strict=True)
         if (label := _label(part.text.split()))
-    ][:MOST_LABELS]
+    ][:MAX_LABELS]
     if reading.is_background:
         found.append(BACKGROUND)
     return tuple(found)
@@ -129,7 +129,7 @@ def labels(command: str) -> tuple[str, ...]:
 
 def plain(label: str) -> str:
     """A label without what it says about the exit code."""
-    return label[:-1] if label.endswith((SUCCESS, UNKNOWN)) else label
+    return label[:-1] if label.endswith((SUCCESS, UNKNOWN_LABEL)) else label
 
 
 class _Part:
@@ -220,14 +220,14 @@ def _tell(parts: list[_Part]) -> list[str]:
         ends_here = then is None or (part.end in (";", "\n") and is_end[id(then)])
         is_end[id(part)] = ends_here and not part.text.strip()
         if part.is_inside:
-            tells[id(part)] = UNKNOWN
+            tells[id(part)] = UNKNOWN_LABEL
         elif then is None or ends_here:
             tells[id(part)] = ""
         elif part.end in TRANSPARENT:
             tells[id(part)] = tells[id(then)]
         else:
-            is_chained = part.end == "&&" and tells[id(then)] != UNKNOWN
-            tells[id(part)] = SUCCESS if is_chained else UNKNOWN
+            is_chained = part.end == "&&" and tells[id(then)] != UNKNOWN_LABEL
+            tells[id(part)] = SUCCESS if is_chained else UNKNOWN_LABEL
     return [tells[id(part)] for part in parts]
 
 
@@ -236,12 +236,12 @@ def _label(words: list[str]) -> str:
     if not words:
         return ""
     program = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
-    program, rest = SAME.get(program, program), words[1:]
+    program, rest = LABEL_ALIASES.get(program, program), words[1:]
     if PYTHONS.match(program):
         return _python_label(rest)
     if program in RUNNERS and rest and (RUNNERS[program] == 0 or rest[0] in RUN_WORDS):
         return _label(_without_options(rest[RUNNERS[program] :], VALUED.get(program, NONE)))
-    if not NAME.match(program) or program in NO_PROGRAM:
+    if not PROGRAM_NAME.match(program) or program in NO_PROGRAM:
         return ""
     return _with_subcommand(program, rest) if program in WITH_SUBCOMMAND else program
 
@@ -283,7 +283,7 @@ def _with_subcommand(program: str, rest: list[str]) -> str:
     rest = _without_options(rest, SUBCOMMAND_VALUED)
     while rest and (rest[0].startswith("+") or rest[0].isdigit()):  # cargo +nightly, make -j 4
         rest = _without_options(rest[1:], SUBCOMMAND_VALUED)
-    if not rest or not NAME.match(rest[0].lower()):
+    if not rest or not PROGRAM_NAME.match(rest[0].lower()):
         return program
     return _refined(program, rest[0].lower(), rest[1:])
 
@@ -306,7 +306,7 @@ def _refined(program: str, word: str, follows: list[str]) -> str:
 def _name(word: str) -> str:
     """A word that can be a name; nothing where it cannot."""
     name = word.lower()
-    return name if NAME.match(name) else ""
+    return name if PROGRAM_NAME.match(name) else ""
 
 
 TESTS: Final = _words(

@@ -32,7 +32,7 @@ ASK: Final = "ask"
 MCP: Final = "mcp"
 OTHER: Final = "other"
 
-DOES: Final = {
+TOOL_ACTIONS: Final = {
     "terminal": SHELL,
     "shell": SHELL,
     "bash": SHELL,
@@ -89,8 +89,8 @@ RUNNING_OPERATIONS: Final = frozenset({SHELL, PROCESS, CODE, OTHER, MCP})
 def does(tool: str) -> str:
     """What the tool called *tool* does."""
     name = tool.lower()
-    if name in DOES:
-        return DOES[name]
+    if name in TOOL_ACTIONS:
+        return TOOL_ACTIONS[name]
     if name.startswith("browser_"):
         return BROWSER
     return MCP if name.startswith(("mcp_", "mcp-")) else OTHER
@@ -102,8 +102,15 @@ EXTENSION: Final = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
 PATCHED: Final = re.compile(
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S[^\t\n]*)", re.MULTILINE
 )
-MOST_FILES: Final = 50
-SAME: Final = {"yml": "yaml", "htm": "html", "jpeg": "jpg", "tiff": "tif", "mjs": "js", "cjs": "js"}
+MAX_FILES: Final = 50
+EXTENSION_ALIASES: Final = {
+    "yml": "yaml",
+    "htm": "html",
+    "jpeg": "jpg",
+    "tiff": "tif",
+    "mjs": "js",
+    "cjs": "js",
+}
 NAMED: Final = {"dockerfile": "docker", "makefile": "make", "cmakelists.txt": "cmake"}
 
 
@@ -115,11 +122,11 @@ def files_of(arguments: dict[str, Any]) -> list[str]:
         if isinstance(value, str):
             found.append(value)
         elif isinstance(value, list):
-            found.extend(_name(one) for one in value[:MOST_FILES])
+            found.extend(_name(one) for one in value[:MAX_FILES])
     if not found:
         patch = arguments.get("patch") or arguments.get("diff")
         if isinstance(patch, str):
-            found = PATCHED.findall(patch)[:MOST_FILES]
+            found = PATCHED.findall(patch)[:MAX_FILES]
     return [word for path in found if (word := file_word(path))]
 
 
@@ -149,4 +156,4 @@ def extension(path: str) -> str:
     if match is None or match.start() == 0:
         return ""
     ending = match.group(1)
-    return SAME.get(ending, ending)
+    return EXTENSION_ALIASES.get(ending, ending)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.evaluation.values import DERIVED_SERIES, SENT
 from hermes_achievements.metrics import COUNTS, PEAKS
-from hermes_achievements.metrics.facts import AT, ID, Book
+from hermes_achievements.metrics.facts import ID, TIME_FIELD, Book
 from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.tally import Contribution
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.scan.history import Ledger
 
-MOST_SESSIONS: Final = 600  # held in memory at once
+MAX_SESSIONS: Final = 600  # held in memory at once
 MONTHLY: Final = frozenset(
     {"improved_months", "longest_improvement", "tidy_months", "clean_months", "tested_months"}
 )
@@ -99,8 +99,8 @@ class Dater:
     def _events_on(self, metric: str, day: str) -> Iterable[tuple[float, str, int, int]]:
         for session in self._load(self._ledger.sessions_on(day)):
             for fact, amount in COUNTS[metric](session):
-                if self._calendar.day(fact[AT]) == day:
-                    yield fact[AT], session.row.id, fact[ID], amount
+                if self._calendar.day(fact[TIME_FIELD]) == day:
+                    yield fact[TIME_FIELD], session.row.id, fact[ID], amount
 
     def _in_variety(self, kind: str, threshold: int) -> Moment | None:
         firsts = sorted(self._tally.seen.get(kind, {}).values())
@@ -119,8 +119,8 @@ class Dater:
         last: Moment | None = None
         for session in self._load(self._ledger.sessions_on(day)):
             for fact in session.facts:
-                if self._calendar.day(fact[AT]) == day:
-                    moment = Moment(fact[AT], session.row.id, fact[ID])
+                if self._calendar.day(fact[TIME_FIELD]) == day:
+                    moment = Moment(fact[TIME_FIELD], session.row.id, fact[ID])
                     last = moment if last is None or moment > last else last
         return last
 
@@ -166,7 +166,7 @@ class Dater:
             if session is not None:
                 self._sessions.move_to_end(one)
                 yield session
-        while len(self._sessions) > MOST_SESSIONS:
+        while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
 
 
@@ -187,8 +187,8 @@ def _crossing(session: SessionFacts, value: str, threshold: int) -> Moment | Non
     else:
         events = COUNTS[value.removeprefix("max_").removesuffix("_in_session")](session)
     total = 0
-    for fact, amount in sorted(events, key=lambda event: (event[0][AT], event[0][ID])):
+    for fact, amount in sorted(events, key=lambda event: (event[0][TIME_FIELD], event[0][ID])):
         total = amount if is_peak else total + amount
         if total >= threshold:
-            return Moment(fact[AT], session.row.id, fact[ID])
+            return Moment(fact[TIME_FIELD], session.row.id, fact[ID])
     return None

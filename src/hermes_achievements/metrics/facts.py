@@ -44,7 +44,7 @@ Fact = list[Any]
 FACT_RULES: Final = 2
 
 ID: Final = 0
-AT: Final = 1
+TIME_FIELD: Final = 1
 ROLE: Final = 2
 PRINT: Final = 3
 LENGTH: Final = 4
@@ -59,11 +59,11 @@ RESULT: Final = "t"
 
 PRINTED: Final = 200  # bytes of a message that its print is made of
 COPYING_SECONDS: Final = 10.0
-MOST_SUMMARIES: Final = 3  # messages before the first copy
+MAX_SUMMARIES: Final = 3  # messages before the first copy
 EARLIEST: Final = 1_420_070_400.0  # 2015
 LATEST: Final = 4_102_444_800.0  # 2100
 LONGEST_TOOL_NAME: Final = 64
-WHEN: Final = itemgetter(AT, ID)
+WHEN: Final = itemgetter(TIME_FIELD, ID)
 
 
 def fact_of(row: MessageRow, tool: str | None = None) -> Fact | None:
@@ -244,13 +244,15 @@ def _mend_moments(facts: list[Fact], started_at: float) -> None:
     """A moment that cannot be true is replaced by that of the message before."""
     last = started_at if is_plausible(started_at) else None
     if last is None:
-        last = next((fact[AT] for fact in facts if is_plausible(fact[AT])), EARLIEST)
+        last = next(
+            (fact[TIME_FIELD] for fact in facts if is_plausible(fact[TIME_FIELD])), EARLIEST
+        )
     for fact in facts:
-        at = fact[AT]
+        at = fact[TIME_FIELD]
         if type(at) is float and EARLIEST <= at < LATEST:
             last = at
         else:
-            fact[AT] = float(at) if is_plausible(at) else last
+            fact[TIME_FIELD] = float(at) if is_plausible(at) else last
 
 
 def is_plausible(at: Any) -> bool:
@@ -287,13 +289,13 @@ def without_copies(session: SessionRow, facts: list[Fact], parents: Sequence[int
     copied: list[int] = []
     for number, fact in enumerate(facts):
         try:
-            found = parents.index(fact[PRINT], position) if fact[AT] <= until else -1
+            found = parents.index(fact[PRINT], position) if fact[TIME_FIELD] <= until else -1
         except ValueError:
             found = -1
         if found >= 0:
             position = found + 1
             copied.append(number)
-        elif copied or number >= MOST_SUMMARIES or session.kind != Kind.CONTINUATION:
+        elif copied or number >= MAX_SUMMARIES or session.kind != Kind.CONTINUATION:
             break
     left_out = frozenset(copied)
     return [fact for number, fact in enumerate(facts) if number not in left_out]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_achievements.metrics.facts import AT, CALLS, LENGTH
+from hermes_achievements.metrics.facts import CALLS, LENGTH, TIME_FIELD
 from hermes_achievements.metrics.session_view import DAY_SECONDS
 
 if TYPE_CHECKING:
@@ -55,5 +55,7 @@ def hours_open(s: SessionFacts) -> Events:
     """The longest a conversation has lasted, in hours from its first message."""
     if not s.is_spoken_to or not s.facts:
         return []
-    first = s.facts[0][AT]
-    return [(fact, hours) for fact in s.said if (hours := int((fact[AT] - first) // 3600)) > 0]
+    first = s.facts[0][TIME_FIELD]
+    return [
+        (fact, hours) for fact in s.said if (hours := int((fact[TIME_FIELD] - first) // 3600)) > 0
+    ]

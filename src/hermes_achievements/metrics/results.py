@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.classification import shell_commands, tool_kinds
 from hermes_achievements.classification.outcomes import TRACEBACK
-from hermes_achievements.metrics.facts import AT
+from hermes_achievements.metrics.facts import TIME_FIELD
 
 if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import Events, Result, SessionFacts
@@ -156,9 +156,13 @@ def quick_fixes(s: SessionFacts) -> Events:
     events: Events = []
     for r in s.results:
         if r.lost(shell_commands.TESTS):
-            failed_at, is_edited = r.fact[AT], False
+            failed_at, is_edited = r.fact[TIME_FIELD], False
         elif r.won(shell_commands.TESTS):
-            if failed_at is not None and is_edited and r.fact[AT] - failed_at <= QUICK_SECONDS:
+            if (
+                failed_at is not None
+                and is_edited
+                and r.fact[TIME_FIELD] - failed_at <= QUICK_SECONDS
+            ):
                 events.append((r.fact, 1))
             failed_at = None
         elif r.does in (tool_kinds.EDIT, tool_kinds.WRITE) and not r.has_failed:

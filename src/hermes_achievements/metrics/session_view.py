@@ -6,15 +6,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.classification.outcomes import FINE, is_failure
-from hermes_achievements.classification.shell_commands import ANSWERING, UNKNOWN, plain
+from hermes_achievements.classification.shell_commands import ANSWERING, UNKNOWN_LABEL, plain
 from hermes_achievements.classification.tool_kinds import SHELL, does
 from hermes_achievements.metrics.facts import (
     ASSISTANT,
-    AT,
     CALLS,
     OUTCOME,
     REFERENCE,
     ROLE,
+    TIME_FIELD,
     TOOL,
     USER,
     Book,
@@ -54,7 +54,7 @@ class Result(NamedTuple):
         return (
             self.does == SHELL
             and not self.has_failed
-            and any(plain(one) in labels for one in self.told if not one.endswith(UNKNOWN))
+            and any(plain(one) in labels for one in self.told if not one.endswith(UNKNOWN_LABEL))
         )
 
     def lost(self, labels: frozenset[str]) -> bool:
@@ -100,7 +100,7 @@ class SessionFacts:
         self._sort()
         self.failures = [result for result in self.results if result.has_failed]
         # Each message but the first, with the seconds since the one before.
-        self.gaps = [(two, two[AT] - one[AT]) for one, two in pairwise(self.facts)]
+        self.gaps = [(two, two[TIME_FIELD] - one[TIME_FIELD]) for one, two in pairwise(self.facts)]
         self.pauses = [(fact, gap) for fact, gap in self.gaps if gap >= DAY_SECONDS]
 
     def _sort(self) -> None:

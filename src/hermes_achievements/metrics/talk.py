@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.metrics.facts import ASSISTANT, AT, CALLS, LENGTH, ROLE, USER
+from hermes_achievements.metrics.facts import ASSISTANT, CALLS, LENGTH, ROLE, TIME_FIELD, USER
 from hermes_achievements.metrics.session_view import DAY_SECONDS
 from hermes_achievements.scan.history import Kind
 
@@ -114,7 +114,7 @@ def _returns(s: SessionFacts, days: int) -> Events:
 def weekend_conversations(s: SessionFacts) -> Events:
     """Conversations that began on a Saturday or Sunday."""
     first = s.first_said
-    return s.once(first) if first and s.calendar.at(first[AT]).weekday >= 5 else []
+    return s.once(first) if first and s.calendar.at(first[TIME_FIELD]).weekday >= 5 else []
 
 
 def night_conversations(s: SessionFacts) -> Events:
@@ -141,7 +141,7 @@ def _began_between(s: SessionFacts, first_hour: int, end_hour: int) -> Events:
     first = s.first_said
     if first is None:
         return []
-    return s.once(first) if first_hour <= s.calendar.at(first[AT]).hour < end_hour else []
+    return s.once(first) if first_hour <= s.calendar.at(first[TIME_FIELD]).hour < end_hour else []
 
 
 def active_seconds(s: SessionFacts) -> Events:

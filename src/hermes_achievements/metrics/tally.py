@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.facts import AT, ID
+from hermes_achievements.metrics.facts import ID, TIME_FIELD
 from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_core.errors import LedgerDamagedError
 
@@ -80,13 +80,13 @@ def contribute(book: Book, calendar: Calendar) -> Contribution:
 
 
 def _only_day(session: SessionFacts) -> str | None:
-    first = session.calendar.day(session.facts[0][AT])
-    return first if first == session.calendar.day(session.facts[-1][AT]) else None
+    first = session.calendar.day(session.facts[0][TIME_FIELD])
+    return first if first == session.calendar.day(session.facts[-1][TIME_FIELD]) else None
 
 
 def _add_by_day(days: Days, name: str, events: Events, calendar: Calendar) -> None:
     for fact, amount in events:
-        counts = days.setdefault(calendar.day(fact[AT]), {})
+        counts = days.setdefault(calendar.day(fact[TIME_FIELD]), {})
         counts[name] = counts.get(name, 0) + amount
 
 
@@ -96,7 +96,7 @@ def _seen(session: SessionFacts) -> dict[str, dict[str, list[Any]]]:
         values: dict[str, list[Any]] = {}
         for fact, value in collect(session):
             if value not in values:  # facts come in order, so the first is the earliest
-                values[value] = [fact[AT], fact[ID]]
+                values[value] = [fact[TIME_FIELD], fact[ID]]
         if values:
             found[kind] = values
     return found

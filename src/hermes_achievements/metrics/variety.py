@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_achievements.classification import tool_kinds as tools
 from hermes_achievements.classification.model_names import maker, normal_model
 from hermes_achievements.classification.shell_commands import BACKGROUND
-from hermes_achievements.metrics.facts import AT, Fact
+from hermes_achievements.metrics.facts import TIME_FIELD, Fact
 
 if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import SessionFacts
@@ -73,24 +73,24 @@ def programs(s: SessionFacts) -> Seen:
 
 def hours(s: SessionFacts) -> Seen:
     """Different hours of the day at which a person wrote."""
-    return [(fact, str(s.calendar.at(fact[AT]).hour)) for fact in s.said]
+    return [(fact, str(s.calendar.at(fact[TIME_FIELD]).hour)) for fact in s.said]
 
 
 def weekdays(s: SessionFacts) -> Seen:
     """Different days of the week on which a person wrote."""
-    return [(fact, str(s.calendar.at(fact[AT]).weekday)) for fact in s.said]
+    return [(fact, str(s.calendar.at(fact[TIME_FIELD]).weekday)) for fact in s.said]
 
 
 def months(s: SessionFacts) -> Seen:
     """Different months of the year in which a person wrote."""
-    return [(fact, s.calendar.at(fact[AT]).day[5:7]) for fact in s.said]
+    return [(fact, s.calendar.at(fact[TIME_FIELD]).day[5:7]) for fact in s.said]
 
 
 def notable_days(s: SessionFacts) -> Seen:
     """Different notable days on which a person wrote, such as New Year or a Friday the 13th."""
     found: Seen = []
     for fact in s.said:
-        local = s.calendar.at(fact[AT])
+        local = s.calendar.at(fact[TIME_FIELD])
         name = NOTABLE.get(local.day[5:])
         if name:
             found.append((fact, name))

@@ -36,7 +36,7 @@ GAP: Final = 10
 TILE: Final = (WIDTH - 2 * MARGIN - GAP * (COLUMNS - 1)) / COLUMNS
 TILE_HEIGHT: Final = 140
 MEDAL: Final = 31
-NAME: Final = 14.0
+NAME_FONT_SIZE: Final = 14.0
 HEADER: Final = 200
 HEADING: Final = 62
 
@@ -149,14 +149,14 @@ def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> lis
 
 def _tile(one: Shown, tier: Tier | None, x: float, y: float) -> str:
     middle = x + TILE / 2
-    name = svg.folded(one["name"], NAME, TILE - 14, 2, is_bold=True)
+    name = svg.folded(one["name"], NAME_FONT_SIZE, TILE - 14, 2, is_bold=True)
     top = y + 92 if len(name) == 2 else y + 100
     below = dated(one) if tier else _ahead(one)
     pieces = [
         box(x, y, TILE, TILE_HEIGHT, PANEL, radius=14),
         medal(one["icon"], tier, middle, y + 44, MEDAL),
         *(
-            text(middle, top + 17 * number, line, NAME, INK, weight=500, anchor="middle")
+            text(middle, top + 17 * number, line, NAME_FONT_SIZE, INK, weight=500, anchor="middle")
             for number, line in enumerate(name)
         ),
         text(middle, y + 128, below, 12, SOFT, anchor="middle"),

@@ -34,8 +34,8 @@ GAP: Final = 16
 HALF: Final = (ROOM - GAP) / 2
 WARMTH: Final = ("#272b3a", "#1d5247", "#2a7f68", "#42b28e", "#7aeac0")
 ACCENT: Final = "#42b28e"
-MOST_MEDALS: Final = 8
-MOST_RANKED: Final = 6
+MAX_MEDALS: Final = 8
+MAX_RANKED: Final = 6
 PRIVATE: Final = frozenset({"cost"})
 
 
@@ -149,7 +149,7 @@ class _Canvas:
 
     def favourites(self, recap: Recap) -> None:
         lists = [
-            (title, counted[:MOST_RANKED])
+            (title, counted[:MAX_RANKED])
             for title, counted in (
                 ("Tools", recap.tools),
                 ("Programs", recap.programs),
@@ -187,11 +187,11 @@ class _Canvas:
             return
         ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers)}
         known = [one for one in found if one["tier"] in ranks]
-        best = sorted(known, key=lambda one: (-ranks[one["tier"]], -one["at"]))[:MOST_MEDALS]
+        best = sorted(known, key=lambda one: (-ranks[one["tier"]], -one["at"]))[:MAX_MEDALS]
         more = f" · these and {len(found) - len(best):,} more" if len(found) > len(best) else ""
         title = plural(len(found), "tier") + " reached" + more
         top = self.panel(MARGIN, ROOM, 212, title)
-        step = (ROOM - 44) / MOST_MEDALS
+        step = (ROOM - 44) / MAX_MEDALS
         for number, one in enumerate(best):
             middle = MARGIN + 22 + step * (number + 0.5)
             tier = catalogue.tiers[ranks[one["tier"]]]

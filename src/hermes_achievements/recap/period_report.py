@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BREATH_SECONDS: Final = 0.002  # between slices, so that others get their turn
 KEPT: Final = 8
-KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
+PERIOD_KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
 
 
 class LookBack(NamedTuple):
@@ -66,10 +66,10 @@ def asked(text: str) -> Period | None:
     """The period that *text* names; None when it names none."""
     if not text.strip():
         return None
-    for kind in KINDS:
+    for kind in PERIOD_KINDS:
         if periods.FORMS[kind].fullmatch(text.strip()):
             return periods.parse(kind, text)
-    forms = ", ".join(f"{periods.EXAMPLES[kind]} for a {kind}" for kind in KINDS)
+    forms = ", ".join(f"{periods.EXAMPLES[kind]} for a {kind}" for kind in PERIOD_KINDS)
     raise UsageError(f"period is {text!r}; accepted: {forms}")
 
 

@@ -14,7 +14,7 @@ from hermes_achievements.classification import tool_kinds
 from hermes_achievements.classification.model_names import normal_model
 from hermes_achievements.classification.shell_commands import BACKGROUND
 from hermes_achievements.evaluation.values import SENT, streaks
-from hermes_achievements.metrics.facts import AT, Book
+from hermes_achievements.metrics.facts import TIME_FIELD, Book
 from hermes_achievements.metrics.session_view import SessionFacts
 from hermes_achievements.metrics.talk import active_seconds
 from hermes_achievements.recap import periods
@@ -216,20 +216,20 @@ class _Reading:
         return [one for one, _ in (self.longest_time, self.longest_calls) if one]
 
     def _take(self, session: SessionFacts) -> None:
-        said = [fact[AT] for fact in session.said if self._is_within(fact[AT])]
+        said = [fact[TIME_FIELD] for fact in session.said if self._is_within(fact[TIME_FIELD])]
         for moment in said:
             self.hours[self._calendar.at(moment).hour] += 1
         model = normal_model(session.row.model)
         if said and model:
             self.models[model] += len(said)
-        calls = [call for call in session.calls if self._is_within(call.fact[AT])]
+        calls = [call for call in session.calls if self._is_within(call.fact[TIME_FIELD])]
         for call in calls:
             self.tools[call.tool] += 1
             if call.does == tool_kinds.SHELL:
                 self.programs.update(
                     {word.partition(" ")[0] for word in call.words if word != BACKGROUND}
                 )
-        spent = sum(n for fact, n in active_seconds(session) if self._is_within(fact[AT]))
+        spent = sum(n for fact, n in active_seconds(session) if self._is_within(fact[TIME_FIELD]))
         self._compare(session.row.id, spent, len(calls))
 
     def _compare(self, session_id: str, spent: int, calls: int) -> None:

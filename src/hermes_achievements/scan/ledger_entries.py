@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from hermes_achievements.metrics.facts import (
-    AT,
     ID,
     PRINT,
+    TIME_FIELD,
     Book,
     FactReader,
     book_from,
@@ -96,7 +96,9 @@ def longer_book(history: History, session_id: str, before: bytes) -> Book | None
 def entry_of(book: Book, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:
     """What the ledger keeps of a session, and what the session adds."""
     contribution = contribute(book, calendar)
-    first = min((fact[AT] for facts in (book.facts, book.gone) for fact in facts), default=0.0)
+    first = min(
+        (fact[TIME_FIELD] for facts in (book.facts, book.gone) for fact in facts), default=0.0
+    )
     entry = LedgerEntry(
         book.session.id, first, tuple(contribution.days), book.pack(), contribution.pack()
     )

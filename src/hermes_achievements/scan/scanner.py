@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FEW: Final = 200  # changed sessions that are read again right here
+MAX_INLINE_SESSIONS: Final = 200  # changed sessions that are read again right here
 SMALL_HISTORY: Final = 4000  # messages that this process reads sooner than another starts
 FIRST_JOB: Final = 150  # messages; small, so that something is seen at once
 JOB: Final = 4000
-MOST_SESSIONS: Final = 250
+MAX_SESSIONS: Final = 250
 REPORT_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 2.0
 SAVE_ENTRIES: Final = 1000
@@ -221,7 +221,7 @@ class Scanner:
         for session_id, messages in todo:
             block.append(session_id)
             size += messages + 1
-            if size >= limit or len(block) >= MOST_SESSIONS:
+            if size >= limit or len(block) >= MAX_SESSIONS:
                 yield self._job(block, known, size, rereads=rereads)
                 block, size = [], 0
                 limit = min(JOB, limit * 2)
@@ -277,7 +277,7 @@ class Scanner:
         """Take the changed sessions out of the tally and put them in again."""
         ids = list(changed)
         old = {one: Contribution.unpack(c) for one, _, c in self._ledger.contributions(ids)}
-        if len(ids) <= FEW:
+        if len(ids) <= MAX_INLINE_SESSIONS:
             entries = self._read_again(history, changed, skipped)
         else:
             entries = self._read_many(ids, old, skipped)
@@ -317,7 +317,7 @@ class Scanner:
         self, ids: list[str], old: dict[str, Contribution], skipped: list[str]
     ) -> list[LedgerEntry]:
         """After an import, say: the workers read them."""
-        todo = [(one, JOB // MOST_SESSIONS) for one in ids]
+        todo = [(one, JOB // MAX_SESSIONS) for one in ids]
         entries: list[LedgerEntry] = []
         for result in self._results(todo, set(old), rereads=True):
             entries += result.entries
@@ -415,8 +415,7 @@ class _Run:
 
     def _report_if_due(self, now: float) -> None:
         is_due = (
-            now - self._reported_at >= REPORT_SECONDS
-            or self._done - self._reported >= MOST_SESSIONS
+            now - self._reported_at >= REPORT_SECONDS or self._done - self._reported >= MAX_SESSIONS
         )
         if is_due and self._done < self._total:
             self._reported_at, self._reported = now, self._done

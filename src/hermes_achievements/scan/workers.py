@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.scan.history import History
 
-MOST_WORKERS: Final = 8
+MAX_WORKERS: Final = 8
 NICENESS: Final = 10
 
 
@@ -58,7 +58,7 @@ def free_cores() -> int:
     """How many processes may work without taking anything from others."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return max(1, min(MOST_WORKERS, round((cores or 1) - busy / 2)))
+    return max(1, min(MAX_WORKERS, round((cores or 1) - busy / 2)))
 
 
 def do_job(job: ScanJob, history: History, calendar: Calendar) -> Done:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KEPT: Final = 0.2  # of the window: how much stays word for word
 CHARACTERS: Final = 4  # to a token, roughly
-LEAST_MESSAGES: Final = 4
+MIN_MESSAGES: Final = 4
 LONGEST_RESULT: Final = 2000  # characters of a tool's result that the summary is made from
 OPENING: Final = "[Summary of the conversation so far]\n\n"
 TASK: Final = (
@@ -58,7 +58,7 @@ def compact(
     """Replace what the model reads by a summary and the last messages."""
     messages = keeping.history()
     old, tail = split(messages, patient.current.window)
-    if len(old) < LEAST_MESSAGES:
+    if len(old) < MIN_MESSAGES:
         return Compacted(len(messages), len(messages), "", Usage())
     answer = _summary(keeping, patient, _Work(old, system_prompt, focus), cancel)
     if isinstance(answer, Failed):

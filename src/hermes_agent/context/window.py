@@ -22,9 +22,9 @@ BYTES: Final = 4  # to a token, roughly: of English text and JSON; other scripts
 PICTURE_TOKENS: Final = 1_500
 MESSAGE_TOKENS: Final = 4  # around each message
 RESULT_SHARE: Final = 0.2  # of the window: the most that one tool's result may take
-LEAST_RESULT: Final = 400  # characters
+MIN_RESULT: Final = 400  # characters
 RESERVE_SHARE: Final = 0.125  # of the window: kept free for the answer
-MOST_RESERVE: Final = 8_192  # tokens
+MAX_RESERVE: Final = 8_192  # tokens
 
 
 def tokens_in(text: str) -> int:
@@ -53,12 +53,12 @@ def _content(content: Any) -> int:
 
 def reserve(window: int) -> int:
     """How many tokens of a window are kept for the answer."""
-    return min(MOST_RESERVE, int(window * RESERVE_SHARE))
+    return min(MAX_RESERVE, int(window * RESERVE_SHARE))
 
 
 def longest_result(window: int) -> int:
     """How many characters of a tool's result a model with this window is shown."""
-    return max(LEAST_RESULT, int(window * RESULT_SHARE) * BYTES)
+    return max(MIN_RESULT, int(window * RESULT_SHARE) * BYTES)
 
 
 def with_short_results(messages: list[Message], characters: int) -> list[Message]:
@@ -92,7 +92,7 @@ def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
 SUMMED_UP: Final = "Older messages were summarized to free up context; the history keeps them all."
 SHORTENED: Final = "Long results were shortened to free up context; the history keeps them in full."
 REFUSED_SHARE: Final = 0.9  # of what was refused: the most that is tried next
-LEAST_WINDOW: Final = 2_048  # tokens: no model in use reads less, whatever a server refuses
+MIN_WINDOW: Final = 2_048  # tokens: no model in use reads less, whatever a server refuses
 SHORTER: Final = 4
 
 
@@ -120,7 +120,7 @@ class ContextWindow:
     def learn(self, refused: ModelRequest) -> None:
         """The model does not read as much as was thought."""
         provider = self._patient.current
-        likely = max(LEAST_WINDOW, int(REFUSED_SHARE * estimated(refused)))
+        likely = max(MIN_WINDOW, int(REFUSED_SHARE * estimated(refused)))
         provider.window = min(provider.window, likely)
 
     def make(self) -> str:

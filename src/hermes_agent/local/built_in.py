@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from hermes_core.package_installer import Progress
 
-NAME: Final = "smollm2"
+MODEL_NAME: Final = "smollm2"
 TITLE: Final = "SmolLM2-135M-Instruct"
 TOY: Final = (
     "The built-in model is only a demo: it can chat, but it makes mistakes and "
     "cannot use tools. Run `hermes setup` to choose another one."
 )
-LOCK: Final = Path(__file__).with_name("requirements.lock")
+LOCK_FILE: Final = Path(__file__).with_name("requirements.lock")
 STAMP: Final = "installed.lock"  # a copy of the pins, written last
 DOWNLOAD_MB: Final = 127
 DISK_MB: Final = 200
@@ -42,7 +42,7 @@ class BuiltIn:
     @classmethod
     def of_home(cls) -> BuiltIn:
         """The one in the user's own folder."""
-        return cls(hermes_home() / "models" / NAME)
+        return cls(hermes_home() / "models" / MODEL_NAME)
 
     @property
     def is_here(self) -> bool:
@@ -53,7 +53,7 @@ class BuiltIn:
     def is_current(self) -> bool:
         """Whether exactly the pinned packages are there."""
         try:
-            return (self.folder / STAMP).read_bytes() == LOCK.read_bytes()
+            return (self.folder / STAMP).read_bytes() == LOCK_FILE.read_bytes()
         except OSError:
             return False
 
@@ -75,7 +75,7 @@ class BuiltIn:
         return ""
 
 
-PINS: Final = Pins(LOCK, TITLE, DOWNLOAD_MB, DISK_MB)
+PINS: Final = Pins(LOCK_FILE, TITLE, DOWNLOAD_MB, DISK_MB)
 
 
 def fetch(target: BuiltIn, progress: Progress, *, is_anew: bool = False) -> bool:
@@ -130,7 +130,7 @@ def _put_in_place(fresh: BuiltIn, target: BuiltIn) -> None:
     flaw = fresh.flaw()
     if flaw:
         raise FetchError(f"the download is unusable: {flaw}; run `hermes models get smollm2` again")
-    shutil.copyfile(LOCK, fresh.folder / STAMP)
+    shutil.copyfile(LOCK_FILE, fresh.folder / STAMP)
     if target.folder.exists():
         target.folder.rename(fresh.folder.with_name("old"))
     fresh.folder.rename(target.folder)

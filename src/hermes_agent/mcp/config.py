@@ -15,7 +15,7 @@ SECTION: Final = "mcp_servers"
 KEYS: Final = (
     "command", "args", "env", "cwd", "url", "headers", "enabled", "timeout", "connect_timeout",
 )  # fmt: skip
-NAME: Final = re.compile(r"[\w.-]{1,64}")
+SERVER_NAME: Final = re.compile(r"[\w.-]{1,64}")
 VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 CALL_SECONDS: Final = 120.0
 CONNECT_SECONDS: Final = 20.0
@@ -50,7 +50,7 @@ def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mc
 
 
 def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
-    if not NAME.fullmatch(name):
+    if not SERVER_NAME.fullmatch(name):
         raise ConfigError("a name has at most 64 letters, digits, dots, _ and -")
     command, url = _text(facts, "command", variables), _text(facts, "url", variables)
     if bool(command) == bool(url):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.mcp.server_pool import McpServers, Offer
     from hermes_agent.tools.base import ToolContext
 
-MOST_CHARACTERS: Final = 60_000
+MAX_CHARACTERS: Final = 60_000
 
 
 def in_words(result: CallToolResult) -> str:
@@ -29,9 +29,9 @@ def in_words(result: CallToolResult) -> str:
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     text = "\n".join(parts)
-    if len(text) <= MOST_CHARACTERS:
+    if len(text) <= MAX_CHARACTERS:
         return text
-    return f"{text[:MOST_CHARACTERS]}\n[… {len(text) - MOST_CHARACTERS:,} characters cut …]"
+    return f"{text[:MAX_CHARACTERS]}\n[… {len(text) - MAX_CHARACTERS:,} characters cut …]"
 
 
 def _block(block: ContentBlock) -> str:

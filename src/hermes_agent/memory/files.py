@@ -27,7 +27,7 @@ class MemoryKind(NamedTuple):
     characters: int
 
 
-KINDS: dict[str, MemoryKind] = {
+MEMORY_KINDS: dict[str, MemoryKind] = {
     "memory": MemoryKind("MEMORY.md", 2_200),
     "user": MemoryKind("USER.md", 1_375),
 }
@@ -41,7 +41,7 @@ class MemoryFiles:
 
     def path(self, target: str) -> Path:
         """Where it is written down."""
-        return self._folder / KINDS[target].name
+        return self._folder / MEMORY_KINDS[target].name
 
     def entries(self, target: str) -> list[str]:
         """What is remembered."""
@@ -84,7 +84,9 @@ class MemoryFiles:
             after = change(before)
             _must_fit(target, before, after)
             if after != before:
-                write_atomically(self._folder / KINDS[target].name, SEPARATOR.join(after) + "\n")
+                write_atomically(
+                    self._folder / MEMORY_KINDS[target].name, SEPARATOR.join(after) + "\n"
+                )
         return after
 
 
@@ -95,10 +97,10 @@ def used_characters(entries: list[str]) -> int:
 
 def _must_fit(target: str, before: list[str], after: list[str]) -> None:
     """Files that somebody made too long by hand may still become shorter."""
-    limit, size = KINDS[target].characters, used_characters(after)
+    limit, size = MEMORY_KINDS[target].characters, used_characters(after)
     if size > limit and size > used_characters(before):
         raise ToolError(
-            f"{KINDS[target].name} would have {size:,} characters; {limit:,} is the limit. "
+            f"{MEMORY_KINDS[target].name} would have {size:,} characters; {limit:,} is the limit. "
             "Shorten the text, or replace or remove an entry first."
         )
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import TurnHooks
 
 MEMORY: Final = "memory"
-MOST_REQUESTS: Final = 8
-MOST_SECONDS: Final = 60.0
-LEAST_TURNS_AT_END: Final = 4  # a conversation of which less was said ends without a review
-MOST_NAMED: Final = 3
+MAX_REQUESTS: Final = 8
+MAX_SECONDS: Final = 60.0
+MIN_TURNS_AT_END: Final = 4  # a conversation of which less was said ends without a review
+MAX_NAMED: Final = 3
 NAMED_CHARACTERS: Final = 60
 TASK: Final = (
     "[System note] Review this conversation. Save with the memory tool what "
@@ -87,7 +87,7 @@ class Reviews:
     @property
     def is_worth_it(self) -> bool:
         """Whether enough was said since the last one for another at the end."""
-        return self._every > 0 and self._turns >= LEAST_TURNS_AT_END
+        return self._every > 0 and self._turns >= MIN_TURNS_AT_END
 
     @property
     def is_running(self) -> bool:
@@ -111,7 +111,7 @@ class Reviews:
         self._cancel = cancel = Cancel()
 
         def work() -> None:
-            limit = threading.Timer(MOST_SECONDS, cancel.request, ("it timed out",))
+            limit = threading.Timer(MAX_SECONDS, cancel.request, ("it timed out",))
             limit.daemon = True
             limit.start()
             run_all(
@@ -146,7 +146,7 @@ def review(looking: Looking, messages: list[Message], cancel: Cancel) -> list[st
     """Ask, let memory be changed; what was saved."""
     read = [*messages, {"role": "user", "content": TASK}]
     saved: list[str] = []
-    for number in range(MOST_REQUESTS):
+    for number in range(MAX_REQUESTS):
         request = ModelRequest(list(read), looking.toolbox.schemas())
         last = asked(looking.patient, request, cancel, looking.keeping)
         if isinstance(last, Failed) or not last.calls:
@@ -191,7 +191,7 @@ def _saved(call: ToolCall, result: str) -> list[str]:
 
 def line(saved: list[str]) -> str:
     """What was saved, in one line."""
-    shown = [_short(" ".join(entry.split())) for entry in saved[:MOST_NAMED]]
+    shown = [_short(" ".join(entry.split())) for entry in saved[:MAX_NAMED]]
     more = len(saved) - len(shown)
     return f"Remembered: {'; '.join(shown)}" + (f"; and {more} more" if more else "")
 

@@ -13,7 +13,7 @@ from hermes_agent.permissions.nested_commands import (
     inner_script,
 )
 from hermes_agent.permissions.shell_script import ShellParser
-from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def only_reads(command: ShellCommand) -> bool:
         "/bin/"
     ):
         return False
-    if program == "git" and not any(word.startswith(UNKNOWN) for word in words):
+    if program == "git" and not any(word.startswith(UNKNOWN_PART) for word in words):
         return risks.reads(command)
     if program in {"sed", "git"}:
         return program == "sed" and _sed_reads(words)
     if program in {"uniq", "xxd"}:  # the second file is written
         return len([word for word in words if not word.startswith("-")]) < 2 and "-r" not in words
     exception = EXCEPT.get(program)
-    if exception is not None and any(word.startswith(UNKNOWN) for word in words):
+    if exception is not None and any(word.startswith(UNKNOWN_PART) for word in words):
         return False  # it may be an option
     return exception is None or not any(exception.fullmatch(word) for word in words)
 
@@ -201,12 +201,12 @@ class _Work:
         is_elevated = command.is_elevated or command.program == "su"
         way = way._replace(depth=way.depth + 1, is_elevated=is_elevated)
         text = inner_script(command)
-        if text is not None and UNKNOWN in text:
+        if text is not None and UNKNOWN_PART in text:
             self._found(_unknown_script(command, text, way))
-        if text is not None and text.replace(UNKNOWN, "").strip():
-            self.script(text.replace(UNKNOWN, STAND_IN), way)
+        if text is not None and text.replace(UNKNOWN_PART, "").strip():
+            self.script(text.replace(UNKNOWN_PART, STAND_IN), way)
         if _reads_code(command):
-            self._found(_unknown_script(command, UNKNOWN, way))
+            self._found(_unknown_script(command, UNKNOWN_PART, way))
 
     def _hidden(self, command: ShellCommand) -> list[RiskFinding]:
         """A destroying command among the words of a program that may well run it."""
@@ -215,7 +215,7 @@ class _Work:
         words = command.words[:LOOKED_AT_WORDS]
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
         if command.program in PASSES_ON:
-            texts = (word for word in words[1:] if " " in word and UNKNOWN not in word)
+            texts = (word for word in words[1:] if " " in word and UNKNOWN_PART not in word)
             rests += [one for text in texts for one in self._parser.parse(text).commands]
         return [
             finding._replace(level=Level.DOUBT)
@@ -232,7 +232,7 @@ def _folders(script: ShellScript, home: str) -> list[str]:
         if command.program in {"cd", "pushd", "chdir"}:
             words = [word for word in command.words[1:] if word not in {"-P", "-L", "--"}]
             target = words[0] if words else home
-            found.append(f"/{UNKNOWN}" if UNKNOWN in target or target == "-" else target)
+            found.append(f"/{UNKNOWN_PART}" if UNKNOWN_PART in target or target == "-" else target)
     return found
 
 
@@ -247,7 +247,7 @@ def _reads_code(command: ShellCommand) -> bool:
 
 
 def _unknown_script(command: ShellCommand, text: str, way: _Depth) -> RiskFinding:
-    is_all = not text.replace(UNKNOWN, "").strip()
+    is_all = not text.replace(UNKNOWN_PART, "").strip()
     if way.downloads and is_all and way.is_elevated:
         return RiskFinding("download-to-root-shell", "would run a download as root", Level.FLOOR)
     if way.downloads and is_all:

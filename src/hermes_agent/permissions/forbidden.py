@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.file_writes import parts
 from hermes_agent.permissions.path_zones import DISKS, holds_home, holds_system
-from hermes_agent.permissions.shell_words import UNKNOWN
+from hermes_agent.permissions.shell_words import UNKNOWN_PART
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
@@ -59,16 +59,16 @@ def _lost(
 ) -> Iterator[RiskFinding]:
     """Whether one of *paths* holds the system, or a home; or may do so when it runs."""
     for path in paths:
-        if path.strip() and UNKNOWN not in path:
+        if path.strip() and UNKNOWN_PART not in path:
             if holds_system(path, ground) or (homes and holds_home(path, ground)):
                 yield everything(what)
-        elif UNKNOWN in path and _may_be_all(path, ground):
+        elif UNKNOWN_PART in path and _may_be_all(path, ground):
             yield everything(f"perhaps {what}", Level.DOUBT)
 
 
 def _may_be_all(path: str, ground: Ground) -> bool:
     """A variable may be empty, and `"$X/"` is then the root of all files."""
-    rest = path.replace(UNKNOWN, "")
+    rest = path.replace(UNKNOWN_PART, "")
     return not rest or holds_system(rest, ground) or holds_home(rest, ground)
 
 
@@ -76,14 +76,14 @@ def _remove(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
     found = parts(command)
     if found.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
         yield from _lost(found.positionals, ground, "delete", homes=True)
-    if any(UNKNOWN in option for option in found.options):
+    if any(UNKNOWN_PART in option for option in found.options):
         yield everything("perhaps delete", Level.DOUBT)
 
 
 def hides_options(command: ShellCommand) -> bool:
     """Whether a word that is not known may hold `-rf`; after `--` it cannot."""
     words = command.words[: command.words.index("--")] if "--" in command.words else command.words
-    return any(UNKNOWN in word and not word.replace(UNKNOWN, "") for word in words[1:])
+    return any(UNKNOWN_PART in word and not word.replace(UNKNOWN_PART, "") for word in words[1:])
 
 
 def _find(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
@@ -103,7 +103,7 @@ def _first_option(words: tuple[str, ...]) -> int:
 
 
 def _move(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
-    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN not in one)
+    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN_PART not in one)
     yield from _lost(sources, ground, "move", homes=True)
 
 
@@ -151,7 +151,7 @@ def _wipe(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
 
 
 def _disk_copy(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
-    if any(word.startswith("of=") and UNKNOWN in word for word in command.words):
+    if any(word.startswith("of=") and UNKNOWN_PART in word for word in command.words):
         yield RiskFinding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.permissions.shell_words import STREAM, UNKNOWN
+from hermes_agent.permissions.shell_words import STREAM, UNKNOWN_PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def _unwrapped(command: ShellCommand, wrapper: Wrapper) -> Iterator[ShellCommand
     if command.program == "xargs" and words:
         places = [one for one in command.words if one in {"-I", "-i", "--replace"}]
         mark = command.words[command.words.index("-I") + 1] if "-I" in places else "{}"
-        words = [word.replace(mark, UNKNOWN) for word in words] + ["--", UNKNOWN]
+        words = [word.replace(mark, UNKNOWN_PART) for word in words] + ["--", UNKNOWN_PART]
     if words:
         is_elevated = command.is_elevated or wrapper.is_elevated
         yield command._replace(words=tuple(words), is_elevated=is_elevated)
@@ -157,9 +157,9 @@ def _of_words(program: str, words: tuple[str, ...], command: ShellCommand) -> st
     if program in RUNS_TEXT:
         text = " ".join(words[1:2] if RUNS_TEXT[program] else words[1:])
     if program in JOINERS:
-        text = " ".join(inner_words(command)).replace("{}", UNKNOWN)
+        text = " ".join(inner_words(command)).replace("{}", UNKNOWN_PART)
     if program in {"source", "."} and len(words) > 1 and _is_no_file(words[1]):
-        text = UNKNOWN
+        text = UNKNOWN_PART
     return text or None
 
 
@@ -186,16 +186,16 @@ def _of_shell(command: ShellCommand) -> str | None:
         elif word == "-":
             return _read_by(command)
         elif not word.startswith("-") and words[place - 1] not in {"-O", "-o", "--rcfile"}:
-            return UNKNOWN if _is_no_file(word) else None
+            return UNKNOWN_PART if _is_no_file(word) else None
     return _read_by(command)
 
 
 def _is_no_file(word: str) -> bool:
     """Whether a script comes from a stream, or from who knows where."""
-    return UNKNOWN in word or word in {STREAM, "/dev/stdin"}
+    return UNKNOWN_PART in word or word in {STREAM, "/dev/stdin"}
 
 
 def _read_by(command: ShellCommand) -> str | None:
     if command.fed is not None:
         return command.fed
-    return UNKNOWN if command.is_fed else None
+    return UNKNOWN_PART if command.is_fed else None

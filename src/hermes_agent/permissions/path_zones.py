@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 
 HARMLESS = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISKS = re.compile(
@@ -73,9 +73,9 @@ def meant(path: str, ground: Ground) -> list[Path]:
 
 def where(path: str, ground: Ground) -> Where:
     """How a place counts, the worst that it may be."""
-    certain = [_where(one, ground) for one in meant(path.replace(UNKNOWN, ""), ground)]
+    certain = [_where(one, ground) for one in meant(path.replace(UNKNOWN_PART, ""), ground)]
     worst = max(certain, key=list(Where).index)
-    if UNKNOWN in path and worst not in {Where.ACCOUNTS, Where.DISK, Where.APPROVALS}:
+    if UNKNOWN_PART in path and worst not in {Where.ACCOUNTS, Where.DISK, Where.APPROVALS}:
         return Where.UNKNOWN
     return worst
 

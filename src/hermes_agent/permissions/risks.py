@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.permissions.file_writes import judged, parts
 from hermes_agent.permissions.forbidden import hides_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
-from hermes_agent.permissions.shell_words import UNKNOWN, word_set
+from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
             yield RiskFinding(
                 "delete-everything", "runs code that may delete everything", Level.DOUBT
             )
-        if is_bad or UNKNOWN in code:
+        if is_bad or UNKNOWN_PART in code:
             yield RiskFinding("inline-code", "runs a program inside an awk script")
         return
     places = [place for place, word in enumerate(words[1:], 1) if INLINE.fullmatch(word)]
@@ -259,7 +259,7 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
         code += command.fed if command.fed is not None else ""
     if DESTROYS_ALL.search(code):
         yield RiskFinding("delete-everything", "runs code that may delete everything", Level.DOUBT)
-    if SUSPICIOUS.search(code) or (places and UNKNOWN in code):
+    if SUSPICIOUS.search(code) or (places and UNKNOWN_PART in code):
         yield RiskFinding("inline-code", "runs code that may change files or start programs")
 
 

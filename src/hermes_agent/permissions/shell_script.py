@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.permissions.shell_words import SPLIT, UNKNOWN, Values, fields, source, word_set
+from hermes_agent.permissions.shell_words import (
+    SPLIT,
+    UNKNOWN_PART,
+    Values,
+    fields,
+    source,
+    word_set,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +79,7 @@ def body(redirect: Node) -> str | None:
     return "\n".join(row.lstrip("\t") if found.strips_tabs else row for row in rows) + "\n"
 
 
-LONGEST = 100_000
+MAX_COMMAND_CHARACTERS = 100_000
 NOT_WORDS = frozenset(
     {"variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"}
 )
@@ -100,7 +107,7 @@ class ShellCommand(NamedTuple):
     @property
     def program(self) -> str:
         """The name of the program without its folder; empty when it is not known."""
-        if not self.words or UNKNOWN in self.words[0] or re.search(r"[*?\[]", self.words[0]):
+        if not self.words or UNKNOWN_PART in self.words[0] or re.search(r"[*?\[]", self.words[0]):
             return ""
         return self.words[0].rstrip("/").rpartition("/")[2]
 
@@ -124,7 +131,9 @@ class ShellParser:
 
     def parse(self, text: str) -> ShellScript:
         """Take *text* apart."""
-        if len(text) > LONGEST or any(mark in text for mark in (UNKNOWN, SPLIT, "\0")):
+        if len(text) > MAX_COMMAND_CHARACTERS or any(
+            mark in text for mark in (UNKNOWN_PART, SPLIT, "\0")
+        ):
             return ShellScript(is_parsed=False)
         root = _tree(text)
         if "\\\n" in text:
@@ -159,7 +168,7 @@ class ShellParser:
             name, value = _assignment(node)
             if name and names.count(name) == 1 and name not in touched:
                 found = fields([value], Values(known, self._home)) if value else [""]
-                if len(found) == 1 and UNKNOWN not in found[0]:
+                if len(found) == 1 and UNKNOWN_PART not in found[0]:
                     known[name] = found[0], node.end_byte
         return Values(known, self._home)
 

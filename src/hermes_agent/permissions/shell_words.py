@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-UNKNOWN = "\ufffc"
+UNKNOWN_PART = "\ufffc"
 SPLIT = "\ue000"  # where the shell parts an unquoted value into words
 STREAM = "/dev/fd/63"  # what <(…) becomes
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-MOST_FIELDS = 64
+MAX_FIELDS = 64
 ANSI_ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))",
     re.DOTALL,
@@ -69,12 +69,12 @@ def _home(text: str, values: Values) -> str:
     name, slash, rest = text[1:].partition("/")
     if not name:
         return values.home + slash + rest
-    return ("/root" if name == "root" else UNKNOWN) + slash + rest
+    return ("/root" if name == "root" else UNKNOWN_PART) + slash + rest
 
 
 def _braces(text: str) -> list[str]:
     found = [text]
-    while any(BRACES.search(one) for one in found) and len(found) < MOST_FIELDS:
+    while any(BRACES.search(one) for one in found) and len(found) < MAX_FIELDS:
         found = [made for one in found for made in _one_brace(one)]
     return found
 
@@ -93,7 +93,7 @@ def _resolved(node: Node, values: Values, *, is_quoted: bool = False) -> str:
         return handler(node, values)
     if node.type in {"simple_expansion", "expansion"}:
         return _expanded(node, values, is_quoted=is_quoted)
-    return source(node) if node.child_count == 0 else UNKNOWN
+    return source(node) if node.child_count == 0 else UNKNOWN_PART
 
 
 def _word(node: Node, _values: Values) -> str:
@@ -119,7 +119,7 @@ def _ansi(node: Node, _values: Values) -> str:
 
 
 def _character(code: int) -> str:
-    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else UNKNOWN
+    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else UNKNOWN_PART
 
 
 def _string(node: Node, values: Values) -> str:
@@ -154,11 +154,11 @@ def _expanded(node: Node, values: Values, *, is_quoted: bool) -> str:
     is_plain = len(names) == 1 and re.fullmatch(r"\$\{?\w+\}?", source(node)) is not None
     value = values.at(source(names[0]), node.start_byte) if is_plain else None
     if value is None:
-        return UNKNOWN
+        return UNKNOWN_PART
     if is_quoted:
         return value
     if "IFS" not in values.known:
-        return UNKNOWN
+        return UNKNOWN_PART
     return re.sub(r"[ \t\n]+", SPLIT, value)
 
 
@@ -172,7 +172,7 @@ def _dollar(node: Node, _values: Values) -> str:
     after = (around.text or b"")[node.end_byte - around.start_byte :][:1].decode(errors="replace")
     if after == '"' and around.type != "string":
         return ""
-    return UNKNOWN if re.match(r"[\w{(@*#?!$'-]", after) else "$"
+    return UNKNOWN_PART if re.match(r"[\w{(@*#?!$'-]", after) else "$"
 
 
 HANDLERS: dict[str, Callable[[Node, Values], str]] = {
@@ -184,8 +184,8 @@ HANDLERS: dict[str, Callable[[Node, Values], str]] = {
     "concatenation": _joined,
     "command_name": _joined,
     "process_substitution": lambda _node, _values: STREAM,
-    "command_substitution": lambda _node, _values: UNKNOWN,
-    "arithmetic_expansion": lambda _node, _values: UNKNOWN,
-    "brace_expression": lambda _node, _values: UNKNOWN,
+    "command_substitution": lambda _node, _values: UNKNOWN_PART,
+    "arithmetic_expansion": lambda _node, _values: UNKNOWN_PART,
+    "brace_expression": lambda _node, _values: UNKNOWN_PART,
     "$": _dollar,
 }

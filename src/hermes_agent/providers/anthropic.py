@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
 WINDOW: Final = 200_000  # of a model about which nothing is known
-MOST_TOKENS: Final = 8192
+MAX_TOKENS: Final = 8192
 CACHED: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
 FINISH: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
@@ -64,7 +64,7 @@ class Anthropic:
         system, messages = as_blocks(request.messages)
         body: dict[str, Any] = {
             "model": self.model,
-            "max_tokens": request.max_tokens or MOST_TOKENS,
+            "max_tokens": request.max_tokens or MAX_TOKENS,
             "messages": messages,
             "stream": True,
         }

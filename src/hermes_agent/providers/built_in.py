@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
-MOST_TOKENS: Final = 512  # left alone, a model this small may never stop
+MAX_TOKENS: Final = 512  # left alone, a model this small may never stop
 BATCH: Final = 128  # tokens read between two looks at whether to stop
 CLOSE_SECONDS: Final = 10.0
 LISTENER_SECONDS: Final = 10.0
@@ -52,7 +52,7 @@ class LocalModel:
     api_mode = "local"
     name = "local"
     base_url = "local:"
-    model = built_in.NAME
+    model = built_in.MODEL_NAME
 
     def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW) -> None:
         self.window = min(window, WINDOW)
@@ -118,7 +118,7 @@ class LocalModel:
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,  # the engine calls, and can be stopped, while it reads
-            "max_tokens": min(request.max_tokens or MOST_TOKENS, MOST_TOKENS),
+            "max_tokens": min(request.max_tokens or MAX_TOKENS, MAX_TOKENS),
             **SAMPLING,
         }
         with self._lock:

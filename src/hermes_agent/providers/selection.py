@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.local.built_in import NAME as BUILT_IN
+from hermes_agent.local.built_in import MODEL_NAME as BUILT_IN
 from hermes_agent.local.built_in import BuiltIn
 from hermes_core.errors import ConfigError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
 WINDOW: Final = 128_000
-HERE: Final = Path()
+CURRENT_FOLDER: Final = Path()
 WITH_COST: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
 
 
@@ -47,7 +47,7 @@ class ModelChoice(NamedTuple):
     key: str = ""
     window: int = 0
 
-    def provider(self, folder: Path = HERE) -> Provider:
+    def provider(self, folder: Path = CURRENT_FOLDER) -> Provider:
         """The provider for it; *folder* is where the file of a script is looked for."""
         if self.api == "anthropic":
             from hermes_agent.providers.anthropic import (  # noqa: PLC0415 - one of several

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.turn_hooks import Announces
 
-MOST_TASKS: Final = 3
+MAX_TASKS: Final = 3
 NOT_FOR_CHILDREN: Final = frozenset({"delegate_task", "clarify", "memory"})
 ROLE: Final = "sub-agent"
 
@@ -121,8 +121,8 @@ def _tasks(arguments: dict[str, Any]) -> list[Task]:
         found = [arguments]
     if not isinstance(found, list) or not found:
         raise ToolError("`tasks` must be a list of objects with a `goal`.")
-    if len(found) > MOST_TASKS:
-        raise ToolError(f"At most {MOST_TASKS} tasks at once; these are {len(found)}.")
+    if len(found) > MAX_TASKS:
+        raise ToolError(f"At most {MAX_TASKS} tasks at once; these are {len(found)}.")
     tasks = []
     for one in found:
         if not isinstance(one, dict) or not isinstance(one.get("goal"), str) or not one["goal"]:

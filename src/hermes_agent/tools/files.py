@@ -146,7 +146,7 @@ def _write_synced(temporary: Path, data: bytes, before: os.stat_result | None) -
 
 
 DEFAULT_LINES = 500
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 LINE_CHARACTERS = 2_000
 PAGE_CHARACTERS = 60_000
 COUNTED_BYTES = 50_000_000
@@ -183,7 +183,7 @@ def _read(arguments: dict[str, Any], context: ToolContext) -> str:
         return _list(path)
     size = must_be_file(path).st_size
     first = number(arguments, "offset", 1, 1, 2**53)
-    limit = number(arguments, "limit", DEFAULT_LINES, 1, MOST_LINES)
+    limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
     with path.open("rb") as file:
         start = file.read(SNIFFED_BYTES)
         must_be_text(path, start)

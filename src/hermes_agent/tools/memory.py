@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hermes_agent.memory.files import KINDS, SEPARATOR, used_characters
+from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
 from hermes_agent.tools.arguments import (
     ToolError,
     answering,
@@ -44,7 +44,7 @@ def memory_tool(files: MemoryFiles) -> Tool:
         schema(
             "action",
             action=takes("string", enum=list(ACTIONS)),
-            target=takes("string", enum=list(KINDS)),
+            target=takes("string", enum=list(MEMORY_KINDS)),
             text=takes("string"),
             old=takes("string", "piece of the entry to replace or remove"),
         ),
@@ -55,7 +55,7 @@ def memory_tool(files: MemoryFiles) -> Tool:
 
 def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
     action = text(arguments, "action")
-    target = choice(arguments, "target", tuple(KINDS))
+    target = choice(arguments, "target", tuple(MEMORY_KINDS))
     if action == "read":
         return _state(target, files.entries(target), with_entries=True)
     if action == "add":
@@ -85,7 +85,7 @@ def _piece(arguments: dict[str, Any], name: str) -> str:
 
 
 def _state(target: str, entries: list[str], *, with_entries: bool = False) -> str:
-    used = f"{used_characters(entries):,} of {KINDS[target].characters:,} characters"
+    used = f"{used_characters(entries):,} of {MEMORY_KINDS[target].characters:,} characters"
     facts: dict[str, Any] = {"target": target, "entries": len(entries), "used": used}
     if with_entries:
         facts["entries"] = entries

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0
 LINE_CHARACTERS = 300
-LARGEST_BYTES = 10_000_000
+MAX_BYTES = 10_000_000
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
 NOTHING_FOUND = 1  # exit code of ripgrep
 
@@ -172,7 +172,7 @@ def _files(wish: FileQuery) -> Iterator[Path]:
 
 def _matches(file: Path, pattern: re.Pattern[str], wish: FileQuery) -> Iterator[str]:
     try:
-        if not file.is_file() or file.stat().st_size > LARGEST_BYTES:
+        if not file.is_file() or file.stat().st_size > MAX_BYTES:
             return
         data = file.read_bytes()
     except OSError:

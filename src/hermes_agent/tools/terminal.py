@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TIMED_OUT = 124
 INTERRUPTED = 130
 DEFAULT_SECONDS = 120
-MOST_SECONDS = 3600
+MAX_SECONDS = 3600
 LAST_WORDS_SECONDS = 0.2
 INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
@@ -64,7 +64,7 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
 
 def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
     command = text(arguments, "command")
-    seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MOST_SECONDS)
+    seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MAX_SECONDS)
     cwd = place(text(arguments, "cwd", "."), context.cwd)
     if not cwd.is_dir():
         raise ToolError(f"{cwd} does not exist.")
@@ -127,7 +127,7 @@ def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str
     if action == "kill":
         job.end()
     if action == "wait":
-        _wait(job, number(arguments, "timeout", 60, 0, MOST_SECONDS), context)
+        _wait(job, number(arguments, "timeout", 60, 0, MAX_SECONDS), context)
     return answer(**_facts(job), output=job.output.tail(TAIL_CHARACTERS))
 
 

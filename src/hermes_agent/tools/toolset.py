@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.memory import SearchesHistory
 
-MOST_CHOICES = 10
+MAX_CHOICES = 10
 
 
 def clarify_tool() -> Tool:
@@ -43,7 +43,7 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
         raise ToolError("`question` is empty.")
     if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
         raise ToolError("`choices` must be a list of strings.")
-    reply = context.asks.clarify(question, choices[:MOST_CHOICES])
+    reply = context.asks.clarify(question, choices[:MAX_CHOICES])
     if not reply.strip():
         return failure("No answer was given. Decide yourself and state your assumption.")
     return answer(answer=reply)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
-MOST_LOOK_SECONDS: Final = 10.0  # and where looking takes long
+MAX_LOOK_SECONDS: Final = 10.0  # and where looking takes long
 RETRY: Final = Backoff(2.0, 60.0)
 SHARE: Final = 10  # of the time, one part at most is spent on looking
 PATIENCE_SECONDS: Final = 0.5  # how long an answer waits for what has just been written
@@ -90,7 +90,7 @@ class Analysis:
         self._is_complete = False
         self._progress: tuple[int, int] | None = None
         self._version: int | None = None
-        self._looked_at = -MOST_LOOK_SECONDS
+        self._looked_at = -MAX_LOOK_SECONDS
         self._took_seconds = 0.0
         self._edition = 0
         self._failures = 0
@@ -134,7 +134,7 @@ class Analysis:
         """How long it is left alone after a look."""
         if self._failures:
             return RETRY.delay(self._failures)
-        return min(max(LOOK_SECONDS, SHARE * self._took_seconds), MOST_LOOK_SECONDS)
+        return min(max(LOOK_SECONDS, SHARE * self._took_seconds), MAX_LOOK_SECONDS)
 
     def _work(self, version: int) -> None:
         failure = attempt(Step("read the history for analytics", lambda: self._try(version)))

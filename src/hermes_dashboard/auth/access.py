@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hermes_dashboard.auth.allowed_origins import AllowedOrigins
 
 WINDOW_SECONDS: Final = 60.0
-MOST: Final = 5  # failures of one address in the window
-MOST_TOGETHER: Final = 50  # of all addresses
+MAX_FAILURES: Final = 5  # failures of one address in the window
+MAX_TOGETHER: Final = 50  # of all addresses
 EVERYBODY: Final = ""
 
 
@@ -39,7 +39,7 @@ class Rates:
         with self._lock:
             now = self._clock.monotonic()
             self._forget(now)
-            for name, most in ((address, MOST), (EVERYBODY, MOST_TOGETHER)):
+            for name, most in ((address, MAX_FAILURES), (EVERYBODY, MAX_TOGETHER)):
                 tries = self._tries.get(name, deque())
                 if len(tries) >= most:
                     return max(tries[0] + WINDOW_SECONDS - now, 1.0)
@@ -66,7 +66,7 @@ class Rates:
 
 Caller = Literal["cookie", "bearer"]
 
-MOST_TRIED: Final = 4  # cookies of one name in one request
+MAX_TRIED: Final = 4  # cookies of one name in one request
 
 
 class Access:
@@ -85,7 +85,7 @@ class Access:
     def cookie_fits(self, given: list[str]) -> bool:
         """Whether one of the cookies of a request lets it in."""
         stamp = self.password.stamp
-        return any(self.cookies.is_good(one, stamp) for one in given[:MOST_TRIED])
+        return any(self.cookies.is_good(one, stamp) for one in given[:MAX_TRIED])
 
     def bearer_fits(self, given: str) -> bool:
         """Whether a program knows the word in `run/dashboard.json`, as it stands there now."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GUARDED: Final = ("/api", "/metrics", "/dashboard-plugins", "/openapi.json")
 OPEN_POSTS: Final = frozenset({"/api/auth/launch", "/api/auth/login"})
-LARGEST_OPEN_POST: Final = 8192
+MAX_OPEN_POST: Final = 8192
 OWN_SITES: Final = frozenset({"same-origin", "none"})  # a page on another port is neither
 READING: Final = frozenset({"GET", "HEAD"})
 AGAIN_SECONDS: Final = 2.0  # between two looks whether an open connection is still somebody's
@@ -166,7 +166,7 @@ def _is_small(scope: Scope) -> bool:
     """Whether a request of nobody in particular says that it is small."""
     lengths = _values(scope, b"content-length")
     is_counted = not _values(scope, b"transfer-encoding")
-    return is_counted and all(one.isdecimal() and int(one) <= LARGEST_OPEN_POST for one in lengths)
+    return is_counted and all(one.isdecimal() and int(one) <= MAX_OPEN_POST for one in lengths)
 
 
 # What leaves

@@ -23,8 +23,8 @@ MEMORY_BYTES: Final = 64 * 1024 * 1024
 SALT_BYTES: Final = 16
 KEY_BYTES: Final = 32
 SHORTEST: Final = 8
-LONGEST: Final = 1024
-NAME: Final = "dashboard-password"
+MAX_PASSWORD_CHARACTERS: Final = 1024
+PASSWORD_FILE_NAME: Final = "dashboard-password"  # noqa: S105 - a file name
 
 
 class PasswordHash(NamedTuple):
@@ -41,7 +41,7 @@ class PasswordFile:
     """The password of a Hermes folder, if one was set."""
 
     def __init__(self, home: Path) -> None:
-        self.path = home / NAME
+        self.path = home / PASSWORD_FILE_NAME
         self._file: SmallFile[PasswordHash | None] = SmallFile(self.path, _read, None)
 
     @property
@@ -57,8 +57,8 @@ class PasswordFile:
 
     def set(self, password: str) -> None:
         """Keep a new one; whoever was logged in is no longer."""
-        if not SHORTEST <= len(password) <= LONGEST:
-            raise UsageError(f"a password has {SHORTEST} to {LONGEST} characters")
+        if not SHORTEST <= len(password) <= MAX_PASSWORD_CHARACTERS:
+            raise UsageError(f"a password has {SHORTEST} to {MAX_PASSWORD_CHARACTERS} characters")
         salt = secrets.token_bytes(SALT_BYTES)
         kept = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
         fields = (KIND, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, kept)))
@@ -73,7 +73,7 @@ class PasswordFile:
     def fits(self, password: str) -> bool:
         """Whether this is it; takes its time, as scrypt is meant to."""
         kept = self._file.value()
-        if kept is None or len(password) > LONGEST:
+        if kept is None or len(password) > MAX_PASSWORD_CHARACTERS:
             return False
         return hmac.compare_digest(_key(password, kept), kept.key)
 

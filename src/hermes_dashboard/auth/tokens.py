@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 LINK_SECONDS: Final = 600.0
 COOKIE_SECONDS: Final = 30 * 24 * 3600
-MOST_LINKS: Final = 100
-MOST_COOKIES: Final = 200
+MAX_LINKS: Final = 100
+MAX_COOKIES: Final = 200
 FILE: Final = "dashboard-sessions.json"
 
 
@@ -44,7 +44,7 @@ class Links:
         """A new one."""
         word = secrets.token_urlsafe(32)
         with self._lock:
-            while len(self._until) >= MOST_LINKS:
+            while len(self._until) >= MAX_LINKS:
                 self._until.pop(next(iter(self._until)))
             self._until[hashed(word)] = self._clock.monotonic() + LINK_SECONDS
         return word
@@ -70,7 +70,7 @@ class Cookies:
         word = secrets.token_urlsafe(32)
         with self._lock:
             self._forget()
-            while len(self._known) >= MOST_COOKIES:
+            while len(self._known) >= MAX_COOKIES:
                 self._known.pop(next(iter(self._known)))
             until = self._clock.now() + COOKIE_SECONDS
             self._known[hashed(word)] = {"until": until, "stamp": stamp}

@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
-from hermes_dashboard.models.text import LARGEST, Moment
+from hermes_dashboard.models.text import MAX_ROW_ID, Moment
 from hermes_state.sessions.pages import PagePosition, SessionPageFilter
 
 Word = Annotated[str, StringConstraints(max_length=300)]
-Amount = Annotated[int, Field(ge=0, le=LARGEST)]
-MOST_IDS = 500
+Amount = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
+MAX_IDS = 500
 
 
 class SessionQuery(BaseModel):
@@ -87,8 +87,8 @@ class SessionQuery(BaseModel):
         if self.ids is None:
             return active
         named = frozenset(one.strip() for one in self.ids.split(",") if one.strip())
-        if len(named) > MOST_IDS:
-            raise UsageError(f"at most {MOST_IDS} ids can be asked for at once")
+        if len(named) > MAX_IDS:
+            raise UsageError(f"at most {MAX_IDS} ids can be asked for at once")
         return named if active is None else named & active
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
-LARGEST: Final = 2**63 - 1
+MAX_ROW_ID: Final = 2**63 - 1
 
 
 def carriable(value: Any) -> Any:
@@ -38,7 +38,7 @@ def moment_of(value: Any) -> Any:
 Words = Annotated[str, BeforeValidator(carriable)]
 # What a caller may name: an id, the beginning of one, or a title.
 Named = Annotated[str, StringConstraints(min_length=1, max_length=300)]
-MessageId = Annotated[int, Field(ge=0, le=LARGEST)]
+MessageId = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
 NotedMoment = Annotated[float | None, BeforeValidator(moment_of)]
 Moment = Annotated[float, Field(allow_inf_nan=False)]
 

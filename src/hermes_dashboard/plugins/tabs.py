@@ -24,8 +24,8 @@ Origin = Literal["bundled", "user"]
 
 FOLDER: Final = "dashboard"
 MANIFEST: Final = "manifest.json"
-LARGEST_MANIFEST: Final = 100_000
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+MAX_MANIFEST: Final = 100_000
+PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLACE: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 HOUSE: Final = frozenset(
     {"/", "/chat", "/sessions", "/analytics", "/gateway", "/hooks", "/plugins", "/settings"}
@@ -143,7 +143,7 @@ def _tab(folder: Path, name: str, origin: Origin) -> Tab:
 def _read(folder: Path, name: str, origin: Origin) -> Tab:
     facts = _document(folder / MANIFEST)
     name = _text(facts, "name", name)
-    if not NAME.fullmatch(name):
+    if not PLUGIN_NAME.fullmatch(name):
         raise PluginError(f"`name` is {name!r}; it has letters, digits, - and _")
     place = facts.get("tab", {})
     if not isinstance(place, dict):
@@ -172,7 +172,7 @@ def _read(folder: Path, name: str, origin: Origin) -> Tab:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_MANIFEST:
+        if path.stat().st_size > MAX_MANIFEST:
             raise PluginError("it is too large for a manifest")
         facts = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

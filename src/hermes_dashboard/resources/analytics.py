@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 USUAL_DAYS: Final = 90
-MOST_DAYS: Final = 3700
+MAX_DAYS: Final = 3700
 WEEKS: Final = 53
-MOST_HELD: Final = 32
+MAX_HELD: Final = 32
 EARLIEST: Final = date(1970, 1, 2)
 
 Name = Annotated[str, Query(max_length=300)]
@@ -38,7 +38,7 @@ class Drawn:
     def of(self, known: AnalyticsData, span: Span) -> dict[str, Any]:
         """The answer for *span*."""
         held = self._held
-        if held[0] != known.edition or len(held[1]) > MOST_HELD:
+        if held[0] != known.edition or len(held[1]) > MAX_HELD:
             held = self._held = (known.edition, {})
         if span not in held[1]:
             held[1][span] = analytics(known, span)
@@ -110,5 +110,5 @@ def days_of(known: AnalyticsData, since: date | None, until: date | None) -> tup
     if since > last:
         raise UsageError(f"`since` ({since}) comes after `until` ({last})")
     began = first_day(known) or last - timedelta(days=USUAL_DAYS - 1)
-    first = max(since, EARLIEST, last - timedelta(days=min(MOST_DAYS, last.toordinal()) - 1))
+    first = max(since, EARLIEST, last - timedelta(days=min(MAX_DAYS, last.toordinal()) - 1))
     return (max(first, began) if began <= last else first), last

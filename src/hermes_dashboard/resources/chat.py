@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REFUSED: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
-LARGEST_BYTES: Final = 32 * 1024 * 1024  # from the page; what is too long for the daemon is told
+MAX_BYTES: Final = 32 * 1024 * 1024  # from the page; what is too long for the daemon is told
 TRIES: Final = 5
 PAUSE_SECONDS: Final = 0.1
 LONGEST_REASON: Final = 120  # bytes of a close frame are counted
@@ -189,7 +189,7 @@ def _lost(connection: ClientConnection) -> ChatEnd:
 
 async def _refusal(text: str) -> str | None:
     """The answer to a frame that is not for the daemon; None for all others."""
-    if len(text) < frames.LONGEST // 64:
+    if len(text) < frames.MAX_FRAME_BYTES // 64:
         return _judged(text)
     return await asyncio.to_thread(_judged, text)
 

@@ -93,17 +93,17 @@ def router(parts: DashboardContext) -> APIRouter:
     @routes.get(
         "/media/{name}",
         response_class=FileResponse,
-        responses=a_file(*HARMLESS, media_store.UNKNOWN) | problems(404),
+        responses=a_file(*HARMLESS, media_store.UNKNOWN_MIME) | problems(404),
     )
     def show_media(name: Kept) -> FileResponse:
         """A file that came with a message; pictures are shown, anything else is given out."""
         path = media_store.of_home().path_of(f"{media_store.SCHEME}{name[:2]}/{name}")
         if not path.is_file():
             raise HTTPException(404, "this file is no longer there")
-        kind = mimetypes.guess_type(name)[0] or media_store.UNKNOWN
+        kind = mimetypes.guess_type(name)[0] or media_store.UNKNOWN_MIME
         if kind in HARMLESS:
             return FileResponse(path, media_type=kind, headers={"Cache-Control": "private"})
-        return FileResponse(path, media_type=media_store.UNKNOWN, filename=name)
+        return FileResponse(path, media_type=media_store.UNKNOWN_MIME, filename=name)
 
     return routes
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
-MOST_CHATS: Final = 200
-MOST_ERRORS: Final = 50
-MOST_UNSENT: Final = 50
+MAX_CHATS: Final = 200
+MAX_ERRORS: Final = 50
+MAX_UNSENT: Final = 50
 
 
 def router(parts: DashboardContext) -> APIRouter:
@@ -36,10 +36,10 @@ def router(parts: DashboardContext) -> APIRouter:
             "queue": queue_of(db),
             "chats": [
                 {**one, "title": db.get_session_title(one["session_id"])}
-                for one in parts.gateway.chats(MOST_CHATS)
+                for one in parts.gateway.chats(MAX_CHATS)
             ],
-            "errors": parts.gateway.errors(MOST_ERRORS),
-            "unsent": [_unsent(one) for one in db.unsent_replies(MOST_UNSENT)],
+            "errors": parts.gateway.errors(MAX_ERRORS),
+            "unsent": [_unsent(one) for one in db.unsent_replies(MAX_UNSENT)],
             "asking": [{**one, "asked_at": one["created_at"]} for one in db.asking_users()],
             "allowed": [{**one, "since": one["allowed_at"]} for one in db.allowed_users()],
         }
@@ -87,7 +87,7 @@ def queue_of(db: SessionDB) -> dict[str, Any]:
         "handling": number("inbox", "claimed"),
         "owed": number("outbox", "waiting", "sending"),
         "ambiguous": number("outbox", "ambiguous"),
-        "failed": sum(one["state"] == "failed" for one in db.unsent_replies(MOST_UNSENT)),
+        "failed": sum(one["state"] == "failed" for one in db.unsent_replies(MAX_UNSENT)),
         "oldest_waiting_at": db.oldest_waiting(),
     }
 

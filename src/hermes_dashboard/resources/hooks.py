@@ -9,7 +9,7 @@ from fastapi import APIRouter, BackgroundTasks, HTTPException, Query
 import hermes_plugin_host
 from hermes_core.hooks import HOOKS
 from hermes_dashboard.models.system import Boundaries, Hooks, Replayed
-from hermes_dashboard.models.text import LARGEST, Named, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Named, problems
 from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def router(parts: DashboardContext) -> APIRouter:
     def list_boundaries(
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
         session_id: Named | None = None,
-        before: Annotated[int, Query(ge=0, le=LARGEST)] | None = None,
+        before: Annotated[int, Query(ge=0, le=MAX_ROW_ID)] | None = None,
     ) -> dict[str, Any]:
         """Session boundaries, the newest first, and whether plugins have heard of them."""
         one = None if session_id is None else _meant(db, session_id)

@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.25
 GATEWAY_LOOKS: Final = 4  # every so many looks
-MOST_NAMED: Final = 50
+MAX_NAMED: Final = 50
 CALM_SECONDS: Final = 2.0  # between two words that mean everything
-MOST_WAITING: Final = 32
+MAX_WAITING: Final = 32
 
 
 class News(NamedTuple):
@@ -57,7 +57,7 @@ class Watcher:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[asyncio.Queue[News]]:
         """What happens from now on."""
-        queue: asyncio.Queue[News] = asyncio.Queue(MOST_WAITING)
+        queue: asyncio.Queue[News] = asyncio.Queue(MAX_WAITING)
         if self._task is None:
             await asyncio.to_thread(self._sight.begin)
         self._listeners.add(queue)
@@ -142,7 +142,7 @@ class Sight:
         if before is None or not self._history.is_same(before):
             return []
         found = sorted({one.session_id for one in self._history.changed_since(before)})
-        return found if len(found) <= MOST_NAMED else []
+        return found if len(found) <= MAX_NAMED else []
 
     def _everything(self) -> list[News]:
         """The word that means everything; a draft that grows does not make it a flood."""

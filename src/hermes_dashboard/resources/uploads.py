@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 FOLDER: Final = "uploads"
-LARGEST_MB: Final = 25
-LARGEST_BYTES: Final = LARGEST_MB * 1024 * 1024
+MAX_MB: Final = 25
+MAX_BYTES: Final = MAX_MB * 1024 * 1024
 LONGEST_NAME: Final = 100
-TOO_LARGE: Final = f"A file has at most {LARGEST_MB} MB."
+TOO_LARGE: Final = f"A file has at most {MAX_MB} MB."
 ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "the connection was lost in the middle"},
     413: {"description": "the file is too large"},
@@ -54,7 +54,7 @@ def router(parts: DashboardContext) -> APIRouter:
     ) -> Upload:
         """Keep the bytes of a file; the path is what the agent is told."""
         declared = request.headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > LARGEST_BYTES:
+        if declared.isdecimal() and int(declared) > MAX_BYTES:
             raise HTTPException(413, TOO_LARGE)
         path = await run_in_threadpool(_new_path, parts.home, name)
         try:
@@ -62,7 +62,7 @@ def router(parts: DashboardContext) -> APIRouter:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN
+        kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN_MIME
         return Upload(
             path=str(path),
             name=safe_name(name),
@@ -82,7 +82,7 @@ async def _received(request: Request, path: Path) -> int:
         try:
             async for piece in request.stream():
                 size += len(piece)
-                if size > LARGEST_BYTES:
+                if size > MAX_BYTES:
                     raise HTTPException(413, TOO_LARGE)
                 await run_in_threadpool(file.write, piece)
         except ClientDisconnect as error:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 RETRY: Final = Backoff(2.0, 600.0)
-MOST_ATTEMPTS: Final = 8
+MAX_ATTEMPTS: Final = 8
 
-PUT = """
+INSERT_EVENT = """
     INSERT INTO hermes_boundary
         (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform,
          occurred_at, is_final, state, due_at)
@@ -32,7 +32,7 @@ CLAIM = """
     UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
     WHERE sequence = ?
 """
-GET = "SELECT * FROM hermes_boundary WHERE sequence = ?"
+SELECT_EVENT = "SELECT * FROM hermes_boundary WHERE sequence = ?"
 SETTLE = """
     UPDATE hermes_boundary SET state = ?, settled_at = ?, due_at = ?, error = ?, process_id = NULL
     WHERE event_id = ?
@@ -86,12 +86,12 @@ def announce(
     platform, epoch = tx.row(FACTS, (session_id,)) or ("unknown", 0)
     now = tx.clock.now()
     row = (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform)
-    return tx.execute(PUT, (*row, now, int(is_final), now)).rowcount > 0
+    return tx.execute(INSERT_EVENT, (*row, now, int(is_final), now)).rowcount > 0
 
 
 def give_back(tx: Tx, process_id: str) -> None:
     """A dispatcher died: its events wait again, unless they seem to be what kills it."""
-    tx.execute(GIVE_BACK, (MOST_ATTEMPTS, MOST_ATTEMPTS, tx.clock.now(), process_id))
+    tx.execute(GIVE_BACK, (MAX_ATTEMPTS, MAX_ATTEMPTS, tx.clock.now(), process_id))
 
 
 class BoundaryPart(StorePart):
@@ -104,7 +104,7 @@ class BoundaryPart(StorePart):
             self.present(tx)
             due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
-            return [event for (sequence,) in due for event in tx.dicts(GET, (sequence,))]
+            return [event for (sequence,) in due for event in tx.dicts(SELECT_EVENT, (sequence,))]
 
         return self.engine.write(claim)
 
@@ -116,7 +116,7 @@ class BoundaryPart(StorePart):
             attempts = tx.value(ATTEMPTS, (event_id,)) or 0
             if error is None:
                 tx.execute(SETTLE, ("delivered", now, now, None, event_id))
-            elif attempts >= MOST_ATTEMPTS:
+            elif attempts >= MAX_ATTEMPTS:
                 tx.execute(SETTLE, ("dead", now, now, error, event_id))
             else:
                 tx.execute(SETTLE, ("waiting", None, now + RETRY.delay(attempts), error, event_id))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
 
-PUT = """
+INSERT_INCOMING = """
     INSERT INTO hermes_inbox
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
@@ -58,7 +58,7 @@ CLAIM_WAITING = """
     UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
     WHERE inbox_id = ? AND state = 'waiting'
 """
-GET = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
+SELECT_INCOMING = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
 SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
     WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
@@ -127,7 +127,7 @@ class InboxPart(StorePart):
 
         def put(tx: Tx) -> Received:
             row = (*key, session_key, text, tx.clock.now())
-            is_new = tx.execute(PUT, row).rowcount > 0
+            is_new = tx.execute(INSERT_INCOMING, row).rowcount > 0
             return Received(int(tx.value(FIND, key)), is_new)
 
         return self.engine.write(put)
@@ -143,7 +143,7 @@ class InboxPart(StorePart):
                 return None
             self.present(tx)
             tx.execute(CLAIM, (self.identity.process_id, found))
-            row = tx.dicts(GET, (found,))[0]
+            row = tx.dicts(SELECT_INCOMING, (found,))[0]
             row["payload"] = json.loads(row["payload"])
             return row
 
@@ -170,7 +170,7 @@ class InboxPart(StorePart):
 
     def incoming(self, inbox_id: int) -> dict[str, Any] | None:
         """A message that came in, whatever became of it."""
-        rows = self.engine.read(lambda reader: reader.dicts(GET, (inbox_id,)))
+        rows = self.engine.read(lambda reader: reader.dicts(SELECT_INCOMING, (inbox_id,)))
         return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
 
     def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS: Final = 60.0
 
-GET = """
+SELECT_LEASE = """
     SELECT l.token, l.process_id, l.holder, l.expires_at, l.expires_monotonic, p.host, p.boot_id
     FROM hermes_lease l LEFT JOIN hermes_process p ON p.process_id = l.process_id
     WHERE l.session_id = ?
@@ -60,7 +60,7 @@ class Lease(NamedTuple):
 
 def acquire(tx: Tx, session_id: str, holder: str, seconds: float, us: ProcessIdentity) -> Lease:
     """Take the lease, from a dead or expired holder if need be."""
-    row = tx.row(GET, (session_id,))
+    row = tx.row(SELECT_LEASE, (session_id,))
     token = 1
     if row is not None:
         token = row[0] + 1
@@ -129,7 +129,7 @@ class LeasePart(StorePart):
         """Whether another process runs a turn of the conversation."""
 
         def look(reader: Reader) -> bool:
-            row = reader.row(GET, (session_id,))
+            row = reader.row(SELECT_LEASE, (session_id,))
             if row is None or row[1] in {None, self.identity.process_id}:
                 return False
             return _is_held(reader, row, self.identity, self.clock)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 RETRY: Final = Backoff(2.0, 600.0)
-MOST_ATTEMPTS: Final = 10  # of what may have arrived each time
-MOST_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
+MAX_ATTEMPTS: Final = 10  # of what may have arrived each time
+MAX_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
 
-PUT = """
+INSERT_REPLY = """
     INSERT INTO hermes_outbox
         (idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
          due_at)
@@ -37,7 +37,7 @@ NEXT = """
 """
 CLAIM = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
 COUNT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
-GET = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
+SELECT_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
 SENT = """
     UPDATE hermes_outbox SET state = 'sent', settled_at = ?, receipt = ?, error = NULL
     WHERE outbox_id = ?
@@ -76,7 +76,7 @@ def put(
     now = tx.clock.now()
     where = json.dumps(target, sort_keys=True)
     row = (key, session_id, inbox_id, platform, where, json.dumps(payload))
-    tx.execute(PUT, (*row, now, now))
+    tx.execute(INSERT_REPLY, (*row, now, now))
     return int(tx.value(FIND, (key,)))
 
 
@@ -152,8 +152,8 @@ class OutboxPart(StorePart):
         """The next one that is due; what is too old to make sense any more is given up."""
         now = tx.clock.now()
         while (found := tx.value(sql, (now, *more))) is not None:
-            row = tx.dicts(GET, (found,))[0]
-            if now - row["created_at"] <= MOST_SECONDS:
+            row = tx.dicts(SELECT_REPLY, (found,))[0]
+            if now - row["created_at"] <= MAX_SECONDS:
                 return row
             tx.execute(LATER, ("failed", now, "it was too old to be sent", now, found))
         return None
@@ -177,9 +177,9 @@ class OutboxPart(StorePart):
         """
 
         def later(tx: Tx) -> None:
-            row = tx.dicts(GET, (outbox_id,))[0]
-            is_too_old = tx.clock.now() - row["created_at"] > MOST_SECONDS
-            is_too_much = may_have_arrived and row["attempts"] >= MOST_ATTEMPTS
+            row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]
+            is_too_old = tx.clock.now() - row["created_at"] > MAX_SECONDS
+            is_too_much = may_have_arrived and row["attempts"] >= MAX_ATTEMPTS
             if is_hopeless or is_too_old or is_too_much:
                 state = "failed"
             else:

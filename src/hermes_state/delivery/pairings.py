@@ -18,14 +18,14 @@ LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
 LENGTH: Final = 8
 LIFE_SECONDS: Final = 3600.0
 PAUSE_SECONDS: Final = 600.0  # between two codes for one person
-MOST_PENDING: Final = 3  # on a platform
-MOST_GUESSES: Final = 5
+MAX_PENDING: Final = 3  # on a platform
+MAX_GUESSES: Final = 5
 LOCK_SECONDS: Final = 3600.0
 
 FORGET = "DELETE FROM hermes_pairing WHERE created_at < ?"
 PENDING = "SELECT count(*) FROM hermes_pairing WHERE platform = ?"
 LATEST = "SELECT max(created_at) FROM hermes_pairing WHERE platform = ? AND user_id = ?"
-PUT = """
+INSERT_PAIRING = """
     INSERT INTO hermes_pairing (platform, user_id, user_name, salt, digest, created_at)
     VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (platform, user_id) DO UPDATE SET user_name = excluded.user_name,
@@ -73,9 +73,9 @@ class PairingPart(StorePart):
             latest = tx.value(LATEST, (platform, user_id))
             if latest is not None and now - latest < PAUSE_SECONDS:
                 return False
-            if latest is None and tx.value(PENDING, (platform,)) >= MOST_PENDING:
+            if latest is None and tx.value(PENDING, (platform,)) >= MAX_PENDING:
                 return False
-            tx.run(PUT, (platform, user_id, user_name, salt, _digest(salt, code), now))
+            tx.run(INSERT_PAIRING, (platform, user_id, user_name, salt, _digest(salt, code), now))
             return True
 
         return code if self.engine.write(ask) else None
@@ -88,7 +88,7 @@ class PairingPart(StorePart):
 
         def approve(tx: Tx) -> Approved | None:
             now = tx.clock.now()
-            if tx.value(GUESSES, (platform, now - LOCK_SECONDS)) >= MOST_GUESSES:
+            if tx.value(GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
                 return None
             for row in tx.dicts(OF_PLATFORM, (platform, now - LIFE_SECONDS)):
                 if hmac.compare_digest(_digest(row["salt"], wanted), row["digest"]):
@@ -105,7 +105,7 @@ class PairingPart(StorePart):
         """Whether too many wrong codes were given lately."""
         since = self.clock.now() - LOCK_SECONDS
         guesses = self.engine.read(lambda reader: reader.value(GUESSES, (platform, since)))
-        return int(guesses) >= MOST_GUESSES
+        return int(guesses) >= MAX_GUESSES
 
     def allow_user(self, platform: str, user_id: str, user_name: str = "") -> None:
         """Let somebody in without a code."""

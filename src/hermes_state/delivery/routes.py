@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 ALL = "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route ORDER BY place"
-GET = "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route WHERE place = ?"
-PUT = """
+SELECT_ROUTE = (
+    "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route WHERE place = ?"
+)
+UPSERT_ROUTE = """
     INSERT INTO hermes_route (place, session_key, session_id, updated_at, entry)
     VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
@@ -65,7 +67,7 @@ class RoutePart(StorePart):
 
     def route(self, place: str) -> Route | None:
         """The route of a place."""
-        row = self.engine.read(lambda reader: reader.row(GET, (place,)))
+        row = self.engine.read(lambda reader: reader.row(SELECT_ROUTE, (place,)))
         return None if row is None else _route(row)
 
     def route_count(self) -> int:
@@ -87,7 +89,7 @@ class RoutePart(StorePart):
 
     def put_route(self, route: Route) -> None:
         """Note something about a route that leaves its conversation as it is."""
-        self.engine.write(lambda tx: tx.run(PUT, route.row()))
+        self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
 
     def begin_route(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
         """Point a place at a conversation, which is begun or opened again with it."""
@@ -144,7 +146,7 @@ class RoutePart(StorePart):
             sessions.reopen(tx, event, route.session_id)
         # Nobody owns it: a gateway that dies leaves its conversations open, to go on.
         process_identity.disown(tx, route.session_id)
-        tx.execute(PUT, route.row())
+        tx.execute(UPSERT_ROUTE, route.row())
 
     def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:
         """Forget routes; their conversations are ended properly and kept. How many."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
 
 T = TypeVar("T")
-MOST_IDLE = 8
+MAX_IDLE = 8
 
 
 def read_only_uri(path: Path) -> str:
@@ -47,7 +47,7 @@ class ReaderPool:
         except sqlite3.Error:
             reader.connection.close()
             raise
-        if self._closed or len(self._idle) >= MOST_IDLE:
+        if self._closed or len(self._idle) >= MAX_IDLE:
             reader.connection.close()
         else:
             self._idle.append(reader)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-LARGEST_GROUP = 128
-LONGEST_STOP_SECONDS = 30.0
+MAX_GROUP = 128
+MAX_STOP_SECONDS = 30.0
 
 
 class WriteJob(Generic[T]):
@@ -90,7 +90,7 @@ class Writer:
 
     def close(self) -> None:
         """Finish what is queued, then stop."""
-        self._attendant.stop(LONGEST_STOP_SECONDS)
+        self._attendant.stop(MAX_STOP_SECONDS)
         self._is_closed = True
         run_apart(self._lead_while_free)
 
@@ -119,7 +119,7 @@ class Writer:
 
     def _run_group(self) -> None:
         group: list[WriteJob[object]] = []
-        while self._queue and len(group) < LARGEST_GROUP:
+        while self._queue and len(group) < MAX_GROUP:
             group.append(self._queue.popleft())
         if not group:
             return

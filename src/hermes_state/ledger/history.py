@@ -27,7 +27,7 @@ CONTENT_BYTES: Final = 200
 WITNESSES: Final = 8
 NO_SIZE: Final = 50  # messages, for sessions that are not indexed yet
 
-KINDS: Final = {
+SESSION_KINDS: Final = {
     lineage.DELEGATE: Kind.SUBAGENT,
     lineage.BRANCH: Kind.BRANCH,
     lineage.CONTINUATION: Kind.CONTINUATION,
@@ -38,7 +38,7 @@ SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
 WITNESS: Final = """
     SELECT id, session_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1
 """
-SAME: Final = "SELECT id, session_id, timestamp FROM messages WHERE id = ?"
+SELECT_WITNESS: Final = "SELECT id, session_id, timestamp FROM messages WHERE id = ?"
 # Left to itself, SQLite walks the whole index of sessions to find the different ones.
 GREW: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
 CHANGED: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
@@ -63,7 +63,7 @@ TITLES: Final = """
 TITLES_FOREIGN: Final = "SELECT title FROM sessions WHERE id = ?"
 THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
 HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
-LARGEST: Final = 2**53
+MAX_EXACT_INTEGER: Final = 2**53
 DECODING: Final = "Could not decode"
 
 
@@ -252,7 +252,7 @@ def _is_same(reader: Reader, mark: Mark) -> bool:
     name = _name(reader)
     if mark.history and name:
         return mark.history == name
-    rows = [(print_, reader.row(SAME, (row_id,))) for row_id, print_ in mark.witnesses]
+    rows = [(print_, reader.row(SELECT_WITNESS, (row_id,))) for row_id, print_ in mark.witnesses]
     return all(_witness(row) == print_ for print_, row in rows if row is not None)
 
 
@@ -299,7 +299,7 @@ def _text(value: Any) -> str:
 
 def _number(value: Any) -> float:
     """A number that can be added up; what is none, or absurd, is 0."""
-    is_number = isinstance(value, int | float) and 0 <= value <= LARGEST
+    is_number = isinstance(value, int | float) and 0 <= value <= MAX_EXACT_INTEGER
     return value if is_number else 0
 
 
@@ -334,7 +334,7 @@ def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> K
             raise
         with _forgiving(reader):
             kind, _ = lineage.kind_of(reader, session_id)
-    found = KINDS.get(kind, Kind.CONVERSATION)
+    found = SESSION_KINDS.get(kind, Kind.CONVERSATION)
     if found is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
         return Kind.SCHEDULED
     # A branch stays one when what it branched off is gone.

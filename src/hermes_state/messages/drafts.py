@@ -33,7 +33,7 @@ CONTENT: Final = "content"
 REASONING: Final = "reasoning"
 INTERRUPTED: Final = "interrupted"
 
-PUT = """
+UPSERT_DRAFT = """
     INSERT INTO hermes_draft (uid, part, session_id, process_id, channel, piece, written_at)
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -119,7 +119,7 @@ class Draft:
             process_identity.register(tx, self._identity)
         owner = (self.session_id, self._identity.process_id)
         tx.many(
-            PUT,
+            UPSERT_DRAFT,
             [
                 (self._key, first + number, *owner, channel, storable(piece), tx.clock.now())
                 for number, (channel, piece) in enumerate(pieces)

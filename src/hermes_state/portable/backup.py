@@ -45,7 +45,7 @@ SECRETS: Final = ".env"
 SPOOL: Final = "spool/"
 UNLOCKS: Final = "plugins/hermes-achievements/state.json"
 CHUNK_BYTES: Final = 1 << 20
-LARGEST_MANIFEST: Final = 16 << 20
+MAX_MANIFEST: Final = 16 << 20
 ABANDONED_SECONDS: Final = 86_400
 
 
@@ -168,7 +168,7 @@ def _why_not(path: Path, error: Exception) -> str:
 def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     """What the archive says it contains."""
     try:
-        if archive.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
+        if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
             raise ValueError("the manifest is too large")
         facts = json.loads(archive.read(MANIFEST))
         if facts.pop("format") != FORMAT:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
-from hermes_state.portable.export_schema import UNKNOWN, columns_of, stored
+from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, stored
 from hermes_state.portable.export_writer import FORMAT, VERSION
 from hermes_state.portable.record import ORIGIN, UID
 
@@ -19,7 +19,7 @@ PARTS: Final = frozenset({"extra", "index", "messages", "session", "trash", "und
 INDEX: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_calls"})
 TRASH: Final = frozenset({"reason", "title", "trashed_at", "was_archived", "was_open"})
 UNDO: Final = frozenset({"at", "is_open", "last", "rows"})
-MOST: Final = 2**63
+INTEGER_LIMIT: Final = 2**63
 
 
 def check_record(record: Any) -> None:
@@ -58,7 +58,7 @@ def _values(row: Any, where: str, table: str = "") -> None:
     for name, value in row.items():
         if name in {UID, ORIGIN}:
             continue
-        is_hole = value is None and known.get(name, UNKNOWN).is_required
+        is_hole = value is None and known.get(name, UNKNOWN_COLUMN).is_required
         _require(not is_hole, f"{where}: {name} is missing")
         try:
             _value(stored(value))
@@ -72,7 +72,10 @@ def _value(value: Any) -> None:
         value.encode()  # half a surrogate pair is a ValueError
     _require(value == value, "no number at all")  # noqa: PLR0124 - NaN is not equal to itself
     if isinstance(value, int):
-        _require(-MOST <= value < MOST and not isinstance(value, bool), "no 64-bit number")
+        _require(
+            -INTEGER_LIMIT <= value < INTEGER_LIMIT and not isinstance(value, bool),
+            "no 64-bit number",
+        )
 
 
 def _text(row: dict[str, Any], name: str, where: str) -> None:
@@ -105,13 +108,13 @@ def _message(message: Any, where: str) -> None:
         _require(isinstance(origin, dict) and origin.keys() == {"row", "session"}, f"{where}: "
                  f"{ORIGIN} is not a valid origin")  # fmt: skip
         _require(isinstance(origin["session"], str), f"{where}: {ORIGIN} is not a valid origin")
-        _count(origin["row"], MOST, f"{where}: {ORIGIN}")
+        _count(origin["row"], INTEGER_LIMIT, f"{where}: {ORIGIN}")
 
 
 def _index(part: Any) -> None:
     _require(isinstance(part, dict) and part.keys() == INDEX, "'index' is not whole")
     for name, value in part.items():
-        _count(value, MOST, f"index: {name}")
+        _count(value, INTEGER_LIMIT, f"index: {name}")
 
 
 def _trash(part: Any) -> None:
@@ -122,7 +125,7 @@ def _trash(part: Any) -> None:
     _number(part, "trashed_at", "trash")
     _text(part, "reason", "trash")
     for name in ("was_archived", "was_open"):
-        _count(part[name], MOST, f"trash: {name}")
+        _count(part[name], INTEGER_LIMIT, f"trash: {name}")
 
 
 def _undo(part: Any, messages: int) -> None:

@@ -51,7 +51,7 @@ class ExportColumn(NamedTuple):
         return text
 
 
-UNKNOWN: Final = ExportColumn("", is_required=False, default=None)
+UNKNOWN_COLUMN: Final = ExportColumn("", is_required=False, default=None)
 
 
 @functools.cache
@@ -76,7 +76,9 @@ def without_defaults(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a row that an export has to carry."""
     known = columns_of(table)
     return {
-        name: value for name, value in row.items() if not known.get(name, UNKNOWN).is_default(value)
+        name: value
+        for name, value in row.items()
+        if not known.get(name, UNKNOWN_COLUMN).is_default(value)
     }
 
 

@@ -23,7 +23,7 @@ SESSION: Final = "kept.session."
 MESSAGE: Final = "kept.message."
 ORIGIN: Final = "kept.origin."
 
-PUT = """
+INSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
@@ -69,7 +69,7 @@ class Extras:
 
 def keep(tx: Tx, session_id: str, name: str, value: Any) -> None:
     """Keep one fact that has no place."""
-    tx.execute(PUT, (session_id, name, json.dumps(plain(value))))
+    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(plain(value))))
 
 
 def forget(tx: Tx, session_id: str, name: str) -> None:

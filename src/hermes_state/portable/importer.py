@@ -22,8 +22,8 @@ from hermes_state.portable.export_schema import (
 from hermes_state.portable.export_writer import write_record
 from hermes_state.portable.record import ORIGIN, UID, Identities, row_ids
 from hermes_state.sessions import index, labels, lineage
-from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, PUT, prompt_columns
-from hermes_state.sessions.trash import PUT as PUT_TRASH
+from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, INSERT_SESSION, prompt_columns
+from hermes_state.sessions.trash import INSERT_TRASH as PUT_TRASH
 from hermes_state.sessions.trash import TITLE_TAKEN
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Newcomer:
             if name == labels.FACT:
                 labels.take_in(self._tx, self._id, stored(value))
             else:
-                self._tx.execute(PUT, (self._id, name, stored(value)))
+                self._tx.execute(INSERT_SESSION, (self._id, name, stored(value)))
         self._usage()
         rows = [self._message(*item) for item in enumerate(self._record["messages"])]
         self._undo(rows)
@@ -114,7 +114,7 @@ class Newcomer:
         """A fact for which this file has no column."""
         if name in EXTRA_DEFAULTS:
             text = repr(value) if isinstance(value, float) else value
-            self._tx.execute(PUT, (self._id, name, text))
+            self._tx.execute(INSERT_SESSION, (self._id, name, text))
         else:
             import_extras.keep(self._tx, self._id, import_extras.SESSION + name, value)
 

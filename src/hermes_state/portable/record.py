@@ -16,7 +16,7 @@ from hermes_state.messages.rows import select_list
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
-    UNKNOWN,
+    UNKNOWN_COLUMN,
     USAGE_INTERNAL,
     all_plain,
     columns_of,
@@ -25,7 +25,7 @@ from hermes_state.portable.export_schema import (
 )
 from hermes_state.portable.import_extras import Extras
 from hermes_state.sessions import index
-from hermes_state.sessions.rows import GET, PROMPT
+from hermes_state.sessions.rows import PROMPT, SELECT_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -192,7 +192,7 @@ class SessionRecord:
         yield "]," + to_json({name: part for name, part in tail.items() if part})[1:]
 
     def _session(self) -> dict[str, Any]:
-        row = self._reader.dicts(GET, (self._id,))[0]
+        row = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
             row["system_prompt"] = self._reader.value(PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
@@ -280,6 +280,8 @@ class SessionRecord:
             known = columns_of("session_model_usage")
             for row in self._reader.dicts(USAGE, (self._id,)):
                 mine = {name: v for name, v in row.items() if name not in USAGE_INTERNAL}
-                kept = {n: v for n, v in mine.items() if not known.get(n, UNKNOWN).is_default(v)}
+                kept = {
+                    n: v for n, v in mine.items() if not known.get(n, UNKNOWN_COLUMN).is_default(v)
+                }
                 rows.append(all_plain(self._alter.row(kept)))
         return sorted(rows, key=to_json)

@@ -156,7 +156,7 @@ SECRETS: Final = (
 
 DEEPEST: Final = 16
 SHORTEST: Final = 4
-MOST_PASSES: Final = 5
+MAX_PASSES: Final = 5
 # Columns that name things instead of saying something.
 NAMES: Final = frozenset(
     {"id", "role", "source", "parent_session_id", "tool_call_id", "tool_name", "session_key",
@@ -235,7 +235,7 @@ class Redactor:
 
 def redact(text: str) -> str:
     """Plain text without its secrets."""
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         hidden = _pass(text)
         if hidden == text:
             break

@@ -113,8 +113,8 @@ def _term(text: str, *, is_prefix: bool, is_inside: bool) -> Term | None:
     return Term(found, is_prefix, is_inside) if found else None
 
 
-MOST_EXPANSIONS: Final = 5000
-SHORTEST_GRAM: Final = 3
+MAX_EXPANSIONS: Final = 5000
+MIN_GRAM: Final = 3
 
 
 class TooManyWordsError(Exception):
@@ -161,7 +161,7 @@ def _phrase(tokens: Sequence[str], *, is_prefix: bool) -> str:
 
 def _words_with(connection: sqlite3.Connection, piece: str, *, at_the_end: bool) -> list[str]:
     """The indexed words that contain, or end with, a piece of text."""
-    if len(piece) >= SHORTEST_GRAM:
+    if len(piece) >= MIN_GRAM:
         grams = {piece[at : at + 3] for at in range(len(piece) - 2)}
         sql = "SELECT text FROM term WHERE id IN (SELECT rowid FROM gram WHERE gram MATCH ?)"
         wanted = " AND ".join(f'"{gram}"' for gram in sorted(grams))
@@ -169,6 +169,6 @@ def _words_with(connection: sqlite3.Connection, piece: str, *, at_the_end: bool)
     else:
         rows = connection.execute("SELECT text FROM term WHERE instr(text, ?) > 0", (piece,))
     found = [word for (word,) in rows if (word.endswith(piece) if at_the_end else piece in word)]
-    if len(found) > MOST_EXPANSIONS:
+    if len(found) > MAX_EXPANSIONS:
         raise TooManyWordsError
     return found

@@ -34,7 +34,7 @@ MEMBER = """
     LEFT JOIN hermes_trash t ON t.session_id = s.id
     WHERE s.id = ?
 """
-MOST_RELATIVES = 2000
+MAX_RELATIVES = 2000
 
 
 class Facets(NamedTuple):
@@ -91,7 +91,7 @@ def family(reader: Reader, session_id: str) -> list[dict[str, Any]]:
     waiting = [eldest_of(reader, session_id)]
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
-    while waiting and len(found) < MOST_RELATIVES:
+    while waiting and len(found) < MAX_RELATIVES:
         current = waiting.pop(0)
         if current in seen:
             continue

@@ -69,7 +69,7 @@ OLD_COUNTS = """
     SELECT lifetime_messages, lifetime_tool_calls, epoch
     FROM hermes_session_index WHERE session_id = ?
 """
-PUT = """
+UPSERT_INDEX_ROW = """
     INSERT INTO hermes_session_index
         (session_id, kind, root_id, shown, last_activity, last_message_id, active_count,
          lifetime_messages, lifetime_tool_calls, epoch, preview)
@@ -141,7 +141,7 @@ def reindex(tx: Tx, session_id: str) -> None:
     old = tx.row(OLD_COUNTS, (session_id,)) or (0, 0, 0)
     place = lineage.place_of(tx, session_id)
     tx.execute(
-        PUT,
+        UPSERT_INDEX_ROW,
         (
             session_id,
             place.kind,

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 TABLE: Final = "hermes_tag"
 FACT: Final = "tags"  # what an export calls them
 TAG_CHARACTERS: Final = 40
-MOST_TAGS: Final = 50
+MAX_TAGS: Final = 50
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
 FORGET = "DELETE FROM hermes_tag WHERE session_id = ?"
-PUT = "INSERT INTO hermes_tag (session_id, folded, tag) VALUES (?, ?, ?)"
+INSERT_TAG = "INSERT INTO hermes_tag (session_id, folded, tag) VALUES (?, ?, ?)"
 # A tag is written as it was written first, wherever it is.
 SPELLED = "SELECT tag FROM hermes_tag WHERE folded = ? LIMIT 1"
 OF = """
@@ -58,8 +58,8 @@ def clean_tags(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         tag = clean_tag(text)
         found.setdefault(tag.casefold(), tag)
-    if len(found) > MOST_TAGS:
-        raise UsageError(f"a conversation has at most {MOST_TAGS} tags")
+    if len(found) > MAX_TAGS:
+        raise UsageError(f"a conversation has at most {MAX_TAGS} tags")
     return found
 
 
@@ -70,7 +70,7 @@ def put_tags(tx: Tx, session_id: str, tags: dict[str, str]) -> list[str]:
     root = lineage.place_of(tx, session_id).root_id
     tx.execute(FORGET, (root,))
     spelled = {one: tx.value(SPELLED, (one,)) or tag for one, tag in tags.items()}
-    tx.many(PUT, [(root, folded, tag) for folded, tag in spelled.items()])
+    tx.many(INSERT_TAG, [(root, folded, tag) for folded, tag in spelled.items()])
     return list(spelled.values())
 
 
@@ -80,7 +80,7 @@ def take_in(tx: Tx, session_id: str, text: Any) -> None:
     for one in found if isinstance(found, list) else ():
         with contextlib.suppress(UsageError):
             tag = clean_tag(str(one))
-            tx.execute(f"{PUT} ON CONFLICT DO NOTHING", (session_id, tag.casefold(), tag))
+            tx.execute(f"{INSERT_TAG} ON CONFLICT DO NOTHING", (session_id, tag.casefold(), tag))
 
 
 def tags_of(reader: Reader, root_ids: Sequence[str]) -> dict[str, list[str]]:
@@ -141,7 +141,7 @@ RANKS: Final = {"derived": 0, "llm": 1, USER: 2}
 
 TAKEN = "SELECT id FROM sessions WHERE title = ? AND id <> ?"
 SET = "UPDATE sessions SET title = ? WHERE id = ?"
-GET = "SELECT title FROM sessions WHERE id = ?"
+SELECT_TITLE = "SELECT title FROM sessions WHERE id = ?"
 BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
 NUMBERED = "SELECT id, title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'"
 
@@ -192,7 +192,9 @@ class TitlePart(StorePart):
 
     def get_session_title(self, session_id: str) -> str | None:
         """A session's title."""
-        title: str | None = self.engine.read(lambda reader: reader.value(GET, (session_id,)))
+        title: str | None = self.engine.read(
+            lambda reader: reader.value(SELECT_TITLE, (session_id,))
+        )
         return title
 
     def get_session_by_title(self, title: str) -> dict[str, Any] | None:

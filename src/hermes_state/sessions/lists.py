@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Reader, Tx
 
-FEW: Final = 64
+MAX_UNINDEXED_ROWS: Final = 64
 MARGIN: Final = 50
 SPOKEN_ROWS: Final = 2000
 
@@ -325,7 +325,7 @@ class ListPart(StorePart):
 
 def _take_in(tx: Tx) -> None:
     index.catch_up(tx)
-    for session_id in index.missing_sessions(tx, FEW):
+    for session_id in index.missing_sessions(tx, MAX_UNINDEXED_ROWS):
         index.reindex(tx, session_id)
     total, indexed = index.counts(tx)
     if indexed > total:

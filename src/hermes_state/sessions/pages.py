@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-MOST_STRANGERS: Final = 1000
+MAX_STRANGERS: Final = 1000
 ACTIVE: Final = "active"
 ARCHIVED: Final = "archived"
 TRASH: Final = "trash"
@@ -240,8 +240,8 @@ def read_strangers(
     reader: Reader, choice: SessionPageFilter, after: PagePosition | None
 ) -> list[Row]:
     """Rows that fit and that the index has not reached yet."""
-    ids = lists.unindexed(reader, choice.wish._replace(limit=MOST_STRANGERS))
-    rows = list(lists.list_computed(reader, choice.wish, ids[:MOST_STRANGERS]))
+    ids = lists.unindexed(reader, choice.wish._replace(limit=MAX_STRANGERS))
+    rows = list(lists.list_computed(reader, choice.wish, ids[:MAX_STRANGERS]))
     rows = begun(reader, with_extras(reader, rows))
     tags = tags_of(reader, [row["root_id"] for row in rows])
     return [

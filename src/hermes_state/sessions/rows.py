@@ -37,7 +37,7 @@ EXTRA_DEFAULTS: dict[str, Any] = {
 }
 _NUMBERS = frozenset({"pinned", "hidden", "expiry_finalized"})
 
-PUT = """
+INSERT_SESSION = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
@@ -57,7 +57,7 @@ def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
         return tx.execute(sql, (value, session_id)).rowcount > 0
     if not tx.value("SELECT 1 FROM sessions WHERE id = ?", (session_id,)):
         return False
-    tx.execute(PUT, (session_id, name, value))
+    tx.execute(INSERT_SESSION, (session_id, name, value))
     return True
 
 
@@ -103,7 +103,7 @@ REOPEN = """
 NEXT_EPOCH = "UPDATE hermes_session_index SET epoch = epoch + 1 WHERE session_id = ?"
 PUT_PROMPT = "INSERT INTO system_prompts (hash, prompt) VALUES (?, ?) ON CONFLICT DO NOTHING"
 PROMPT = "SELECT prompt FROM system_prompts WHERE hash = ?"
-GET = "SELECT * FROM sessions WHERE id = ?"
+SELECT_SESSION = "SELECT * FROM sessions WHERE id = ?"
 COUNT_MESSAGES = "SELECT count(*) FROM messages"
 COUNT_MESSAGES_OF = "SELECT count(*) FROM messages WHERE session_id = ?"
 
@@ -218,7 +218,7 @@ def announce(
 
 def get(reader: Reader, session_id: str) -> dict[str, Any] | None:
     """A session with all its columns, its system prompt included."""
-    rows = reader.dicts(GET, (session_id,))
+    rows = reader.dicts(SELECT_SESSION, (session_id,))
     if not rows:
         return None
     row = with_extras(reader, rows)[0]

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 SLICE_ROWS: Final = 20
 DAY_SECONDS: Final = 86400.0
 
-PUT = """
+INSERT_TRASH = """
     INSERT INTO hermes_trash (session_id, trashed_at, reason, was_archived, was_open, title)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-GET = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
+SELECT_TRASH = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
 TRASHED_AT = "SELECT trashed_at FROM hermes_trash WHERE session_id = ?"
 TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
@@ -70,7 +70,7 @@ def put(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
         return False
     was_open = int(row["ended_at"] is None)
     known = (at, reason, row["archived"], was_open, row["title"])
-    if not tx.execute(PUT, (session_id, *known)).rowcount:
+    if not tx.execute(INSERT_TRASH, (session_id, *known)).rowcount:
         return False
     if not sessions.end(tx, event_id, session_id, reason):
         sessions.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason)
@@ -81,7 +81,7 @@ def put(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
 
 def restore(tx: Tx, event_id: str, session_id: str) -> None:
     """Take a session out of the trash; a title that was given away gets a number."""
-    found = tx.row(GET, (session_id,))
+    found = tx.row(SELECT_TRASH, (session_id,))
     if found is None:
         raise SessionNotFoundError(f"session {session_id} is not in the trash")
     archived, was_open, title = found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Params = dict[str, Any]
     from collections.abc import Callable
 
-MOST_PATHS: Final = 50
+MAX_PATHS: Final = 50
 SHELL_SECONDS: Final = 60
 
 
@@ -40,7 +40,7 @@ def complete_path(_peer: Dispatcher, params: Params) -> Any:
     prefix = f"{folder}/" if "/" in word else ""
     hidden = [one for one in found if start or not one.name.startswith(".")]
     return {
-        "items": [f"{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in hidden[:MOST_PATHS]]
+        "items": [f"{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in hidden[:MAX_PATHS]]
     }
 
 

@@ -293,7 +293,7 @@ def _print_months(steps: list[Shown], look: AchievementReport, out: CommandOutpu
 
 def _month(step: Shown) -> str:
     year, _, rest = human_format.date(step["at"]).partition("-")
-    return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN
+    return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN_TEXT
 
 
 def hide(arguments: argparse.Namespace, out: CommandOutput) -> int:

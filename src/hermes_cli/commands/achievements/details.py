@@ -102,9 +102,9 @@ def bold(text: str) -> tuple[tuple[str, str]]:
 
 
 def _kind(one: Shown) -> str:
-    from hermes_achievements.catalogue import KINDS  # noqa: PLC0415 - `--help` does without
+    from hermes_achievements.catalogue import ACHIEVEMENT_KINDS  # noqa: PLC0415 - `--help` does without
 
-    return KINDS.get(one["kind"], str(one["kind"]))
+    return ACHIEVEMENT_KINDS.get(one["kind"], str(one["kind"]))
 
 
 def _print_tier(

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_json: bool) -> None:
     """Print once per conversation that the built-in model is only a demo."""
-    if conversation.agent.model != built_in.NAME or conversation.exists:
+    if conversation.agent.model != built_in.MODEL_NAME or conversation.exists:
         return
     if is_json:
         out.json_line(event_as_dict(Notice(built_in.TOY)))

@@ -143,7 +143,7 @@ def models() -> list[dict[str, Any]]:
         found += [_model(f"{server.base_url}#{one}", server.name) for one in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        found.append(_model(built_in.NAME, "built-in", is_here=home.is_here, detail="demo"))
+        found.append(_model(built_in.MODEL_NAME, "built-in", is_here=home.is_here, detail="demo"))
     return found
 
 

@@ -97,7 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     add_json_option(children["list"])
     children["get"].add_argument(
-        "name", metavar="NAME", choices=[built_in.NAME], help=built_in.NAME
+        "name", metavar="NAME", choices=[built_in.MODEL_NAME], help=built_in.MODEL_NAME
     )
     children["get"].add_argument(
         "--again", action="store_true", help="download even if it is already installed"
@@ -126,7 +126,7 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
                 "chosen": None if choice is None else as_dict(choice),
                 "servers": [{**one._asdict(), "models": names} for one, names in servers if names],
                 "built_in": {
-                    "name": built_in.NAME,
+                    "name": built_in.MODEL_NAME,
                     "is_here": home.is_here,
                     "path": str(home.folder),
                 },
@@ -139,9 +139,9 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for server, names in servers
         for name in names
     ]
-    install = with_command_name(f"not installed; run `hermes models get {built_in.NAME}`")
+    install = with_command_name(f"not installed; run `hermes models get {built_in.MODEL_NAME}`")
     state = "installed" if home.is_here else install
-    rows.append((built_in.NAME, "built-in demo", state))
+    rows.append((built_in.MODEL_NAME, "built-in demo", state))
     out.table(COLUMNS, rows)
     if choice is None:
         found = selection.found_here()
@@ -216,7 +216,7 @@ def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _is_plain(name: str) -> bool:
-    return name != built_in.NAME and ":" not in name
+    return name != built_in.MODEL_NAME and ":" not in name
 
 
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:

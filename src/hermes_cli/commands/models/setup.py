@@ -137,7 +137,7 @@ def _custom_endpoint(out: CommandOutput, _settings: Settings) -> ModelChoice:
 
 def _built_in(out: CommandOutput, _settings: Settings) -> ModelChoice:
     command.install_built_in(out)
-    return ModelChoice("local", built_in.NAME)
+    return ModelChoice("local", built_in.MODEL_NAME)
 
 
 def _with_key(

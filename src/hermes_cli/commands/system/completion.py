@@ -17,7 +17,7 @@ examples:
 
 Commands, options and session ids are completed.
 """
-MOST_IDS = 50
+MAX_IDS = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def session_ids(prefix: str, **_: object) -> dict[str, str]:
         return {}
     with history.open_for_reading() as db:
         rows = db.list_sessions_rich(
-            limit=MOST_IDS, order_by_last_active=True, id_query=prefix or None
+            limit=MAX_IDS, order_by_last_active=True, id_query=prefix or None
         )
         return {
             row["id"]: history.display_name(row) for row in rows if row["id"].startswith(prefix)
