@@ -26,7 +26,7 @@ PLUGIN = "plugins/hermes-achievements/dashboard"
 PAGE = ("web/index.html", "web/src", f"{PLUGIN}/src", f"{PLUGIN}/manifest.json")
 PROGRAMS = ("hermes", "src", "tools", "plugins")
 DOCS = ("README.md", "CONTRIBUTING.md", "docs", "plugins/README.md")
-CHECKED = PAGE  # PROGRAMS and DOCS follow when their texts are rewritten
+CHECKED = (*PAGE, "src/gateway")  # PROGRAMS and DOCS follow when their texts are rewritten
 
 SKIPPED = {"node_modules", "dist", "build", "__pycache__", "check_words.py"}
 

@@ -15,7 +15,7 @@ import pytest
 
 from acceptance.campaign import size
 from acceptance.chats import unsettled
-from gateway.outbound.sender import AGAIN
+from gateway.outbound.sender import DUPLICATE_NOTE
 from hermes_state import SessionDB
 from support import crowds
 from support.adapters import waited
@@ -155,7 +155,7 @@ def handled(crowd: Crowd) -> dict[str, list[str]]:
 
 async def repeated(crowd: Crowd, chat: str, owed: list[str]) -> int:
     """How many answers came again; all of them came, in their order."""
-    came = [one.removeprefix(AGAIN) for one in await crowd.answers(chat)]
+    came = [one.removeprefix(DUPLICATE_NOTE) for one in await crowd.answers(chat)]
     assert [text for text, _ in itertools.groupby(came)] == owed
     return len(came) - len(owed)
 

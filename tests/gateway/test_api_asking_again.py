@@ -10,10 +10,10 @@ import pytest
 
 from gateway import status
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.platforms.api_server.exchanges import Answers, Given
+from gateway.platforms.api_server.exchanges import AnswerCache, StoredAnswer
 from gateway.platforms.api_server.requests import token_of
 from gateway.platforms.base import OutgoingMessage
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from hermes_core.config.file import ConfigFile
 from support.adapters import waited
 from support.api_room import (
@@ -143,21 +143,21 @@ async def test_an_answer_that_takes_too_long_is_kept(room: Room, answering: Any)
 
 
 async def test_the_latest_answers_are_kept_and_the_oldest_make_room(db: SessionDB) -> None:
-    memory = StoredMemory(db, "api_server")
-    answers = Answers(memory, most=3)
+    memory = AdapterMemory(db, "api_server")
+    answers = AnswerCache(memory, most=3)
     for one in ("a", "b", "c", "a", "d"):
-        await answers.keep(Given(one, "chat", f"text {one}"))
-    for known in (answers, Answers(memory, most=3)):
+        await answers.keep(StoredAnswer(one, "chat", f"text {one}"))
+    for known in (answers, AnswerCache(memory, most=3)):
         found = [await known.find(one) for one in ("a", "b", "c", "d")]
         assert [one and one.text for one in found] == [None, "text b", "text c", "text d"]
 
 
 async def test_an_answer_nobody_waits_for_is_taken_and_kept(room: Room) -> None:
-    adapter = ApiAdapter(room.surroundings())
+    adapter = ApiAdapter(room.context())
     result = await adapter.send(OutgoingMessage("c1", "Here.", "inbox:1:0", reply_to="m1"))
     assert result.success
     assert (await adapter.send(OutgoingMessage("c1", "A note.", "note:1"))).success
-    given = await Answers(StoredMemory(room.db, "api_server")).find(token_of("m1"))
+    given = await AnswerCache(AdapterMemory(room.db, "api_server")).find(token_of("m1"))
     assert given is not None
     assert (given.text, given.chat_id) == ("Here.", "c1")
 
@@ -223,5 +223,5 @@ async def test_stop_stops_the_turn_of_its_session(room: Room, answering: Any) ->
         await waited(client.service.conversations.all_running)
         stopped = await client.ask("/stop", headers=session("s"))
         answer = await asking
-    assert "(stopped)" in text_of(answer)
+    assert "(Stopped.)" in text_of(answer)
     assert text_of(stopped) == text_of(answer)

@@ -15,7 +15,7 @@ import pytest
 from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook.adapter import WebhookAdapter
-from gateway.process.health import GatewayMetrics, Watching
+from gateway.process.health import GatewayMetrics, HealthEndpoints
 from gateway.process.http_server import HttpServer
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
@@ -242,7 +242,7 @@ async def test_a_picture_comes_along(room: Room, answering: Any) -> None:
         answer = await client.ask("", messages=[{"role": "user", "content": parts}])
     assert text_of(answer) == "A picture."
     assert data in json.dumps(server.requests[-1])
-    assert "[a file that could not be fetched: http://127.0.0.1:9/x.png]" in json.dumps(
+    assert "[Attached file, download failed: http://127.0.0.1:9/x.png]" in json.dumps(
         server.requests[-1]
     )
     (kept,) = [one for one in (hermes_home() / "media").rglob("*") if one.is_file()]
@@ -320,7 +320,7 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
         raise OSError("the disk is full")
 
     front = room.front
-    adapter = ApiAdapter(room.surroundings())
+    adapter = ApiAdapter(room.context())
     await adapter.connect(full)
     headers = {"Authorization": f"Bearer {KEY}"}
     async with httpx2.AsyncClient(base_url=front.url, headers=headers) as http:
@@ -349,10 +349,10 @@ def test_a_key_has_to_be_long_where_others_can_reach_it(
 ) -> None:
     room.front, room.secrets["API_SERVER_KEY"] = HttpServer(host, 0), key
     if is_fine:
-        make(room.surroundings())
+        make(room.context())
         return
     with pytest.raises(PlatformRefusedError, match="API_SERVER_KEY"):
-        PlatformRegistry().made("api_server", room.surroundings())
+        PlatformRegistry().create_adapter("api_server", room.context())
 
 
 # Documentation
@@ -360,12 +360,12 @@ def test_a_key_has_to_be_long_where_others_can_reach_it(
 
 async def test_every_route_that_is_served_is_documented(room: Room, db: SessionDB) -> None:
     front = room.front
-    api = ApiAdapter(room.surroundings())
+    api = ApiAdapter(room.context())
     room.extra["routes"] = {"ci": {"prompt": "{payload}"}}
-    webhook = WebhookAdapter(room.surroundings()._replace(secret=lambda _name: "x" * 20))
+    webhook = WebhookAdapter(room.context()._replace(secret=lambda _name: "x" * 20))
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
-    watching = Watching(db, GatewayMetrics(), dict, int)
+    watching = HealthEndpoints(db, GatewayMetrics(), dict, int)
     served = [*watching.routes(), *(one for some in front._routes.values() for one in some)]
     await api.disconnect()
     await webhook.disconnect()

@@ -135,8 +135,8 @@ async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: World) -> N
     assert (event.message_type, event.media_types) == (MessageType.PHOTO, ["image/png"])
     assert contents(event) == PNG
     assert event.text == (
-        "look\n[a file that could not be fetched: lost.pdf]\n"
-        "[a file that could not be fetched: large.bin]"
+        "look\n[Attached file, download failed: lost.pdf]\n"
+        "[Attached file, download failed: large.bin]"
     )
 
 
@@ -145,7 +145,7 @@ async def test_no_more_of_a_file_is_read_than_is_taken(world: World) -> None:
     async with world.connected():
         await world.server.say(DM, "look", attachments=[lying])
         [event] = await world.inbox.until(1)
-    assert event.text == "look\n[a file that could not be fetched: large.bin]"
+    assert event.text == "look\n[Attached file, download failed: large.bin]"
 
 
 async def test_a_file_elsewhere_is_not_fetched(world: World) -> None:
@@ -154,7 +154,7 @@ async def test_a_file_elsewhere_is_not_fetched(world: World) -> None:
         async with world.connected():
             await world.server.say(DM, "look", attachments=[file])
             [event] = await world.inbox.until(1)
-    assert event.text == "look\n[a file that could not be fetched: a.png]"
+    assert event.text == "look\n[Attached file, download failed: a.png]"
     assert elsewhere.file_requests == []
 
 
@@ -357,14 +357,14 @@ async def test_a_message_that_cannot_be_read_does_not_silence_its_channel(world:
 async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), backoff=QUICK, most_waiting=5)
+    adapter = world.make(world.context(), backoff=QUICK, max_queued=5)
     world.inbox.fail()
     await adapter.connect(world.inbox)
     texts = [f"m{number}" for number in range(40)]
     for text in texts:
         await world.server.say(DM, text)
-    await waited(lambda: "too much waits" in caplog.text)
-    assert len(adapter._listener._lines) <= 6
+    await waited(lambda: "queue is full" in caplog.text)
+    assert len(adapter._listener._queues) <= 6
     world.inbox.recover()
     await world.inbox.until(40)
     await world.server.say(DM, "and now")
@@ -374,10 +374,10 @@ async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
 
 
 async def test_channels_that_are_new_at_once_are_all_written_down(world: World) -> None:
-    memory = world.surroundings().memory
-    cursors = Cursors(memory, "me", hour=1)
+    memory = world.context().memory
+    cursors = Cursors(memory, "me", ids_per_hour=1)
     await asyncio.gather(*(cursors.open(str(number), number) for number in range(20)))
-    again = Cursors(memory, "me", hour=1)
+    again = Cursors(memory, "me", ids_per_hour=1)
     await again.load(1000)
     assert {one: again.last(one) for one in again.channels} == {str(n): n for n in range(20)}
 
@@ -423,12 +423,12 @@ async def test_a_door_that_is_shut_later_is_a_problem_until_it_is_open_again(
 async def test_sessions_that_do_not_last_are_begun_less_and_less_often(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), backoff=Backoff(0.01, 1000.0, factor=1e9))
+    adapter = world.make(world.context(), backoff=Backoff(0.01, 1000.0, factor=1e9))
     await adapter.connect(world.inbox)
     await world.server.close(4012)  # which the library does not mend by itself
     await waited(lambda: world.server.sessions)
     await world.server.close(4012)
-    await waited(lambda: "again in 1000 s" in caplog.text)
+    await waited(lambda: "in 1000 s" in caplog.text)
     await adapter.disconnect()
 
 

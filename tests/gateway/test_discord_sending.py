@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
-from gateway.platforms.discord.adapter import LONGEST_TEXT, make
+from gateway.platforms.discord.adapter import MAX_TEXT_CHARS, make
 from support.adapters import PNG, World
 from support.discord_server import (
     DM,
@@ -99,7 +99,7 @@ async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
 async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: World) -> None:
     async with world.connected() as adapter:
         long = await adapter.send(OutgoingMessage(str(DM), "x" * 2001, "k1"))
-        fits = await adapter.send(OutgoingMessage(str(DM), "x" * LONGEST_TEXT, "k2"))
+        fits = await adapter.send(OutgoingMessage(str(DM), "x" * MAX_TEXT_CHARS, "k2"))
         nowhere = await adapter.send(OutgoingMessage("a word", "x", "k3"))
         unknown = await adapter.send(OutgoingMessage("31337", "x", "k4"))
     assert long.error_kind is ErrorKind.TOO_LONG
@@ -118,7 +118,7 @@ async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(world: Wor
 
 
 async def test_nothing_is_sent_where_nothing_is_connected(world: World) -> None:
-    adapter = make(world.surroundings())
+    adapter = make(world.context())
     result = await adapter.send(OutgoingMessage(str(DM), "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived

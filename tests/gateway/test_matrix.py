@@ -11,11 +11,11 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, MessageType, OutgoingMessage
 from gateway.platforms.matrix.adapter import (
-    LARGEST_CONTENT,
-    LONGEST_TEXT,
-    edit_of,
+    MAX_CONTENT_BYTES,
+    MAX_TEXT_CHARS,
+    edit_content,
     make,
-    message_of,
+    text_content,
 )
 from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
@@ -117,8 +117,8 @@ async def test_invitations_are_left_alone_where_that_is_wanted(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
-    surroundings = surroundings_of(synapse.url, bot.token, tmp_path, notes, auto_join=False)
-    world = World(bot, ann, surroundings, notes)
+    context = surroundings_of(synapse.url, bot.token, tmp_path, notes, auto_join=False)
+    world = World(bot, ann, context, notes)
     known = world.room()
     invited = ann.room(bot.user_id)
     async with connected(world) as (_adapter, received):
@@ -194,8 +194,8 @@ async def test_files_are_kept_by_their_contents(world: World, synapse: Synapse) 
     with open(first.media_urls[0], "rb") as file:  # noqa: ASYNC230, PTH123
         assert file.read() == PICTURE
     assert (second.message_type, len(second.media_urls)) == (MessageType.VOICE, 1)
-    assert third.text == "[a file that could not be fetched: gone.pdf]"
-    assert (fourth.text, fourth.media_urls) == ("[a file that could not be fetched: huge]", [])
+    assert third.text == "[Attached file, download failed: gone.pdf]"
+    assert (fourth.text, fourth.media_urls) == ("[Attached file, download failed: huge]", [])
 
 
 async def test_a_message_that_could_not_be_kept_comes_again(
@@ -264,8 +264,8 @@ async def test_a_reply_whose_answer_got_lost_arrives_once(
 ) -> None:
     room = world.room()
     async with Line(synapse) as line:
-        surroundings = surroundings_of(line.url, world.bot.token, tmp_path, world.notes)
-        async with connected(world._replace(surroundings=surroundings)) as (adapter, received):
+        context = surroundings_of(line.url, world.bot.token, tmp_path, world.notes)
+        async with connected(world._replace(context=context)) as (adapter, received):
             line.is_deaf = True
             lost = await adapter.send(OutgoingMessage(room, "once", "k1"))
             line.is_deaf = False
@@ -360,8 +360,8 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
 async def test_a_text_that_is_too_long_is_told_from_other_errors(world: World) -> None:
     room = world.room()
     async with connected(world) as (adapter, _received):
-        fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * LONGEST_TEXT, "k1"))
-        edit = OutgoingMessage(room, "\U0001f601" * LONGEST_TEXT, "k1")
+        fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * MAX_TEXT_CHARS, "k1"))
+        edit = OutgoingMessage(room, "\U0001f601" * MAX_TEXT_CHARS, "k1")
         edited = await adapter.edit(edit, fits.message_id or "")
         result = await adapter.send(OutgoingMessage(room, "x" * 70_000, "k2"))
     assert (fits.success, edited.success) == (True, True)
@@ -385,7 +385,7 @@ async def test_a_wrong_token_is_refused_and_never_shown(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     adapter = make(surroundings_of(synapse.url, "syt_wrong", tmp_path, Notes()))
-    with pytest.raises(PlatformRefusedError, match="log the bot in again") as refused:
+    with pytest.raises(PlatformRefusedError, match="Log the bot in again") as refused:
         await adapter.connect(Inbox())
     await adapter.disconnect()
     assert "syt_wrong" not in caplog.text + str(refused.value) + repr(adapter)
@@ -396,7 +396,7 @@ async def test_a_token_that_is_revoked_is_a_problem(world: World) -> None:
     async with connected(world) as (adapter, _received):
         assert adapter.problem == ""
         world.bot.call("POST", "/_matrix/client/v3/logout")
-        await waited(lambda: "log the bot in again" in adapter.problem)
+        await waited(lambda: "Log the bot in again" in adapter.problem)
         result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert result.retryable
 
@@ -423,7 +423,7 @@ async def test_a_server_that_is_down_is_waited_for(
     bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
     world = World(bot, ann, surroundings_of(synapse.url, bot.token, tmp_path, notes), notes)
     room = world.room()
-    adapter, received = make(world.surroundings), Inbox()
+    adapter, received = make(world.context), Inbox()
     await asyncio.to_thread(synapse.stop)
     try:
         with pytest.raises(PlatformDownError):
@@ -449,9 +449,9 @@ async def test_a_server_that_is_down_is_waited_for(
 
 
 def test_the_longest_text_fits_into_an_event() -> None:
-    outgoing = OutgoingMessage("!r", "\U0001f600" * LONGEST_TEXT, "k")
-    for content in (message_of(outgoing), edit_of(outgoing, "$e")):
-        assert len(str(content).encode()) < LARGEST_CONTENT
+    outgoing = OutgoingMessage("!r", "\U0001f600" * MAX_TEXT_CHARS, "k")
+    for content in (text_content(outgoing), edit_content(outgoing, "$e")):
+        assert len(str(content).encode()) < MAX_CONTENT_BYTES
 
 
 @pytest.mark.parametrize(

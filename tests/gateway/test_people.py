@@ -46,7 +46,7 @@ class Talk:
             Platform.TELEGRAM, chat or user, user_id=user, user_name=user, **facts
         )
         event = MessageEvent(text, source=source, message_id=f"m{self._number}")
-        await self._service.intake.receive("bot", event)
+        await self._service.receiver.receive("bot", event)
 
 
 async def test_a_command_for_admins_is_for_admins(
@@ -58,7 +58,7 @@ async def test_a_command_for_admins_is_for_admins(
         for line in ("/restart", "/model other", "/memory", "/handoff matrix"):
             await talk.say("bob", line)
         await until(lambda: len(answers(db)) == 4)
-    assert all("is for admins" in one for one in answers(db))
+    assert all("requires admin rights" in one for one in answers(db))
 
 
 async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
@@ -70,15 +70,15 @@ async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
         talk = Talk(service)
         await talk.say("bob", "clean up", **group)
         key = "agent:main:telegram:group:g1:t1"
-        await until(lambda: service.questions.waiting(key))
+        await until(lambda: service.questions.pending(key))
         for user in ("bob", "eve"):
             await talk.say(user, "/approve", **group)
         await until(lambda: len(answers(db)) == 2)
-        assert all("is for admins" in one for one in answers(db))
+        assert all("requires admin rights" in one for one in answers(db))
         await talk.say("eve", "/deny", **group)
         await until(lambda: len(answers(db)) == 3)
-        assert "only the one who is being worked for" in answers(db)[-1]
-        assert service.questions.waiting(key) is not None
+        assert "Only the user who started this turn" in answers(db)[-1]
+        assert service.questions.pending(key) is not None
         await talk.say("ada", "/approve", **group)
         await until(lambda: "Done." in answers(db))
 
@@ -100,7 +100,7 @@ async def test_nobody_sees_lists_or_resumes_what_others_said(
     listed, found, resumed = answers(db)[2:]
     assert row["id"] not in listed
     assert "kumquat" not in found
-    assert "no conversation" in resumed
+    assert "No conversation matches" in resumed
 
 
 async def test_the_agent_finds_for_somebody_only_what_was_said_in_their_chat(
@@ -136,7 +136,7 @@ async def test_people_are_let_wait_who_ask_for_too_much(
         await talk.say("ada", "three")
         await until(lambda: len(answers(db)) == 3)
     assert answers(db)[0] == "A1"
-    assert "a little fast" in answers(db)[1]
+    assert "Rate limit reached" in answers(db)[1]
     assert answers(db)[2] == "A2"
 
 
@@ -175,10 +175,10 @@ async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
     db.request_handoff("cli1", "local")
     async with started(db, tmp_path, at_home()) as service:
         await until(lambda: db.get_handoff_state("cli1") == _completed())
-        await until(lambda: answers(db) == ["Going on with cli1."])
+        await until(lambda: answers(db) == ["Continuing cli1."])
         source = SessionSource(Platform.LOCAL, "home", user_id="ada")
         event = MessageEvent("and now?", source=source, message_id="m1")
-        await service.intake.receive("local", event)
+        await service.receiver.receive("local", event)
         await until(lambda: answers(db)[-1] == "Going on.")
     assert [str(one["content"]) for one in db.get_messages("cli1")] == [
         "from the terminal",
@@ -204,4 +204,4 @@ async def test_a_hand_off_to_nowhere_says_so(db: SessionDB, tmp_path: Path, answ
     db.request_handoff("cli1", "telegram")
     async with started(db, tmp_path):
         await until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
-    assert "write to the agent there first" in (db.get_handoff_state("cli1") or {})["error"]
+    assert "Send the agent a message there first" in (db.get_handoff_state("cli1") or {})["error"]

@@ -1,4 +1,4 @@
-"""What adapters share: backoff, lines, what is remembered, addresses of files."""
+"""What adapters share: backoff, queues, what is remembered, addresses of files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from gateway.platforms import incoming_files
-from gateway.platforms.deduplication import Recent
-from gateway.platforms.ordered_queues import Lines
-from gateway.platforms.reconnect import REFUSED_FACTOR, STABLE_SECONDS, ReconnectDelay
+from gateway.platforms.deduplication import RecentItems
+from gateway.platforms.ordered_queues import OrderedQueues
+from gateway.platforms.reconnect import REFUSED_DELAY_FACTOR, STABLE_SECONDS, ReconnectDelay
 from hermes_core.backoff import Backoff
 from support.adapters import QUICK, waited
 
@@ -31,7 +31,7 @@ def test_pauses_grow_with_each_failure_and_begin_anew_after_a_success() -> None:
     assert [delay.next_delay() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
     delay.reset()
     assert delay.next_delay() == 1.0
-    assert delay.next_delay(is_refused=True) == 4.0 * REFUSED_FACTOR
+    assert delay.next_delay(is_refused=True) == 4.0 * REFUSED_DELAY_FACTOR
 
 
 def test_a_connection_counts_as_a_success_only_when_it_has_lasted() -> None:
@@ -46,7 +46,7 @@ def test_a_connection_counts_as_a_success_only_when_it_has_lasted() -> None:
 
 
 async def test_a_full_line_catches_up_once_and_takes_again_what_comes_then() -> None:
-    lines, done, gate = Lines("X", QUICK, most=3), [], asyncio.Event()
+    queues, done, gate = OrderedQueues("X", QUICK, max_jobs=3), [], asyncio.Event()
 
     async def wait() -> None:
         await gate.wait()
@@ -54,24 +54,24 @@ async def test_a_full_line_catches_up_once_and_takes_again_what_comes_then() -> 
     async def catch_up() -> None:
         done.append("caught up")
 
-    lines.add("a", wait, catch_up)
+    queues.add("a", wait, catch_up)
     for number in range(10):
 
         async def note(number: int = number) -> None:
             done.append(number)
 
-        lines.add("a", note, catch_up)
-    assert len(lines) == 4
+        queues.add("a", note, catch_up)
+    assert len(queues) == 4
     gate.set()
     await waited(lambda: done[-1:] == ["caught up"])
-    lines.add("a", note, catch_up)
-    await waited(lambda: not len(lines))
-    await lines.close()
+    queues.add("a", note, catch_up)
+    await waited(lambda: not len(queues))
+    await queues.close()
     assert done == [0, 1, "caught up", 9]
 
 
 async def test_catching_up_that_fails_is_tried_again_and_added_no_second_time() -> None:
-    lines, tries = Lines("X", QUICK, most=1), []
+    queues, tries = OrderedQueues("X", QUICK, max_jobs=1), []
 
     async def fail_at_first() -> None:
         tries.append(1)
@@ -81,15 +81,15 @@ async def test_catching_up_that_fails_is_tried_again_and_added_no_second_time() 
     async def nothing() -> None:
         await asyncio.sleep(0)
 
-    lines.add("a", nothing, fail_at_first)
-    lines.add("a", nothing, fail_at_first)
-    await waited(lambda: not len(lines))
-    await lines.close()
+    queues.add("a", nothing, fail_at_first)
+    queues.add("a", nothing, fail_at_first)
+    await waited(lambda: not len(queues))
+    await queues.close()
     assert len(tries) == 5
 
 
 def test_only_so_much_is_remembered() -> None:
-    recent = Recent(limit=2)
+    recent = RecentItems(limit=2)
     for word in ("a", "b", "c"):
         recent.add(word, word.upper())
     assert ("a" in recent, recent.note_of("c")) == (False, "C")
@@ -108,4 +108,4 @@ def test_only_so_much_is_remembered() -> None:
     ],
 )
 def test_files_are_fetched_from_the_platform_only(url: str, is_own: bool) -> None:
-    assert incoming_files.is_at(url, HOSTS, "") is is_own
+    assert incoming_files.is_hosted_by(url, HOSTS, "") is is_own

@@ -91,7 +91,7 @@ def test_a_second_gateway_refuses(gateway: Gateway) -> None:
     start(gateway)
     second = Gateway()
     second.start()
-    assert second.wait() == main.ALREADY
+    assert second.wait() == main.CONFIG_EXIT_CODE
     assert status.running_pid() == gateway.pid
 
 
@@ -123,7 +123,7 @@ async def test_it_begins_anew_as_the_same_process_and_answers_what_came_meanwhil
         await chat.say("/status", "m3", chat="c2")
         texts = await chat.until(2 if how == "SIGUSR1" else 3)
     assert "After." in texts
-    assert ("I am back." in texts) == (how == "/restart")
+    assert ("The gateway has restarted." in texts) == (how == "/restart")
     assert SLOW not in texts
 
 

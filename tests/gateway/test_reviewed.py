@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig, SessionResetPolicy
-from gateway.inbound import attachments, inbox_codec
+from gateway.inbound import inbox_codec, transcription
 from gateway.inbound.turn_runner import TurnPrompt
 from gateway.outbound import direct_send
 from gateway.platforms.base import Abilities, MessageEvent, SendResult
@@ -105,8 +105,8 @@ async def test_what_goes_wrong_while_an_answer_is_shown_harms_no_answer(
     answering(f"[{{say: {SLOW}, pause: 0.02}}]")
     odd = OddAtTyping()
     async with started(db, tmp_path, guests(), {"telegram": odd}) as service:
-        letter = event("hi", "m1", "guest", platform=Platform.TELEGRAM)
-        await service.intake.receive("odd", letter)
+        message = event("hi", "m1", "guest", platform=Platform.TELEGRAM)
+        await service.receiver.receive("odd", message)
         await until(lambda: answers(db))
     assert answers(db) == [SLOW]
     assert odd.tries == 1
@@ -149,7 +149,7 @@ async def test_a_message_nobody_can_read_is_settled_and_not_tried_for_ever(
     row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": "k"}
     db.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": "gone"}})
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("hi", "m1"))
+        await service.receiver.receive("local", event("hi", "m1"))
         await until(lambda: answers(db) == ["Hello."])
     (found,) = db.find_incoming("m0")
     assert (found["state"], found["attempts"]) == ("failed", 1)
@@ -160,8 +160,8 @@ async def test_a_message_nobody_can_read_takes_no_other_along(
 ) -> None:
     answering("[{say: Hello.}]")
     async with started(db, tmp_path) as service:
-        letter = event("hi", "m1", group_id="album")  # more may be on its way
-        await service.intake.receive("local", letter)
+        message = event("hi", "m1", group_id="album")  # more may be on its way
+        await service.receiver.receive("local", message)
         key = "agent:main:local:dm:c1"
         row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": key}
         db.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
@@ -185,7 +185,7 @@ async def test_a_store_that_refuses_in_mid_turn_is_no_answer(
 
     monkeypatch.setattr(SessionDB, "append_message", refusing)
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("hi", "m1"))
+        await service.receiver.receive("local", event("hi", "m1"))
         await until(lambda: answers(db))
     assert answers(db) == ["Hello."]
 
@@ -195,9 +195,9 @@ async def test_what_is_steered_and_not_read_is_answered_after_the_turn(
 ) -> None:
     answering(f"[{{say: {SLOW}, pause: 0.1}}, {{say: Second.}}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("/steer and quickly", "m2"))
+        await service.receiver.receive("local", event("/steer and quickly", "m2"))
         await until(lambda: len(answers(db)) == 2)
     assert said(db).count("and quickly") == 1
     assert answers(db)[1] == "Second."
@@ -209,10 +209,10 @@ async def test_an_edit_of_what_the_turn_may_have_read_is_said_again(
     call = "{name: terminal, arguments: {command: sleep 1}}"
     answering(f"[{{calls: [{call}]}}, {{say: One.}}, {{say: Two.}}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("at four", "m2"))
-        await service.intake.receive("local", event("at five", "m2", is_edit=True))
+        await service.receiver.receive("local", event("at four", "m2"))
+        await service.receiver.receive("local", event("at five", "m2", is_edit=True))
         await until(lambda: db.waiting_places() == 0 and answers(db))
     assert any("at five" in one for one in said(db))
 
@@ -222,11 +222,11 @@ async def test_a_clock_that_is_set_back_keeps_nobody_waiting(
 ) -> None:
     answering("[{say: Hello.}]")
     async with started(db, tmp_path) as service:
-        letter = event("look", "m1", group_id="g")
-        await asyncio.to_thread(service.intake._keep, "local", letter)
+        message = event("look", "m1", group_id="g")
+        await asyncio.to_thread(service.receiver._store, "local", message)
         sql = "UPDATE hermes_inbox SET received_at = received_at + 3600"
         db.engine.write(lambda tx: tx.run(sql))
-        service.turns.wake()
+        service.inbox_workers.wake()
         await until(lambda: answers(db) == ["Hello."])
 
 
@@ -235,12 +235,12 @@ async def test_a_new_conversation_does_not_wait_for_the_old_turn(
 ) -> None:
     answering(f"[{{say: {SLOW}, pause: 0.5}}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("/new", "m2"))
+        await service.receiver.receive("local", event("/new", "m2"))
         await until(lambda: len(answers(db)) == 2)
-    assert "(stopped)" in answers(db)[0]
-    assert answers(db)[1].startswith("New session")
+    assert "(Stopped.)" in answers(db)[0]
+    assert answers(db)[1].startswith("Started a new conversation")
 
 
 async def test_a_stop_that_comes_before_the_turn_begins_is_heard(
@@ -248,10 +248,10 @@ async def test_a_stop_that_comes_before_the_turn_begins_is_heard(
 ) -> None:
     answering("[{say: Never.}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("look", "m1", group_id="album"))
-        await service.intake.receive("local", event("/stop", "m2"))  # more may be on its way
+        await service.receiver.receive("local", event("look", "m1", group_id="album"))
+        await service.receiver.receive("local", event("/stop", "m2"))  # more may be on its way
         await until(lambda: answers(db) and db.waiting_places() == 0)
-    assert answers(db) == ["(stopped before it began)"]
+    assert answers(db) == ["(Stopped before the turn started.)"]
 
 
 @pytest.mark.parametrize("line", ["/stop", "/approve", "/deny"])
@@ -260,9 +260,9 @@ async def test_a_command_for_a_turn_that_does_not_run_is_answered(
 ) -> None:
     answering("[]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event(line, "m1"))
+        await service.receiver.receive("local", event(line, "m1"))
         await until(lambda: answers(db))
-    assert answers(db)[0].startswith("Nothing")
+    assert answers(db)[0].startswith("No ")
 
 
 # Commands are carried out once
@@ -270,15 +270,15 @@ async def test_a_command_for_a_turn_that_does_not_run_is_answered(
 
 def handled(db: SessionDB, service: Any, line: str, number: str) -> None:
     """Carry out a command as far as its answer, and be killed before that is noted."""
-    asyncio.run(service.intake.receive("local", event(line, number)))
+    asyncio.run(service.receiver.receive("local", event(line, number)))
     row = db.claim_incoming()
     assert row is not None
-    service.handling._answer(_prompt(row))
+    service.message_handler._answer(_prompt(row))
     db.give_back_incoming(row, is_attempt=False)  # whatever counted it
 
 
 def _prompt(row: dict[str, Any]) -> Any:
-    return TurnPrompt([row], [inbox_codec.read(row["payload"])])
+    return TurnPrompt([row], [inbox_codec.decode(row["payload"])])
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])
@@ -286,26 +286,26 @@ def test_a_command_is_carried_out_once_whoever_counted(
     db: SessionDB, tmp_path: Path, answering: Any, line: str
 ) -> None:
     answering("[]")
-    places = place(db, tmp_path)
-    entry = places.get_or_create_session(event("x", "0").source or pytest.fail("no source"))
+    routes = place(db, tmp_path)
+    entry = routes.get_or_create_session(event("x", "0").source or pytest.fail("no source"))
     key = entry.session_key
     db.create_session("older", "local", is_owned=False, session_key=key)
     for number in range(3):
         db.append_message(entry.session_id, "user", f"q{number}")
         db.append_message(entry.session_id, "assistant", f"a{number}")
-    service = GatewayService(db, places, GatewayConfig(), tmp_path)
+    service = GatewayService(db, routes, GatewayConfig(), tmp_path)
     handled(db, service, line, "m1")
-    after = places.get(key)
+    after = routes.get(key)
     assert after is not None
     left = len(db.get_messages(entry.session_id))
     row = db.claim_incoming()
     assert row is not None
-    service.handling.handle(row)
-    assert places.get(key) == after
+    service.message_handler.handle(row)
+    assert routes.get(key) == after
     assert len(db.get_messages(entry.session_id)) == left
     finals = [one for one in db.list_boundaries() if one["is_final"]]
     assert len(finals) <= 1
-    service.turns.close()
+    service.inbox_workers.close()
 
 
 async def test_after_a_branch_both_conversations_have_desks_of_their_own(
@@ -314,7 +314,7 @@ async def test_after_a_branch_both_conversations_have_desks_of_their_own(
     answering("[{say: A1}, {say: A2}, {say: A3}]")
     async with started(db, tmp_path) as service:
         for number, line in enumerate(("one", "/branch", "two", "/resume", "three")):
-            await service.intake.receive("local", event(line, f"m{number}"))
+            await service.receiver.receive("local", event(line, f"m{number}"))
             await until(lambda number=number: len(answers(db)) == number + 1)
     talks = {tuple(map(str, _said(db, row["id"]))) for row in db.list_sessions_rich(limit=-1)}
     assert talks == {("one", "A1", "two", "A2"), ("one", "A1", "three", "A3")}
@@ -348,19 +348,19 @@ def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: P
     row = ("p", "k", "s", 1.0, '{"nonsense": 1}')
     db.engine.write(lambda tx: tx.run("INSERT INTO hermes_route VALUES (?, ?, ?, ?, ?)", row))
     assert place(db, tmp_path).get_or_create_session(source).session_id == first.session_id
-    assert len(direct_send.channels(db, GatewayConfig())) == 1
+    assert len(direct_send.list_channels(db, GatewayConfig())) == 1
 
 
 @pytest.mark.clock
 def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
     policy = SessionResetPolicy("idle", idle_minutes=60)
-    places = place(db, tmp_path, default_reset_policy=policy)
+    routes = place(db, tmp_path, default_reset_policy=policy)
     source = event("x", "0").source
     assert source is not None
-    old = places.get_or_create_session(source)
-    places.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
-    new = places.get_or_create_session(source)
-    places.finalize_expired(old)
+    old = routes.get_or_create_session(source)
+    routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
+    new = routes.get_or_create_session(source)
+    routes.finalize_expired(old)
     (route,) = db.routes()
     assert route.session_id == new.session_id
 
@@ -376,7 +376,7 @@ async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(runner, "_end_expired", refusing)
     monkeypatch.setattr(runner, "_prune", lambda: None)
-    monkeypatch.setattr("gateway.run.FIRST_LOOK_SECONDS", 0)
+    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0)
     await runner._session_expiry_watcher(0)
     assert len(looked) == 3
 
@@ -388,11 +388,11 @@ async def test_a_conversation_whose_turn_runs_is_not_over(
     answering(f"[{{say: {SLOW}, pause: 0.1}}]")
     policy = SessionResetPolicy("idle", idle_minutes=60)
     async with started(db, tmp_path, GatewayConfig(default_reset_policy=policy)) as service:
-        await service.intake.receive("local", event("hi", "m1"))
+        await service.receiver.receive("local", event("hi", "m1"))
         await until(service.conversations.all_running)
-        (entry,) = service._places.list_sessions()
+        (entry,) = service._routes.list_sessions()
         entry.updated_at = local_now() - timedelta(hours=3)
-        assert not service._places._is_session_expired(entry)
+        assert not service._routes._is_session_expired(entry)
         await until(lambda: answers(db))
 
 
@@ -407,8 +407,8 @@ def guests(**more: Any) -> GatewayConfig:
 async def asked(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
     async with started(db, folder, config) as service:
         for number, line in enumerate(lines):
-            letter = event(line, f"g{number}", "guest", platform=Platform.TELEGRAM)
-            await service.intake.receive("bot", letter)
+            message = event(line, f"g{number}", "guest", platform=Platform.TELEGRAM)
+            await service.receiver.receive("bot", message)
             await until(lambda number=number: len(answers(db)) == number + 1)
 
 
@@ -445,16 +445,16 @@ async def test_a_chat_that_takes_a_conversation_over_gets_a_desk_of_its_own(
     answering("[{say: A1}, {say: A2}]")
     config = guests(allow_admin_from=["owner"])
     async with started(db, tmp_path, config) as service:
-        await service.intake.receive("local", event("mine", "m1"))
+        await service.receiver.receive("local", event("mine", "m1"))
         await until(lambda: len(answers(db)) == 1)
-        (owners,) = service._places.list_sessions()
-        letter = event(f"/resume {owners.session_id}", "h1", "guest", platform=Platform.TELEGRAM)
-        letter.internal = True
-        await service.intake.receive("bot", letter)
+        (owners,) = service._routes.list_sessions()
+        message = event(f"/resume {owners.session_id}", "h1", "guest", platform=Platform.TELEGRAM)
+        message.internal = True
+        await service.receiver.receive("bot", message)
         await until(lambda: len(answers(db)) == 2)
-        entry = service._places.get("agent:main:telegram:dm:c1")
+        entry = service._routes.get("agent:main:telegram:dm:c1")
         assert entry is not None
-        conversation = await asyncio.to_thread(service.conversations.take, entry)
+        conversation = await asyncio.to_thread(service.conversations.acquire, entry)
         assert conversation.wish.only_of == entry.session_key
 
 
@@ -462,7 +462,7 @@ def test_a_command_that_writes_down_speech_sees_no_tokens(
     hermes_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123:secret")
-    assert "secret" not in attachments.ByCommand("sh -c env")(tmp_path)
+    assert "secret" not in transcription.CommandTranscriber("sh -c env")(tmp_path)
 
 
 # Home channels and hand-offs
@@ -481,7 +481,7 @@ def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path:
     source = event("x", "0").source
     assert source is not None
     entry = place(db, tmp_path).get_or_create_session(source)
-    channel = direct_send.find(db, config, "local")
+    channel = direct_send.find_channel(db, config, "local")
     assert channel.session_id == entry.session_id
     direct_send.send(db, channel, "Tea — now", "k")
     (row,) = db.find_incoming("sent:k")
@@ -493,11 +493,11 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
 ) -> None:
     source = event("x", "0").source
     assert source is not None
-    places = place(db, tmp_path)
-    places.get_or_create_session(source)
+    routes = place(db, tmp_path)
+    routes.get_or_create_session(source)
     db.create_session("cli1", "cli", is_owned=False)
     db.request_handoff("cli1", "local")
     db.claim_handoff("cli1")  # and killed
-    HandoffWorker(db, places, {"local": LocalAdapter(tmp_path / "s")}).carry_out()
+    HandoffWorker(db, routes, {"local": LocalAdapter(tmp_path / "s")}).run_pending()
     assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
     assert db.waiting_places() == 1

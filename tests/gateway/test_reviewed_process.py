@@ -45,7 +45,7 @@ async def test_what_waits_for_an_approval_does_not_keep_it_from_ending_or_beginn
     before = (status.read_runtime_status() or {})["start_time"]
     async with Chat(socket_path()) as chat:
         await chat.say("clean up", "m1")
-        assert "May I?" in (await chat.until(1))[0]
+        assert "Allow this command?" in (await chat.until(1))[0]
         os.kill(gateway.pid, signal.SIGUSR1)
         wait_until(
             lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
@@ -69,8 +69,8 @@ def test_what_this_process_was_before_it_began_anew_is_dead(db: SessionDB) -> No
 
 def test_the_last_order_counts() -> None:
     runner = object.__new__(GatewayRunner)
-    runner.ask_to_restart()
-    runner.leave()
+    runner.request_restart()
+    runner.request_stop()
     assert not runner._restart_requested
 
 
@@ -92,7 +92,7 @@ def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
 ) -> None:
     (hermes_home / "config.yaml").write_text(text)
     gateway.start()
-    assert gateway.wait() == main.ALREADY
+    assert gateway.wait() == main.CONFIG_EXIT_CODE
     found = status.read_runtime_status() or {}
     assert found["gateway_state"] == "startup_failed"
     assert "config.yaml" in found["exit_reason"]

@@ -178,8 +178,8 @@ async def test_files_are_kept_and_one_that_cannot_be_is_noted(world: Team) -> No
     assert (event.message_type, event.media_types) == (MessageType.PHOTO, ["image/png"])
     assert contents(event) == PNG
     assert event.text == (
-        "look\n[a file that could not be fetched: lost.pdf]\n"
-        "[a file that could not be fetched: large.bin]"
+        "look\n[Attached file, download failed: lost.pdf]\n"
+        "[Attached file, download failed: large.bin]"
     )
 
 
@@ -189,7 +189,7 @@ async def test_the_token_is_never_sent_to_another_host(world: Team) -> None:
         async with world.connected():
             await world.server.say(DM, "look", subtype="file_share", files=[file])
             [event] = await world.inbox.until(1)
-    assert event.text == "look\n[a file that could not be fetched: a.png]"
+    assert event.text == "look\n[Attached file, download failed: a.png]"
     assert elsewhere.file_requests == []
 
 
@@ -319,14 +319,14 @@ async def test_a_message_that_failed_until_the_end_comes_to_the_next_one(world: 
 async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
     world: Team, caplog: pytest.LogCaptureFixture
 ) -> None:
-    adapter = world.make(world.surroundings(), backoff=QUICK, most_waiting=5)
+    adapter = world.make(world.context(), backoff=QUICK, max_queued=5)
     world.inbox.fail()
     await adapter.connect(world.inbox)
     texts = [f"m{number}" for number in range(40)]
     for text in texts:
         await world.server.say(DM, text)
-    await waited(lambda: "too much waits" in caplog.text)
-    assert len(adapter._listener._lines) <= 6
+    await waited(lambda: "queue is full" in caplog.text)
+    assert len(adapter._listener._queues) <= 6
     world.inbox.recover()
     await world.inbox.until(40)
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -341,14 +341,14 @@ async def test_what_waits_does_not_grow_without_end_and_is_fetched_later(
 async def test_connections_that_do_not_last_are_opened_less_and_less_often(
     world: Team, caplog: pytest.LogCaptureFixture, is_asked: bool
 ) -> None:
-    adapter = world.make(world.surroundings(), backoff=Backoff(0.01, 1000.0, factor=1e9))
+    adapter = world.make(world.context(), backoff=Backoff(0.01, 1000.0, factor=1e9))
     await adapter.connect(world.inbox)
     if is_asked:
         await world.server.ask_for_another()
         await waited(lambda: world.server.opened == 2)
     world.server.is_short = True
     world.server.cut()
-    await waited(lambda: "again in 1000 s" in caplog.text)
+    await waited(lambda: "in 1000 s" in caplog.text)
     await adapter.disconnect()
     assert world.server.opened == 2
 

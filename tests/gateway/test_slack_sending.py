@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
-from gateway.platforms.slack.adapter import LONGEST_TEXT, make
-from gateway.platforms.slack.mrkdwn import mrkdwn
+from gateway.platforms.slack.adapter import MAX_TEXT_CHARS, make
+from gateway.platforms.slack.mrkdwn import render_mrkdwn
 from support.adapters import PNG
 from support.slack_server import (
     DM,
@@ -102,14 +102,14 @@ async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: Team) ->
         unknown = await adapter.send(OutgoingMessage("C404", "x", "k1"))
         sent = await adapter.send(OutgoingMessage(DM, "one", "k2"))
         fits = await adapter.edit(
-            OutgoingMessage(DM, "x" * LONGEST_TEXT, "k2"), str(sent.message_id)
+            OutgoingMessage(DM, "x" * MAX_TEXT_CHARS, "k2"), str(sent.message_id)
         )
     assert unknown.error_kind is ErrorKind.NOT_FOUND
     assert fits.success
 
 
 async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
-    adapter = make(world.surroundings())
+    adapter = make(world.context())
     result = await adapter.send(OutgoingMessage(DM, "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived
@@ -132,4 +132,4 @@ async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
     ],
 )
 def test_markdown_is_written_as_slack_writes_it(markdown: str, shown: str) -> None:
-    assert mrkdwn(markdown) == shown
+    assert render_mrkdwn(markdown) == shown

@@ -48,7 +48,7 @@ async def test_a_message_gets_through_with_its_source_and_id(room: Room) -> None
 
 
 async def test_the_registry_makes_it(room: Room) -> None:
-    adapter = PlatformRegistry().made("telegram", room.surroundings())
+    adapter = PlatformRegistry().create_adapter("telegram", room.context())
     assert isinstance(adapter, TelegramAdapter)
     assert adapter.abilities.edit
     assert not adapter.abilities.idempotent
@@ -122,7 +122,7 @@ async def test_an_update_that_cannot_be_read_holds_up_no_other(
         await room.inbox.until(1)
         await waited(lambda: not room.server.updates)
     assert room.inbox.texts == ["hello"]
-    assert "cannot be read" in caplog.text
+    assert "is unreadable" in caplog.text
 
 
 async def test_own_messages_and_service_messages_are_not_received(room: Room) -> None:
@@ -151,12 +151,12 @@ async def test_an_edit_has_the_id_of_the_original(room: Room) -> None:
         ({"text": "/new now"}, "/new now", MessageType.COMMAND),
         (
             {"location": {"latitude": 1.5, "longitude": 2.5}},
-            "[a location: 1.5, 2.5]",
+            "[location: 1.5, 2.5]",
             MessageType.LOCATION,
         ),
         (
             {"contact": {"phone_number": "+1", "first_name": "Bo"}},
-            "[a contact: Bo, +1]",
+            "[contact: Bo, +1]",
             MessageType.TEXT,
         ),
         ({"dice": {"emoji": "🎲", "value": 4}}, "[🎲: 4]", MessageType.TEXT),
@@ -241,7 +241,7 @@ async def test_another_program_that_polls_is_complained_of_once(
     async with room.connected():
         await room.server.say("hello")
         await room.inbox.until(1)
-    assert caplog.text.count("another program asks Telegram") == 1
+    assert caplog.text.count("Another program is polling") == 1
 
 
 async def test_a_webhook_that_others_set_is_complained_of(

@@ -86,7 +86,7 @@ async def test_a_file_that_is_too_large_leaves_a_note(room: Room, told: int) -> 
     async with room.connected():
         await room.server.say(caption="see", document={**file, "file_size": told})
         event = (await room.inbox.until(1))[0]
-    assert event.text == "see\n[a file that is too large to be fetched: big.bin]"
+    assert event.text == "see\n[Attached file, too large to download: big.bin]"
     assert event.media_urls == []
 
 
@@ -103,10 +103,10 @@ async def test_a_file_that_telegram_does_not_give_leaves_a_note(
         await room.server.say(document=big)
         await room.inbox.until(2)
     assert room.inbox.texts == [
-        "[a file that could not be fetched: a.txt]",
-        "[a file that is too large to be fetched: b.txt]",
+        "[Attached file, download failed: a.txt]",
+        "[Attached file, too large to download: b.txt]",
     ]
-    assert "could not be fetched" in caplog.text
+    assert "download failed" in caplog.text
 
 
 async def test_a_download_that_is_cut_is_tried_again(room: Room) -> None:

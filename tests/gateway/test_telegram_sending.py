@@ -8,7 +8,7 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.platforms.telegram.sender import rendered
+from gateway.platforms.telegram.sender import render_html
 from support.adapters import PNG
 from support.telegram_room import GROUP, Room
 from support.telegram_server import Fault, TelegramServer
@@ -46,7 +46,7 @@ async def test_markdown_arrives_formatted(room: Room) -> None:
     async with room.connected() as adapter:
         assert (await adapter.send(OutgoingMessage("7", text, "k1"))).success
     sent = room.server.sent[0]
-    assert sent.text == rendered(text).shown
+    assert sent.text == render_html(text).shown
     assert ("b", "bold & brave") in sent.entities
     assert ("code", "a<b") in sent.entities
     assert ("a", "link") in sent.entities

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.discord.adapter import DiscordAdapter
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from support.adapters import World
 from support.discord_server import TOKEN, DiscordServer
 
@@ -27,4 +27,4 @@ async def discord_world(db: SessionDB, folder: Path) -> AsyncIterator[World]:
             "secrets": {"DISCORD_BOT_TOKEN": TOKEN},
             "extra": {"base_url": server.base_url},
         }
-        yield World(server, made, StoredMemory(db, "discord"), folder, **facts)
+        yield World(server, made, AdapterMemory(db, "discord"), folder, **facts)

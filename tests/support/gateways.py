@@ -29,9 +29,9 @@ async def started(
 ) -> AsyncIterator[GatewayService]:
     """A service at work; what it sends on the local socket waits for somebody to connect."""
     config = config or GatewayConfig()
-    places = SessionStore(folder, config)
-    places._db = db
-    service = GatewayService(db, places, config, folder)
+    routes = SessionStore(folder, config)
+    routes._db = db
+    service = GatewayService(db, routes, config, folder)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})
     try:
         yield service

@@ -24,7 +24,7 @@ class World(NamedTuple):
 
     bot: Person
     ann: Person
-    surroundings: AdapterContext
+    context: AdapterContext
     notes: Notes
 
     def room(self, *others: Person, **facts: Any) -> str:
@@ -40,14 +40,14 @@ def surroundings_of(
 ) -> AdapterContext:
     secrets = {"MATRIX_HOMESERVER": url, "MATRIX_ACCESS_TOKEN": token}
     extra = {"sync_seconds": 5, **extra}
-    return Setting(notes, folder, secrets, extra, largest=LARGEST).surroundings()
+    return Setting(notes, folder, secrets, extra, largest=LARGEST).context()
 
 
 @asynccontextmanager
 async def connected(
     world: World, received: Inbox | None = None
 ) -> AsyncIterator[tuple[MatrixAdapter, Inbox]]:
-    adapter, received = make(world.surroundings), received or Inbox()
+    adapter, received = make(world.context), received or Inbox()
     try:
         await adapter.connect(received)
         yield adapter, received

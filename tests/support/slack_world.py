@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.slack.adapter import SlackAdapter
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from support.adapters import World, waited
 from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 
@@ -30,4 +30,4 @@ async def slack_world(db: SessionDB, folder: Path) -> AsyncIterator[Team]:
     async with SlackServer() as server:
         secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
         facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), folder, **facts)
+        yield Team(server, SlackAdapter, AdapterMemory(db, "slack"), folder, **facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from support.adapters import PNG, World, waited
 from support.telegram_server import TOKEN, TelegramServer
 
@@ -27,7 +27,7 @@ class Room(World):
         super().__init__(
             server,
             TelegramAdapter,
-            StoredMemory(db, "telegram"),
+            AdapterMemory(db, "telegram"),
             folder,
             secrets={"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_WEBHOOK_SECRET": SECRET},
             extra={"base_url": server.base_url, "poll_seconds": 1},

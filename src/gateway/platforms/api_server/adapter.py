@@ -28,15 +28,15 @@ from starlette.routing import Route
 from gateway.platforms import incoming_files
 from gateway.platforms.api_server import requests, responses
 from gateway.platforms.api_server.exchanges import (
-    Answers,
+    AnswerCache,
+    AnswerTimeoutError,
     Exchange,
     Exchanges,
-    Given,
-    LateError,
-    LeavingError,
+    StoppingError,
+    StoredAnswer,
 )
 from gateway.platforms.api_server.requests import MODEL_NAME, RequestError, token_of
-from gateway.platforms.api_server.responses import Shape
+from gateway.platforms.api_server.responses import AnswerMetadata
 from gateway.platforms.base import Abilities, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -59,11 +59,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SESSION: Final = "X-Hermes-Session"
-KEPT: Final = "; it is kept, and a request with the same Idempotency-Key gets it when it is there"
+SESSION_HEADER: Final = "X-Hermes-Session"
+REPEAT_HINT: Final = (
+    " Repeat the request with the same Idempotency-Key to get the reply when it is ready."
+)
 
 
-class Bounds(NamedTuple):
+class RequestLimits(NamedTuple):
     """How much, and how long."""
 
     body_bytes: int  # without files
@@ -71,11 +73,11 @@ class Bounds(NamedTuple):
     answer_seconds: float
 
 
-class Api:
+class ApiEndpoints:
     """Answers requests over the exchanges of the adapter."""
 
     def __init__(
-        self, key: str, bounds: Bounds, exchanges: Exchanges, answers: Answers, say: Say
+        self, key: str, bounds: RequestLimits, exchanges: Exchanges, answers: AnswerCache, say: Say
     ) -> None:
         self._key = key.encode()
         self._bounds = bounds
@@ -103,12 +105,12 @@ class Api:
         is_key = hmac.compare_digest(shown.strip().encode(), self._key)
         if scheme.lower() != "bearer" or not is_key:
             headers = {"WWW-Authenticate": "Bearer"}
-            text = "the key is missing or wrong: `Authorization: Bearer API_SERVER_KEY`"
+            text = "Missing or invalid API key. Send `Authorization: Bearer API_SERVER_KEY`."
             return _error(401, text, "invalid_api_key", headers)
         try:
             return await handler(request)
-        except (RequestError, LateError, LeavingError, OSError, HermesError) as error:
-            return _error(*_told(error))
+        except (RequestError, AnswerTimeoutError, StoppingError, OSError, HermesError) as error:
+            return _error(*_error_details(error))
 
     # What is asked for
 
@@ -116,14 +118,14 @@ class Api:
         return JSONResponse(responses.models(MODEL_NAME, self._started))
 
     async def _completion(self, request: Request) -> Response:
-        ask = await self._read(request, requests.completion)
+        ask = await self._read(request, requests.read_completion)
         exchange = await self._asked(ask)
         if ask.is_stream:
             return self._stream(responses.completion_events, ask, exchange)
         return await self._whole(responses.completion, ask, exchange)
 
     async def _response(self, request: Request) -> Response:
-        ask = await self._read(request, requests.response)
+        ask = await self._read(request, requests.read_response)
         exchange = await self._asked(ask)
         if ask.is_stream:
             return self._stream(responses.response_events, ask, exchange)
@@ -134,13 +136,13 @@ class Api:
         waiting = self._exchanges.find(token)
         given = await self._answers.find(token)
         if given is None and waiting is None:
-            raise RequestError("there is no such response, or no longer", "not_found", 404)
+            raise RequestError("Unknown or expired response ID.", "not_found", 404)
         created = given.created if given else waiting.created if waiting else 0
         content = responses.response(
-            Shape(token, MODEL_NAME, created), given.text if given else None
+            AnswerMetadata(token, MODEL_NAME, created), given.text if given else None
         )
         chat = given.chat_id if given else waiting.chat_id if waiting else ""
-        return JSONResponse(content, headers={SESSION: chat})
+        return JSONResponse(content, headers={SESSION_HEADER: chat})
 
     # From a request to its answer
 
@@ -156,20 +158,20 @@ class Api:
             known.created = given.created
             known.settle(given.text)
         if known is not None:
-            return _same(known, digest)
+            return _checked(known, digest)
         command = MessageEvent(ask.text).get_command()
         exchange = Exchange(ask.token, chat, digest)
         opened = await self._exchanges.open(exchange, command, self._bounds.answer_seconds)
         if opened is exchange:
             await self._hand_over(ask, exchange)
-        return _same(opened, digest)
+        return _checked(opened, digest)
 
     async def _hand_over(self, ask: ApiRequest, exchange: Exchange) -> None:
         try:
             await self._say(ask, exchange.chat_id)
         except (OSError, HermesError) as error:
             self._exchanges.drop(exchange)
-            log.error("a request to the API could not be kept: %s", error)
+            log.error("API request not stored: %s", error)
             raise
 
     async def _chat(self, ask: ApiRequest) -> str:
@@ -180,19 +182,22 @@ class Api:
             return f"api-{ask.token[:16]}"
         given = await self._answers.find(ask.previous.removeprefix("resp_"))
         if given is None:
-            text = "the response of `previous_response_id` is not known here, or no longer"
+            text = "Unknown or expired `previous_response_id`."
             raise RequestError(text, "previous_response_not_found", 404)
         return given.chat_id
 
     async def _whole(
-        self, shaped: Callable[[Shape, str], dict[str, Any]], ask: ApiRequest, exchange: Exchange
+        self,
+        shaped: Callable[[AnswerMetadata, str], dict[str, Any]],
+        ask: ApiRequest,
+        exchange: Exchange,
     ) -> Response:
         text = await exchange.answered(self._bounds.answer_seconds)
         return JSONResponse(shaped(_shape(ask, exchange), text), headers=_headers(exchange))
 
     def _stream(
         self,
-        events: Callable[[Shape, AsyncIterator[str]], AsyncIterator[str]],
+        events: Callable[[AnswerMetadata, AsyncIterator[str]], AsyncIterator[str]],
         ask: ApiRequest,
         exchange: Exchange,
     ) -> Response:
@@ -210,7 +215,7 @@ class Api:
             body += chunk
             if len(body) > most:
                 raise _too_large(most)
-        found = await asyncio.to_thread(requests.parsed, bytes(body))
+        found = await asyncio.to_thread(requests.parse_body, bytes(body))
         ask = read(found, request.headers)
         if len(body) - ask.file_bytes > bounds.body_bytes:
             raise _too_large(bounds.body_bytes)
@@ -218,24 +223,24 @@ class Api:
 
 
 def _too_large(most: int) -> RequestError:
-    text = f"the body is larger than {most} bytes"
+    text = f"The request body exceeds {most} bytes."
     return RequestError(text, "request_too_large", 413)
 
 
-def _same(exchange: Exchange, digest: str) -> Exchange:
+def _checked(exchange: Exchange, digest: str) -> Exchange:
     """The exchange, if it is about the same."""
     if exchange.digest and exchange.digest != digest:
-        text = "this Idempotency-Key was used for another request"
+        text = "This Idempotency-Key was already used for a different request."
         raise RequestError(text, "idempotency_key_reused", 422)
     return exchange
 
 
-def _shape(ask: ApiRequest, exchange: Exchange) -> Shape:
-    return Shape(ask.token, ask.model, exchange.created, ask.previous, ask.metadata)
+def _shape(ask: ApiRequest, exchange: Exchange) -> AnswerMetadata:
+    return AnswerMetadata(ask.token, ask.model, exchange.created, ask.previous, ask.metadata)
 
 
 def _headers(exchange: Exchange) -> dict[str, str]:
-    return {SESSION: exchange.chat_id}
+    return {SESSION_HEADER: exchange.chat_id}
 
 
 async def _ended(events: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -243,22 +248,22 @@ async def _ended(events: AsyncIterator[str]) -> AsyncIterator[str]:
     try:
         async for one in events:
             yield one
-    except (LateError, LeavingError) as error:
-        status, message, code, _ = _told(error)
-        yield responses.data(responses.problem(status, message, code), "error")
+    except (AnswerTimeoutError, StoppingError) as error:
+        status, message, code, _ = _error_details(error)
+        yield responses.sse_event(responses.error_body(status, message, code), "error")
 
 
-def _told(error: Exception) -> tuple[int, str, str, dict[str, str]]:
+def _error_details(error: Exception) -> tuple[int, str, str, dict[str, str]]:
     """What an error is to a client: status, text, code, headers."""
     if isinstance(error, RequestError):
         return error.status, str(error), error.code, {}
-    if isinstance(error, LateError):
-        return 504, f"the answer takes longer than a request may wait{KEPT}", "timeout", {}
+    if isinstance(error, AnswerTimeoutError):
+        return 504, f"The reply is not ready yet.{REPEAT_HINT}", "timeout", {}
     later = {"Retry-After": "5"}
-    if isinstance(error, LeavingError):
-        text = "the gateway restarts; please ask again, with the same Idempotency-Key"
+    if isinstance(error, StoppingError):
+        text = "The gateway is restarting. Repeat the request with the same Idempotency-Key."
         return 503, text, "restarting", later
-    return 503, "the request could not be kept; please ask again", "not_kept", later
+    return 503, "The request could not be stored. Please try again.", "not_kept", later
 
 
 def _error(status: int, text: str, code: str, headers: dict[str, str]) -> Response:
@@ -266,12 +271,12 @@ def _error(status: int, text: str, code: str, headers: dict[str, str]) -> Respon
     return found
 
 
-NAME: Final = "api_server"
-KEY: Final = "API_SERVER_KEY"
-SHORTEST_KEY: Final = 16
-LARGEST_BODY: Final = 1024 * 1024
+ROUTE_OWNER: Final = "api_server"
+KEY_VARIABLE: Final = "API_SERVER_KEY"
+MIN_KEY_CHARS: Final = 16
+MAX_BODY_BYTES: Final = 1024 * 1024
 ANSWER_SECONDS: Final = 1800.0
-USER: Final = "api"
+DEFAULT_USER: Final = "api"
 
 
 class ApiAdapter:
@@ -279,13 +284,13 @@ class ApiAdapter:
 
     abilities: ClassVar = Abilities(idempotent=True, longest_text=1_000_000)
 
-    def __init__(self, surroundings: AdapterContext) -> None:
-        self.account = NAME
-        self._front = surroundings.front
-        self._media = surroundings.media
-        self._key = _key(surroundings)
-        self._bounds = _bounds(surroundings)
-        self._answers = Answers(surroundings.memory)
+    def __init__(self, context: AdapterContext) -> None:
+        self.account = ROUTE_OWNER
+        self._front = context.front
+        self._media = context.media
+        self._key = _key(context)
+        self._bounds = _bounds(context)
+        self._answers = AnswerCache(context.memory)
         self._exchanges = Exchanges()
         self._receive: Receive | None = None
 
@@ -293,12 +298,12 @@ class ApiAdapter:
         """Serve the routes."""
         self._receive = receive
         self._exchanges = Exchanges()
-        api = Api(self._key, self._bounds, self._exchanges, self._answers, self._say)
-        await self._front.add(NAME, api.routes())
+        api = ApiEndpoints(self._key, self._bounds, self._exchanges, self._answers, self._say)
+        await self._front.add(ROUTE_OWNER, api.routes())
 
     async def disconnect(self) -> None:
         """Serve them no more; whoever waits is told to ask again."""
-        self._front.remove(NAME)
+        self._front.remove(ROUTE_OWNER)
         self._receive = None
         self._exchanges.leave()
 
@@ -307,8 +312,8 @@ class ApiAdapter:
     async def _say(self, ask: ApiRequest, chat_id: str) -> None:
         """Hand a request to the gateway; when this returns, it is on the disk."""
         if self._receive is None:
-            raise LeavingError
-        user = ask.user or USER
+            raise StoppingError
+        user = ask.user or DEFAULT_USER
         source = SessionSource(Platform.API_SERVER, chat_id, user_id=user, user_name=user)
         event = MessageEvent(ask.text, source=source, message_id=ask.message_id)
         for file in ask.files:
@@ -318,13 +323,13 @@ class ApiAdapter:
     async def _attach(self, file: ApiAttachment, event: MessageEvent) -> None:
         try:
             if file.data is None:
-                raise HermesError("only data: addresses are taken")
+                raise HermesError("only data: URLs are supported")
             kept = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
         except (HermesError, OSError) as error:
-            log.info("a file of a request was left out: %s", error)
-            incoming_files.leave_note(event, file.name)
+            log.info("request file ignored: %s", error)
+            incoming_files.add_note(event, file.name)
             return
-        incoming_files.attach(event, kept, incoming_files.kind_of(kept.mime))
+        incoming_files.attach(event, kept, incoming_files.message_type_of(kept.mime))
 
     # Out
 
@@ -340,7 +345,7 @@ class ApiAdapter:
         token = token_of(outgoing.reply_to)
         answered = self._exchanges.answered_by(token)
         if not answered:  # the client asked before a restart
-            await self._answers.keep(Given(token, outgoing.chat_id, outgoing.text))
+            await self._answers.keep(StoredAnswer(token, outgoing.chat_id, outgoing.text))
         for one in answered:
             await self._keep(one, outgoing.text)
             self._exchanges.settle(one, outgoing.text)
@@ -350,34 +355,38 @@ class ApiAdapter:
         """What names no request: a question of the agent's, or the outcome of a command."""
         reached = self._exchanges.reached_by_note(outgoing.chat_id)
         if reached is None:
-            log.info("nobody waits in %s; it stays in the history", outgoing.chat_id)
+            log.info("API reply not delivered: no client is waiting in %s", outgoing.chat_id)
             return SendResult(True, message_id=outgoing.key)
         await self._keep(reached, outgoing.text)
         self._exchanges.settle(reached, outgoing.text, is_note=True)
         return SendResult(True, message_id=reached.token)
 
     async def _keep(self, one: Exchange, text: str) -> None:
-        await self._answers.keep(Given(one.token, one.chat_id, text, one.digest, one.created))
+        await self._answers.keep(
+            StoredAnswer(one.token, one.chat_id, text, one.digest, one.created)
+        )
 
 
-def make(surroundings: AdapterContext) -> ApiAdapter:
+def make(context: AdapterContext) -> ApiAdapter:
     """The adapter of this gateway."""
-    return ApiAdapter(surroundings)
+    return ApiAdapter(context)
 
 
-def _key(surroundings: AdapterContext) -> str:
-    if surroundings.config.reply_to_mode == "off":
-        raise PlatformRefusedError("`reply_to_mode` of api_server cannot be `off`")
-    key = surroundings.secret(KEY)
+def _key(context: AdapterContext) -> str:
+    if context.config.reply_to_mode == "off":
+        raise PlatformRefusedError("platforms.api_server.reply_to_mode must not be `off`.")
+    key = context.secret(KEY_VARIABLE)
     if not key:
-        raise PlatformRefusedError(f"the API needs {KEY}, in the environment or in .env")
-    if not _is_here(surroundings.front.host) and len(key) < SHORTEST_KEY:
-        text = f"{KEY} needs {SHORTEST_KEY} characters or more where others can reach the API"
+        raise PlatformRefusedError(f"Set {KEY_VARIABLE} in the environment or in .env.")
+    if not _is_loopback(context.front.host) and len(key) < MIN_KEY_CHARS:
+        text = (
+            f"{KEY_VARIABLE} must have {MIN_KEY_CHARS} or more characters unless bound to loopback."
+        )
         raise PlatformRefusedError(text)
     return key
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether an address is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -385,12 +394,12 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _bounds(surroundings: AdapterContext) -> Bounds:
-    extra = surroundings.config.extra
+def _bounds(context: AdapterContext) -> RequestLimits:
+    extra = context.config.extra
     try:
-        body = int(extra.get("largest_body", LARGEST_BODY))
+        body = int(extra.get("largest_body", MAX_BODY_BYTES))
         seconds = float(extra.get("answer_seconds", ANSWER_SECONDS))
     except (TypeError, ValueError) as error:
-        text = "`largest_body` and `answer_seconds` of api_server have to be numbers"
+        text = "platforms.api_server: `largest_body` and `answer_seconds` must be numbers."
         raise PlatformRefusedError(text) from error
-    return Bounds(body, surroundings.media.largest, seconds)
+    return RequestLimits(body, context.media.largest, seconds)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory
 
-MOST: Final = 500
-INDEX: Final = "answers"
+MAX_ANSWERS: Final = 500
+INDEX_KEY: Final = "answers"
 
 
-class Given(NamedTuple):
+class StoredAnswer(NamedTuple):
     """An answer."""
 
     token: str  # of the request
@@ -31,17 +31,17 @@ class Given(NamedTuple):
     created: int = 0
 
 
-class Answers:
+class AnswerCache:
     """A ring in the adapter's memory; the oldest makes room for the newest."""
 
-    def __init__(self, memory: Memory, most: int = MOST) -> None:
+    def __init__(self, memory: Memory, most: int = MAX_ANSWERS) -> None:
         self._memory = memory
         self._most = most
         self._turn = asyncio.Lock()
         self._slots: list[str] | None = None  # the tokens
         self._next = 0
 
-    async def keep(self, given: Given) -> None:
+    async def keep(self, given: StoredAnswer) -> None:
         """Keep an answer in the place of the one before to the same request, or of the oldest."""
         async with self._turn:
             slots = await self._known()
@@ -52,9 +52,9 @@ class Answers:
                 return
             slots[slot : slot + 1] = [given.token]
             self._next = slot + 1
-            await self._memory.keep(INDEX, json.dumps({"slots": slots, "next": self._next}))
+            await self._memory.keep(INDEX_KEY, json.dumps({"slots": slots, "next": self._next}))
 
-    async def find(self, token: str) -> Given | None:
+    async def find(self, token: str) -> StoredAnswer | None:
         """The answer to a request, if it is known still."""
         async with self._turn:
             slots = await self._known()
@@ -62,11 +62,11 @@ class Answers:
                 return None
             found = _read(await self._memory.recall(f"answer:{slots.index(token)}"))
         # A place that was given away right before a crash holds another answer already.
-        return Given(**found) if found.get("token") == token else None
+        return StoredAnswer(**found) if found.get("token") == token else None
 
     async def _known(self) -> list[str]:
         if self._slots is None:
-            found = _read(await self._memory.recall(INDEX))
+            found = _read(await self._memory.recall(INDEX_KEY))
             self._slots = [str(one) for one in found.get("slots", [])][: self._most]
             self._next = int(found.get("next", 0))
         return self._slots
@@ -77,15 +77,15 @@ def _read(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-BEAT_SECONDS: Final = 15.0  # how long a stream stays silent before it shows that it lives
-BESIDE: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+KEEP_ALIVE_SECONDS: Final = 15.0  # how long a stream stays silent before it shows that it lives
+RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 
 
-class LeavingError(Exception):
+class StoppingError(Exception):
     """The gateway leaves; what was asked is kept and answered after its next start."""
 
 
-class LateError(Exception):
+class AnswerTimeoutError(Exception):
     """The answer takes longer than a request may wait; it is kept when it comes."""
 
 
@@ -154,11 +154,11 @@ class Exchange:
     async def _wait(self, pulse: asyncio.Event, end: float) -> None:
         left = end - time.monotonic()
         if self._is_left:
-            raise LeavingError
+            raise StoppingError
         if left <= 0:
-            raise LateError
+            raise AnswerTimeoutError
         try:
-            await asyncio.wait_for(pulse.wait(), min(BEAT_SECONDS, left))
+            await asyncio.wait_for(pulse.wait(), min(KEEP_ALIVE_SECONDS, left))
         except TimeoutError:
             return
 
@@ -201,13 +201,13 @@ class Exchanges:
         if known is not exchange:
             return known
         while not self._is_left and (floor := self._floor.get(chat)) is not None:
-            if floor.is_asking or command in BESIDE:
+            if floor.is_asking or command in RUNNING_TURN_COMMANDS:
                 self._beside.setdefault(chat, []).append(exchange)
                 return exchange
             if not await floor.over(seconds):
                 self.drop(floor)
         if self._is_left:
-            raise LeavingError
+            raise StoppingError
         self._floor[chat] = exchange
         return exchange
 

@@ -29,21 +29,21 @@ import discord
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
-from gateway.platforms.deduplication import key_of
+from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.discord import results
 from gateway.platforms.discord.listener import (
-    HOUR,
     IDENTIFY_SECONDS,
-    TROUBLE,
+    REQUEST_ERRORS,
+    SNOWFLAKES_PER_HOUR,
     DiscordClient,
     DiscordListener,
     DiscordSession,
     id_of_now,
 )
 from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
-from gateway.platforms.ordered_queues import MOST_WAITING
-from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
-from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TOKEN: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
 SEND_SECONDS: Final = 60.0
-LONGEST_TEXT: Final = 1900  # Discord takes 2000
-LONGEST_NONCE: Final = 25
+MAX_TEXT_CHARS: Final = 1900  # Discord takes 2000
+MAX_NONCE_CHARS: Final = 25
 NOT_CONNECTED: Final = SendResult(
     False, error="Discord is not connected", error_kind=ErrorKind.TRANSIENT
 )
 
 
-class DiscordAdapter(Refusable):
+class DiscordAdapter(ReportsProblem):
     """A bot on Discord."""
 
     abilities: ClassVar = Abilities(
@@ -73,23 +73,23 @@ class DiscordAdapter(Refusable):
         files=True,
         threads=True,
         idempotent=True,
-        longest_text=LONGEST_TEXT,
+        longest_text=MAX_TEXT_CHARS,
     )
 
     def __init__(
         self,
-        surroundings: AdapterContext,
-        backoff: Backoff = RECONNECT,
+        context: AdapterContext,
+        backoff: Backoff = RECONNECT_BACKOFF,
         identify_seconds: float = IDENTIFY_SECONDS,
-        most_waiting: int = MOST_WAITING,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self.account = ""
-        self._refusals = Refusals("Discord")
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Discord")
+        self._context = context
         self._backoff = backoff
         self._identify_seconds = identify_seconds
-        self._most_waiting = most_waiting
-        self._base_url = config_values.text(surroundings.config.extra.get("base_url")).rstrip("/")
+        self._max_queued = max_queued
+        self._base_url = config_values.text(context.config.extra.get("base_url")).rstrip("/")
         self._session: DiscordSession | None = None
         self._listener: DiscordListener | None = None
         self._reader: DiscordMessageReader | None = None
@@ -100,14 +100,14 @@ class DiscordAdapter(Refusable):
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, begin a session, and fetch what was missed."""
         await self.disconnect()
-        self._refusals.clear_all()
+        self._problems.clear_all()
         session = await self._open(receive)
         self._watching = asyncio.create_task(self._watch(session, receive))
-        self._watching.add_done_callback(self._refusals.ended)
+        self._watching.add_done_callback(self._problems.ended)
 
     async def _open(self, receive: Receive) -> DiscordSession:
         self._session = session = DiscordSession(DiscordClient(self._identify_seconds))
-        self.account = await session.log_in(self._surroundings.secret(TOKEN), self._base_url)
+        self.account = await session.log_in(self._context.secret(TOKEN_VARIABLE), self._base_url)
         if self._listener is None:
             self._listener = await self._made_listener(receive)
         self._listener.use(session.client)
@@ -115,11 +115,11 @@ class DiscordAdapter(Refusable):
         return session
 
     async def _made_listener(self, receive: Receive) -> DiscordListener:
-        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+        cursors = Cursors(self._context.memory, self.account, SNOWFLAKES_PER_HOUR)
         await cursors.load(id_of_now())
-        files = DiscordFiles(self._base_url, self._surroundings.media)
+        files = DiscordFiles(self._base_url, self._context.media)
         self._reader = DiscordMessageReader(int(self.account), files)
-        return DiscordListener(self._reader, cursors, receive, self._backoff, self._most_waiting)
+        return DiscordListener(self._reader, cursors, receive, self._backoff, self._max_queued)
 
     async def _watch(self, session: DiscordSession, receive: Receive) -> None:
         """Begin another session whenever one ends; seldom where Discord does not want us."""
@@ -129,9 +129,9 @@ class DiscordAdapter(Refusable):
         while True:
             is_refused = isinstance(error, PlatformRefusedError)
             if is_refused:
-                self._refusals.note(TOKEN, str(error))
+                self._problems.note(TOKEN_VARIABLE, str(error))
             pause = delay.next_delay(is_refused=is_refused)
-            log.warning("%s; connecting again in %g s", error, pause)
+            log.warning("connection to Discord lost: %s; reconnecting in %g s", error, pause)
             if self._listener is not None:
                 await self._listener.drop()
             await asyncio.sleep(pause)
@@ -139,7 +139,7 @@ class DiscordAdapter(Refusable):
                 await self._let_go()
                 session = await self._open(receive)
                 delay.connected()
-                self._refusals.clear(TOKEN)
+                self._problems.clear(TOKEN_VARIABLE)
                 error = await session.ended()
             except PlatformError as trouble:
                 error = trouble
@@ -164,7 +164,7 @@ class DiscordAdapter(Refusable):
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; the key of a message is what Discord takes once."""
-        facts: dict[str, Any] = {"nonce": key_of(outgoing.key)[:LONGEST_NONCE]}
+        facts: dict[str, Any] = {"nonce": idempotency_key(outgoing.key)[:MAX_NONCE_CHARS]}
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             if outgoing.reply_to:
@@ -175,9 +175,9 @@ class DiscordAdapter(Refusable):
         except PlatformDownError:
             return NOT_CONNECTED
         except (OSError, ValueError) as error:
-            text = f"it cannot be sent: {error}"
+            text = f"message cannot be sent: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
-        return await _tried(channel.send(outgoing.text or None, **facts))
+        return await _send_result(channel.send(outgoing.text or None, **facts))
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
@@ -189,7 +189,7 @@ class DiscordAdapter(Refusable):
         except ValueError as error:
             return SendResult(False, error=str(error), error_kind=ErrorKind.NOT_FOUND)
         nobody = discord.AllowedMentions.none()
-        return await _tried(message.edit(content=outgoing.text, allowed_mentions=nobody))
+        return await _send_result(message.edit(content=outgoing.text, allowed_mentions=nobody))
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
         """Show that an answer is being written."""
@@ -197,8 +197,8 @@ class DiscordAdapter(Refusable):
             channel = self._channel(thread_id or chat_id)
             async with asyncio.timeout(SEND_SECONDS):
                 await channel.typing()
-        except (*TROUBLE, PlatformDownError, ValueError) as error:
-            log.info("typing was not shown: %s", results.described(error))
+        except (*REQUEST_ERRORS, PlatformDownError, ValueError) as error:
+            log.info("typing indicator not shown: %s", results.describe_error(error))
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
         """Put a small picture to a message."""
@@ -207,8 +207,8 @@ class DiscordAdapter(Refusable):
             message = self._channel(place).get_partial_message(int(message_id))
             async with asyncio.timeout(SEND_SECONDS):
                 await message.add_reaction(emoji)
-        except (*TROUBLE, PlatformDownError, ValueError) as error:
-            log.info("a reaction was not shown: %s", results.described(error))
+        except (*REQUEST_ERRORS, PlatformDownError, ValueError) as error:
+            log.info("reaction not added: %s", results.describe_error(error))
 
     def _channel(self, name: str) -> discord.PartialMessageable:
         session = self._session
@@ -217,17 +217,17 @@ class DiscordAdapter(Refusable):
         return session.client.get_partial_messageable(int(name))
 
 
-def make(surroundings: AdapterContext) -> DiscordAdapter:
+def make(context: AdapterContext) -> DiscordAdapter:
     """The adapter of the bot whose token is configured."""
-    return DiscordAdapter(surroundings)
+    return DiscordAdapter(context)
 
 
-async def _tried(request: Awaitable[Any]) -> SendResult:
+async def _send_result(request: Awaitable[Any]) -> SendResult:
     """What became of a request."""
     try:
         async with asyncio.timeout(SEND_SECONDS):
             message = await request
-    except TROUBLE as error:
+    except REQUEST_ERRORS as error:
         return results.failure(error)
     return SendResult(True, message_id=str(message.id))
 

@@ -20,10 +20,10 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.discord import results
-from gateway.platforms.ordered_queues import MOST_WAITING, Lines
-from gateway.platforms.reconnect import RECONNECT
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
+from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 OPEN_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
 IDENTIFY_SECONDS: Final = 5.0  # as often as Discord lets a bot begin anew
-LONGEST_RATE_LIMIT: Final = 3.0  # seconds the library may wait by itself
-TROUBLE: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
+MAX_RATE_LIMIT_SECONDS: Final = 3.0  # seconds the library may wait by itself
+REQUEST_ERRORS: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
 
 
 class DiscordEventHandler(Protocol):
@@ -75,7 +75,7 @@ class DiscordClient(discord.Client):
             allowed_mentions=discord.AllowedMentions.none(),
         )
         # The constructor takes no less than half a minute, for which a send would stand still.
-        self.http.max_ratelimit_timeout = LONGEST_RATE_LIMIT
+        self.http.max_ratelimit_timeout = MAX_RATE_LIMIT_SECONDS
         self._identify_seconds = identify_seconds
         self.has_begun = asyncio.Event()
 
@@ -124,8 +124,8 @@ class DiscordSession:
                 if base_url:
                     _, url, *_ = await self.client.http.get_bot_gateway()
                     DiscordWebSocket.DEFAULT_GATEWAY = URL(url)
-        except (*TROUBLE, KeyError, TypeError) as error:  # the last two: it is not Discord
-            raise results.trouble(error) from error
+        except (*REQUEST_ERRORS, KeyError, TypeError) as error:  # the last two: it is not Discord
+            raise results.platform_error(error) from error
         return str(self.client.user.id) if self.client.user else ""
 
     async def open(self, hears: DiscordEventHandler) -> None:
@@ -144,17 +144,17 @@ class DiscordSession:
         if self._running.done():
             raise await self.ended()
         if not self.client.has_begun.is_set():
-            raise results.trouble(TimeoutError("no session began"))
+            raise results.platform_error(TimeoutError("no session was opened"))
 
     async def ended(self) -> PlatformError:
         """Wait for the end: why it came."""
         if self._running is None:
-            return results.trouble(ConnectionError("it was never opened"))
+            return results.platform_error(ConnectionError("the connection was never opened"))
         await asyncio.wait([self._running])
         error = None if self._running.cancelled() else self._running.exception()
         if isinstance(error, Exception):  # whatever it is: the library falls over odd events
-            return results.trouble(error)
-        return results.trouble(ConnectionError("the connection was closed"))
+            return results.platform_error(error)
+        return results.platform_error(ConnectionError("the connection was closed"))
 
     async def close(self) -> None:
         """Let go."""
@@ -164,18 +164,20 @@ class DiscordSession:
                 running.cancel()
             await asyncio.wait([running], timeout=CLOSE_SECONDS)
             error = running.exception() if running.done() and not running.cancelled() else None
-            log.debug("Discord is let go of: %s", error)
+            log.debug("Discord connection closed: %s", error)
         try:
             await asyncio.wait_for(self.client.close(), CLOSE_SECONDS)
-        except TROUBLE as error:
-            log.info("Discord was not let go of: %s", results.described(error))
+        except REQUEST_ERRORS as error:
+            log.info(
+                "Discord connection failed to close cleanly: %s", results.describe_error(error)
+            )
             await self.client.http.close()
 
 
-AT_ONCE: Final = 4  # channels that are read at the same time
-HOUR: Final = 3_600_000 << 22  # in ids
+MAX_CONCURRENT_READS: Final = 4  # channels that are read at the same time
+SNOWFLAKES_PER_HOUR: Final = 3_600_000 << 22  # in ids
 # What the library raises over a message that is not as it expects: what is behind it is left.
-ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
+LIBRARY_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def id_of_now() -> int:
@@ -191,17 +193,17 @@ class DiscordListener:
         reader: DiscordMessageReader,
         cursors: Cursors,
         receive: Receive,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
-        self._lines = Lines("Discord", backoff, most_waiting)
+        self._queues = OrderedQueues("Discord", backoff, max_queued)
         self._client: DiscordClient | None = None
         self._filled: set[int] = set()  # channels that were read in this session
-        self._handed = Recent()
-        self._few = asyncio.Semaphore(AT_ONCE)
+        self._handed = RecentItems()
+        self._few = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
     def use(self, client: DiscordClient) -> None:
         """Listen through another client."""
@@ -210,7 +212,7 @@ class DiscordListener:
 
     async def drop(self) -> None:
         """Forget what was not handed over: the next session reads it again."""
-        await self._lines.close()
+        await self._queues.close()
 
     # What a client tells
 
@@ -222,7 +224,7 @@ class DiscordListener:
 
     def appeared(self, guild: discord.Guild) -> None:
         """Channels that were never heard may have been written in while nobody listened."""
-        start = max(self._cursors.beginning, _joined(guild))
+        start = max(self._cursors.start, _joined_id(guild))
         written_in: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
         for channel in written_in:
             is_new = self._cursors.last(str(channel.id)) is None
@@ -243,7 +245,7 @@ class DiscordListener:
 
     def _later(self, channel: int, job: Job) -> None:
         catch_up = functools.partial(self._guarded, functools.partial(self._fill_anew, channel))
-        self._lines.add(str(channel), functools.partial(self._guarded, job), catch_up)
+        self._queues.add(str(channel), functools.partial(self._guarded, job), catch_up)
 
     async def _guarded(self, job: Job) -> None:
         """A client that is closed raises anything: that says nothing about the message."""
@@ -260,7 +262,7 @@ class DiscordListener:
         channel = message.channel.id
         await self._fill(channel)
         await self._hand_over(message)
-        if not self._lines.is_waiting(str(channel)):
+        if not self._queues.is_waiting(str(channel)):
             await self._cursors.save(str(channel))
 
     async def _take_edit(self, message: discord.Message) -> None:
@@ -291,28 +293,28 @@ class DiscordListener:
             async with self._few:
                 await self._read_on(channel)
         except discord.NotFound:
-            log.info("the channel %s is gone", channel)
+            log.info("channel %s no longer exists", channel)
             await self._cursors.forget(str(channel))
         except discord.Forbidden as error:
-            log.warning("what was missed in the channel %s cannot be read: %s", channel, error)
+            log.warning("channel %s history is unreadable: %s", channel, error)
         except HermesError:
             raise
-        except ODD:
-            log.exception("the channel %s has a message that cannot be read", channel)
+        except LIBRARY_ERRORS:
+            log.exception("channel %s contains an unreadable message", channel)
         except discord.RateLimited as error:
             await asyncio.sleep(error.retry_after)
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
         except discord.DiscordException as error:
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
         filled.add(channel)
 
     async def _read_on(self, channel: int) -> None:
         if self._client is None or self._client.is_closed():
-            raise PlatformDownError("there is no connection")
+            raise PlatformDownError("not connected")
         last = self._cursors.last(str(channel))
         place = await self._reader.place(channel)
         if last is None:
-            last = max(self._cursors.beginning, _joined(place.guild) if place.guild else 0)
+            last = max(self._cursors.start, _joined_id(place.guild) if place.guild else 0)
             last = await self._cursors.open(str(channel), last)
         if place.channel is None:
             return
@@ -322,7 +324,7 @@ class DiscordListener:
         await self._cursors.save(str(channel))
 
 
-def _joined(guild: discord.Guild) -> int:
+def _joined_id(guild: discord.Guild) -> int:
     """Since when we are there, as an id."""
     me: Any = guild.me  # None where Discord did not say
     moment = me.joined_at if me else None

@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.discord import results
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -41,7 +41,7 @@ class DiscordFiles:
         for file in (*message.attachments, *forwarded):
             kept = await self._kept(file)
             if kept is None:
-                incoming_files.leave_note(event, file.filename)
+                incoming_files.add_note(event, file.filename)
             else:
                 incoming_files.attach(event, kept, _kind(file, kept.mime))
 
@@ -52,27 +52,27 @@ class DiscordFiles:
             mime = file.content_type or ""
             return await asyncio.to_thread(self._media.keep, data, file.filename, mime)
         except (ClientError, TimeoutError, UsageError) as error:
-            log.warning("a file was not fetched: %s", results.described(error))
+            log.warning("file download failed: %s", results.describe_error(error))
             return None
 
     async def _fetched(self, file: discord.Attachment) -> bytes:
-        if not incoming_files.is_at(file.url, OWN_HOSTS, self._base_url):
-            raise UsageError("it is not kept by Discord")
-        incoming_files.check(file.size, self._media.largest)
+        if not incoming_files.is_hosted_by(file.url, OWN_HOSTS, self._base_url):
+            raise UsageError("the file is not hosted by Discord")
+        incoming_files.check_size(file.size, self._media.largest)
         async with (
             ClientSession(timeout=ClientTimeout(total=FETCH_SECONDS)) as session,
             session.get(file.url, allow_redirects=False) as response,
         ):
             if response.status != 200:
-                raise UsageError(f"Discord answered with HTTP {response.status}")
-            return await incoming_files.read(response.content, self._media.largest)
+                raise UsageError(f"Discord returned HTTP {response.status}")
+            return await incoming_files.read_limited(response.content, self._media.largest)
 
 
 def _kind(file: discord.Attachment, mime: str) -> MessageType:
-    return MessageType.VOICE if file.is_voice_message() else incoming_files.kind_of(mime)
+    return MessageType.VOICE if file.is_voice_message() else incoming_files.message_type_of(mime)
 
 
-SAID: Final = (discord.MessageType.default, discord.MessageType.reply)
+USER_MESSAGE_TYPES: Final = (discord.MessageType.default, discord.MessageType.reply)
 
 
 class DiscordChannel(NamedTuple):
@@ -89,7 +89,7 @@ class DiscordMessageReader:
         self._me = me
         self._files = files
         self._client: DiscordClient | None = None
-        self._threads = Recent()  # messages in threads, and the threads they are in
+        self._threads = RecentItems()  # messages in threads, and the threads they are in
 
     def use(self, client: DiscordClient) -> None:
         """Ask through another client."""
@@ -110,7 +110,12 @@ class DiscordMessageReader:
     async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
         """A message; None where it is none, a bot's, or empty: a poll, say, has no words."""
         author = message.author
-        if author.id == self._me or author.bot or message.webhook_id or message.type not in SAID:
+        if (
+            author.id == self._me
+            or author.bot
+            or message.webhook_id
+            or message.type not in USER_MESSAGE_TYPES
+        ):
             return None
         text, is_named = self._text(message)
         source = await self._source(message)
@@ -138,7 +143,7 @@ class DiscordMessageReader:
             for written in (f"<@{user.id}>", f"<@!{user.id}>"):
                 text = text.replace(written, f"@{user.display_name}")
         forwarded = [one.content for one in message.message_snapshots if one.content]
-        stickers = [f"[a sticker: {one.name}]" for one in message.stickers]
+        stickers = [f"[sticker: {one.name}]" for one in message.stickers]
         whole = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
         return whole, is_named
 
@@ -168,7 +173,7 @@ class DiscordMessageReader:
         except (discord.Forbidden, discord.NotFound):
             return channel
         except discord.DiscordException as error:
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
 
     def _look_at_reply(self, message: discord.Message, event: MessageEvent) -> None:
         reference = message.reference

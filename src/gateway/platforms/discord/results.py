@@ -11,7 +11,7 @@ from gateway import config_values
 from gateway.platforms.base import ErrorKind, SendResult
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
-KINDS: Final = {
+STATUS_KINDS: Final = {
     400: ErrorKind.BAD_FORMAT,
     401: ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
     403: ErrorKind.FORBIDDEN,
@@ -20,29 +20,29 @@ KINDS: Final = {
     429: ErrorKind.RATE_LIMITED,
 }
 FORM_CODE: Final = 50035
-TOO_LONG: Final = "or fewer in length"
-RESET: Final = (
-    "Discord does not accept DISCORD_BOT_TOKEN: make a new one in the Developer Portal "
-    "(https://discord.com/developers/applications, Bot, Reset Token) and put it into .env or "
-    "the environment"
+TOO_LONG_TEXT: Final = "or fewer in length"
+UNAUTHORIZED_TEXT: Final = (
+    "Discord rejected DISCORD_BOT_TOKEN. Create a new token in the Developer Portal "
+    "(https://discord.com/developers/applications, Bot, Reset Token) and set it in .env or the "
+    "environment."
 )
-NO_INTENT: Final = (
-    "the bot may not read messages: switch on MESSAGE CONTENT INTENT in the Developer Portal "
-    "(https://discord.com/developers/applications, Bot, Privileged Gateway Intents)"
+INTENT_MISSING: Final = (
+    "The bot is not allowed to read messages. Enable MESSAGE CONTENT INTENT in the Developer "
+    "Portal (https://discord.com/developers/applications, Bot, Privileged Gateway Intents)."
 )
-CLOSED: Final = {4004: RESET, 4013: NO_INTENT, 4014: NO_INTENT}
+CLOSE_CODE_ERRORS: Final = {4004: UNAUTHORIZED_TEXT, 4013: INTENT_MISSING, 4014: INTENT_MISSING}
 
 
 def refusal(error: discord.HTTPException) -> SendResult:
     """A send that Discord did not take."""
-    kind = KINDS.get(error.status, ErrorKind.UNKNOWN)
-    if error.code == FORM_CODE and TOO_LONG in error.text:
+    kind = STATUS_KINDS.get(error.status, ErrorKind.UNKNOWN)
+    if error.code == FORM_CODE and TOO_LONG_TEXT in error.text:
         kind = ErrorKind.TOO_LONG
     is_broken = error.status >= 500
     wait = error.response.headers.get("Retry-After") if error.status == 429 else None
     return SendResult(
         False,
-        error=described(error),
+        error=describe_error(error),
         error_kind=ErrorKind.TRANSIENT if is_broken else kind,
         retry_after=config_values.fraction(wait, 0.0) or None,
         may_have_arrived=is_broken,
@@ -56,27 +56,27 @@ def failure(error: Exception) -> SendResult:
     if isinstance(error, discord.RateLimited):
         return SendResult(
             False,
-            error=described(error),
+            error=describe_error(error),
             error_kind=ErrorKind.RATE_LIMITED,
             retry_after=error.retry_after,
         )
     return SendResult(
         False,
-        error=f"no answer of Discord: {described(error)}",
+        error=f"no response from Discord: {describe_error(error)}",
         error_kind=ErrorKind.TRANSIENT,
         may_have_arrived=not isinstance(error, ClientConnectorError),
     )
 
 
-def trouble(error: Exception) -> PlatformError:
+def platform_error(error: Exception) -> PlatformError:
     """The end of a connection as an error: of what is configured, or of the moment."""
     if isinstance(error, discord.LoginFailure):
-        return PlatformRefusedError(RESET)
-    if isinstance(error, discord.ConnectionClosed) and error.code in CLOSED:
-        return PlatformRefusedError(CLOSED[error.code])
-    return PlatformDownError(f"Discord does not answer: {described(error)}")
+        return PlatformRefusedError(UNAUTHORIZED_TEXT)
+    if isinstance(error, discord.ConnectionClosed) and error.code in CLOSE_CODE_ERRORS:
+        return PlatformRefusedError(CLOSE_CODE_ERRORS[error.code])
+    return PlatformDownError(f"No response from Discord: {describe_error(error)}")
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in a line; some of them say nothing but their name."""
     return str(error) or type(error).__name__

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix.messages import MatrixMessageReader
-    from gateway.platforms.refusals import Refusals
+    from gateway.platforms.problems import ConnectionProblems
 
-PRESENT: Final = ("join", "invite")
-GONE: Final = ("M_FORBIDDEN", "M_NOT_FOUND")  # the bot was shown out; what was said there stays
+PRESENT_MEMBERSHIPS: Final = ("join", "invite")
+ROOM_GONE_CODES: Final = (
+    "M_FORBIDDEN",
+    "M_NOT_FOUND",
+)  # the bot was shown out; what was said there stays
 
 
-class Room:
+class MatrixRoom:
     """One room, as its state says."""
 
     def __init__(self, me: str) -> None:
@@ -58,7 +61,7 @@ class Room:
                 self.is_encrypted = True
 
     def _apply_member(self, user: str, content: dict[str, Any]) -> None:
-        if content.get("membership") in PRESENT:
+        if content.get("membership") in PRESENT_MEMBERSHIPS:
             self.members[user] = config_values.text(content.get("displayname")) or user
         else:
             self.members.pop(user, None)
@@ -79,24 +82,24 @@ class Room:
         return 0 < len(self.members) <= 2
 
 
-class Rooms:
+class MatrixRooms:
     """The rooms of an account."""
 
     def __init__(self, client: AsyncClient, me: str, direct: Iterable[str] = ()) -> None:
         self._client = client
         self._me = me
         self._direct = frozenset(direct)  # those the account itself calls direct
-        self._known: dict[str, Room] = {}
+        self._known: dict[str, MatrixRoom] = {}
 
-    async def get(self, room_id: str) -> Room:
+    async def get(self, room_id: str) -> MatrixRoom:
         """A room; its state is asked for if it has to be."""
         if room_id not in self._known:
             answer = await self._client.room_get_state(room_id)
-            room = Room(self._me)
+            room = MatrixRoom(self._me)
             if results.is_error(answer):
-                if answer.status_code in GONE:
+                if answer.status_code in ROOM_GONE_CODES:
                     return room
-                raise results.trouble(answer)
+                raise results.platform_error(answer)
             for event in answer.events:
                 room.apply(event)
             self._known[room_id] = room
@@ -111,35 +114,35 @@ class Rooms:
         """The account is no longer in it."""
         self._known.pop(room_id, None)
 
-    def kind(self, room_id: str, room: Room) -> str:
+    def kind(self, room_id: str, room: MatrixRoom) -> str:
         """`dm` or `group`."""
         return "dm" if room_id in self._direct or room.is_for_two else "group"
 
 
 log = logging.getLogger(__name__)
 
-TOKEN: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
 SYNC_SECONDS: Final = 30
 TIMELINE_LIMIT: Final = 50
-PAGE: Final = 100
-MOST_PAGES: Final = 100  # of one room; what is older is left
-TRIES_TO_JOIN: Final = 20
-HOPELESS: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
-STATE: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
-TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE]
-NOTHING: Final[dict[str, Any]] = {"types": []}
+PAGE_EVENTS: Final = 100
+MAX_PAGES: Final = 100  # of one room; what is older is left
+MAX_JOIN_ATTEMPTS: Final = 20
+PERMANENT_JOIN_CODES: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
+STATE_TYPES: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
+EVENT_TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE_TYPES]
+EMPTY_FILTER: Final[dict[str, Any]] = {"types": []}
 
 
-def filter_of(limit: int) -> dict[str, Any]:
+def sync_filter(limit: int) -> dict[str, Any]:
     """What the server is asked for: messages and what a room is, nothing else."""
     return {
-        "presence": NOTHING,
-        "account_data": NOTHING,
+        "presence": EMPTY_FILTER,
+        "account_data": EMPTY_FILTER,
         "room": {
-            "ephemeral": NOTHING,
-            "account_data": NOTHING,
-            "timeline": {"limit": limit, "types": TYPES},
-            "state": {"types": STATE, "lazy_load_members": True},
+            "ephemeral": EMPTY_FILTER,
+            "account_data": EMPTY_FILTER,
+            "timeline": {"limit": limit, "types": EVENT_TYPES},
+            "state": {"types": STATE_TYPES, "lazy_load_members": True},
         },
     }
 
@@ -150,10 +153,10 @@ class MatrixListener:
     def __init__(
         self,
         client: AsyncClient,
-        rooms: Rooms,
+        rooms: MatrixRooms,
         reader: MatrixMessageReader,
         memory: Memory,
-        refusals: Refusals,
+        problems: ConnectionProblems,
         extra: dict[str, Any],
     ) -> None:
         self._client = client
@@ -161,9 +164,9 @@ class MatrixListener:
         self._rooms = rooms
         self._reader = reader
         self._memory = memory
-        self._refusals = refusals
-        self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, least=1)
-        self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, least=1)
+        self._problems = problems
+        self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, minimum=1)
+        self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, minimum=1)
         self._is_joining = config_values.flag(extra.get("auto_join"), default=True)
         self._invitations: dict[str, int] = {}  # and how often each was tried
         self._since = ""
@@ -187,14 +190,14 @@ class MatrixListener:
             try:
                 await self._next(receive)
                 delay.reset()
-                self._refusals.clear(TOKEN)
+                self._problems.clear(TOKEN_VARIABLE)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 is_refused = isinstance(error, PlatformRefusedError)
                 if is_refused:
-                    self._refusals.note(TOKEN, str(error))
+                    self._problems.note(TOKEN_VARIABLE, str(error))
                 pause = delay.next_delay(is_refused=is_refused)
-                reason = results.in_words(error)
-                log.warning("Matrix: %s; the same again in %g s", reason, pause)
+                reason = results.describe_exception(error)
+                log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
                 await asyncio.sleep(pause)
 
     async def _next(self, receive: Receive) -> None:
@@ -214,14 +217,14 @@ class MatrixListener:
         self._client.next_batch = ""  # what the library remembers is not what was received
         answer = await self._client.sync(
             seconds * 1000,
-            filter_of(self._limit if since else 1),
+            sync_filter(self._limit if since else 1),
             since or None,
         )
         if results.is_error(answer):
-            wait = results.seconds_to_wait(answer)
+            wait = results.retry_after_seconds(answer)
             if wait:
                 await asyncio.sleep(wait)
-            raise results.trouble(answer)
+            raise results.platform_error(answer)
         return answer
 
     async def _keep(self, token: str) -> None:
@@ -273,19 +276,19 @@ class MatrixListener:
         found: list[dict[str, Any]] = []
         token: str | None = start
         pages = 0
-        while token and pages < MOST_PAGES:
+        while token and pages < MAX_PAGES:
             pages += 1
             answer = await self._client.room_messages(
-                room_id, token, end, limit=PAGE, message_filter={"types": TYPES}
+                room_id, token, end, limit=PAGE_EVENTS, message_filter={"types": EVENT_TYPES}
             )
             if results.is_error(answer):
-                raise results.trouble(answer)
+                raise results.platform_error(answer)
             page = [one.source for one in answer.chunk]
             found += page
             is_reached = border is not None and border in _ids(page)
             token = answer.end if not is_reached and answer.end != token else None
         if token:
-            log.warning("more was said in %s than is read at once; the oldest is left", room_id)
+            log.warning("room %s history truncated: oldest messages skipped", room_id)
         return found[::-1]
 
     async def _take_invitations(self, batch: Any) -> bool:
@@ -307,17 +310,17 @@ class MatrixListener:
     async def _is_settled(self, room_id: str) -> bool:
         """Join a room; whether there is nothing left to try."""
         self._invitations[room_id] += 1
-        is_last = self._invitations[room_id] >= TRIES_TO_JOIN
+        is_last = self._invitations[room_id] >= MAX_JOIN_ATTEMPTS
         try:
             answer = await self._client.join(room_id)
         except (ClientError, TimeoutError) as error:
-            log.warning("%s was not joined: %s", room_id, results.in_words(error))
+            log.warning("room %s not joined: %s", room_id, results.describe_exception(error))
             return is_last
         if not results.is_error(answer):
-            log.info("joined the room %s", room_id)
+            log.info("room %s joined", room_id)
             return True
-        log.warning("%s was not joined: %s", room_id, results.described(answer))
-        return is_last or answer.status_code in HOPELESS
+        log.warning("room %s not joined: %s", room_id, results.describe_response(answer))
+        return is_last or answer.status_code in PERMANENT_JOIN_CODES
 
 
 def _ids(events: list[dict[str, Any]]) -> list[Any]:

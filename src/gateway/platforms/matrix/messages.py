@@ -15,7 +15,7 @@ from nio import Api  # type: ignore[import-untyped] # it has no types
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.deduplication import key_of
+from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.matrix import results
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from nio import AsyncClient
 
     from gateway.platforms.base import AdapterContext
-    from gateway.platforms.matrix.listener import Room, Rooms
+    from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
     from hermes_core.media_store import MediaStore, StoredFile
 
 log = logging.getLogger(__name__)
 
 FETCH_SECONDS: Final = 120.0
-UNKNOWN: Final = "application/octet-stream"
+DEFAULT_MIME: Final = "application/octet-stream"
 
 
-async def kept(client: AsyncClient, store: MediaStore, file: File) -> StoredFile | None:
+async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -> StoredFile | None:
     """Fetch a file and keep it; None where that cannot be."""
     try:
-        data = await _fetched(client, file, store.largest)
+        data = await _download(client, file, store.largest)
         return await asyncio.to_thread(store.keep, data, file.name, file.mime)
     except (ClientError, TimeoutError, UsageError) as error:
-        log.warning("a file was not fetched: %s", results.in_words(error))
+        log.warning("file download failed: %s", results.describe_exception(error))
         return None
 
 
-async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
+async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> bytes:
     """The bytes of a file, read no further than is allowed."""
     if not file.url.startswith("mxc://"):
-        raise UsageError("it is encrypted, or has no address")
-    incoming_files.check(file.size, largest)
+        raise UsageError("the file is encrypted or has no URL")
+    incoming_files.check_size(file.size, largest)
     place = urlparse(file.url)
     method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
     headers = {"Authorization": f"Bearer {client.access_token}"}
@@ -58,14 +58,14 @@ async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
     response: Any = await client.send(method, path, None, headers, None, FETCH_SECONDS)
     async with response:
         if response.status != 200:
-            raise UsageError(f"the homeserver answered with HTTP {response.status}")
-        return await incoming_files.read(response.content, largest)
+            raise UsageError(f"the homeserver returned HTTP {response.status}")
+        return await incoming_files.read_limited(response.content, largest)
 
 
-async def uploaded(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
+async def upload_file(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
     """Upload a file: the server's answer, its kind, its size."""
     data = await asyncio.to_thread(path.read_bytes)
-    mime = mimetypes.guess_type(path.name)[0] or UNKNOWN
+    mime = mimetypes.guess_type(path.name)[0] or DEFAULT_MIME
 
     def give(_limits: int, _timeouts: int) -> bytes:
         return data
@@ -75,20 +75,22 @@ async def uploaded(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
     return answer, mime, len(data)
 
 
-MEDIA: Final = {
+MEDIA_TYPES: Final = {
     "m.image": MessageType.PHOTO,
     "m.video": MessageType.VIDEO,
     "m.audio": MessageType.AUDIO,
     "m.file": MessageType.DOCUMENT,
     "m.location": MessageType.LOCATION,
 }
-FILES: Final = frozenset(MEDIA.values()) - {MessageType.LOCATION} | {MessageType.VOICE}
-VOICE: Final = ("org.matrix.msc3245.voice", "m.voice")
-TEXTS: Final = ("m.text", "m.emote")
-QUOTED: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
+FILE_MESSAGE_TYPES: Final = frozenset(MEDIA_TYPES.values()) - {MessageType.LOCATION} | {
+    MessageType.VOICE
+}
+VOICE_KEYS: Final = ("org.matrix.msc3245.voice", "m.voice")
+TEXT_MSGTYPES: Final = ("m.text", "m.emote")
+QUOTE_FALLBACK: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
 
 
-class File(NamedTuple):
+class MatrixFile(NamedTuple):
     """A file that a message names."""
 
     url: str  # empty where it is encrypted
@@ -106,11 +108,11 @@ class MatrixMessage(NamedTuple):
     thread_id: str | None
     reply_to: str | None
     is_edit: bool
-    file: File | None
+    file: MatrixFile | None
     mentioned: frozenset[str]
 
 
-def read(event: dict[str, Any]) -> MatrixMessage | None:
+def read_event(event: dict[str, Any]) -> MatrixMessage | None:
     """What a message says; None where it is no message for a bot."""
     content = config_values.mapping(event.get("content"))
     relation = config_values.mapping(content.get("m.relates_to"))
@@ -121,11 +123,11 @@ def read(event: dict[str, Any]) -> MatrixMessage | None:
     kind = _kind(content)
     if event.get("type") != "m.room.message" or kind is None:
         return None
-    found = file_in(content) if kind in FILES else None
+    found = file_in(content) if kind in FILE_MESSAGE_TYPES else None
     reply = _answered(relation)
     text = _caption(content) if found else _body(content)
     return MatrixMessage(
-        QUOTED.sub("", text) if reply else text,
+        QUOTE_FALLBACK.sub("", text) if reply else text,
         kind,
         config_values.text(relation.get("event_id") if is_edit else event.get("event_id")),
         config_values.text(relation.get("event_id")) or None if _is_thread(relation) else None,
@@ -144,9 +146,9 @@ def _body(content: dict[str, Any]) -> str:
 
 def _kind(content: dict[str, Any]) -> MessageType | None:
     name = config_values.text(content.get("msgtype"))
-    if name == "m.audio" and any(one in content for one in VOICE):
+    if name == "m.audio" and any(one in content for one in VOICE_KEYS):
         return MessageType.VOICE
-    return MessageType.TEXT if name in TEXTS else MEDIA.get(name)
+    return MessageType.TEXT if name in TEXT_MSGTYPES else MEDIA_TYPES.get(name)
 
 
 def _is_thread(relation: dict[str, Any]) -> bool:
@@ -166,11 +168,11 @@ def _mentioned(content: dict[str, Any]) -> frozenset[str]:
     return frozenset(map(str, users)) if isinstance(users, list) else frozenset()
 
 
-def file_in(content: dict[str, Any]) -> File:
+def file_in(content: dict[str, Any]) -> MatrixFile:
     """The file of a message."""
     info = config_values.mapping(content.get("info"))
     name = config_values.text(content.get("filename")) or config_values.text(content.get("body"))
-    return File(
+    return MatrixFile(
         config_values.text(content.get("url")),
         name or "file",
         config_values.text(info.get("mimetype")),
@@ -204,23 +206,26 @@ def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
     return (found.strip() if is_named else text), is_named
 
 
-NO_KEYS: Final = (
-    "I cannot read encrypted messages. Please write to me in a room without encryption."
-)
+ENCRYPTION_NOTICE: Final = "I cannot read encrypted messages. Please use a room without encryption."
 
 
 class MatrixMessageReader:
     """Reads events for one account."""
 
     def __init__(
-        self, client: AsyncClient, me: str, name: str, rooms: Rooms, surroundings: AdapterContext
+        self,
+        client: AsyncClient,
+        me: str,
+        name: str,
+        rooms: MatrixRooms,
+        context: AdapterContext,
     ) -> None:
         self._client = client
         self._me = me
         self._name = name
         self._rooms = rooms
-        self._media = surroundings.media
-        self._memory = surroundings.memory
+        self._media = context.media
+        self._memory = context.memory
 
     async def message(self, room_id: str, event: dict[str, Any]) -> MessageEvent | None:
         """An event as a message; None where it is none, or our own."""
@@ -230,7 +235,7 @@ class MatrixMessageReader:
         if event.get("type") == "m.room.encrypted":
             await self._say_so(room_id)
             return None
-        said = read(event)
+        said = read_event(event)
         is_empty = said is not None and not said.text.strip() and said.file is None
         if said is None or is_empty or not said.message_id:
             return None
@@ -244,7 +249,9 @@ class MatrixMessageReader:
         await self._fetch(made, said)
         return made
 
-    def _made(self, room_id: str, room: Room, sender: str, said: MatrixMessage) -> MessageEvent:
+    def _made(
+        self, room_id: str, room: MatrixRoom, sender: str, said: MatrixMessage
+    ) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
         name = room.members.get(self._me, self._name)  # it may have another one in a room
         text, is_named = without_mention(said.text, self._me, name)
@@ -273,7 +280,7 @@ class MatrixMessageReader:
             return
         answer = await self._client.room_get_event(room_id, made.reply_to_message_id)
         if results.is_error(answer):
-            log.info("a message that was answered is gone: %s", results.described(answer))
+            log.info("replied-to message is unavailable: %s", results.describe_response(answer))
             return
         source = answer.event.source
         content = config_values.mapping(source.get("content"))
@@ -283,9 +290,9 @@ class MatrixMessageReader:
     async def _fetch(self, made: MessageEvent, said: MatrixMessage) -> None:
         if said.file is None:
             return
-        found = await kept(self._client, self._media, said.file)
+        found = await store_file(self._client, self._media, said.file)
         if found is None:
-            incoming_files.leave_note(made, said.file.name)
+            incoming_files.add_note(made, said.file.name)
         else:
             incoming_files.attach(made, found, made.message_type)
 
@@ -294,10 +301,10 @@ class MatrixMessageReader:
         name = f"encrypted:{self._me}:{room_id}"
         if await self._memory.recall(name):
             return
-        log.warning("the room %s is encrypted: messages in it cannot be read", room_id)
-        content = {"msgtype": "m.notice", "body": NO_KEYS, "m.mentions": {}}
-        key = key_of(name)
+        log.warning("room %s is encrypted: its messages are unreadable", room_id)
+        content = {"msgtype": "m.notice", "body": ENCRYPTION_NOTICE, "m.mentions": {}}
+        key = idempotency_key(name)
         answer = await self._client.room_send(room_id, "m.room.message", content, tx_id=key)
         if results.is_error(answer):
-            log.warning("it could not be said there: %s", results.described(answer))
+            log.warning("encryption notice not sent: %s", results.describe_response(answer))
         await self._memory.keep(name, "said")

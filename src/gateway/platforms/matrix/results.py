@@ -10,7 +10,7 @@ from nio import ErrorResponse  # type: ignore[import-untyped] # it has no types
 from gateway.platforms.base import ErrorKind, SendResult
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
-KINDS: Final = {
+CODE_KINDS: Final = {
     "M_LIMIT_EXCEEDED": ErrorKind.RATE_LIMITED,
     "M_FORBIDDEN": ErrorKind.FORBIDDEN,
     "M_UNKNOWN_TOKEN": ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
@@ -21,10 +21,10 @@ KINDS: Final = {
     "M_BAD_JSON": ErrorKind.BAD_FORMAT,
     "M_INVALID_PARAM": ErrorKind.BAD_FORMAT,
 }
-SHUT_OUT: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
-LOG_IN_AGAIN: Final = (
-    "the homeserver does not accept MATRIX_ACCESS_TOKEN ({code}): log the bot in again and put "
-    "its new access token into .env or the environment"
+TOKEN_CODES: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
+UNAUTHORIZED_TEXT: Final = (
+    "The homeserver rejected MATRIX_ACCESS_TOKEN ({code}). Log the bot in again and set its new "
+    "access token in .env or the environment."
 )
 
 
@@ -33,7 +33,7 @@ def is_error(answer: Any) -> bool:
     return isinstance(answer, ErrorResponse)
 
 
-def seconds_to_wait(answer: Any) -> float | None:
+def retry_after_seconds(answer: Any) -> float | None:
     """How long the server wants to be left alone."""
     milliseconds = getattr(answer, "retry_after_ms", None)
     if isinstance(milliseconds, int | float):
@@ -46,43 +46,43 @@ def seconds_to_wait(answer: Any) -> float | None:
 def refusal(answer: Any) -> SendResult:
     """A send that the server did not take."""
     status = _http_status(answer)
-    kind = KINDS.get(str(answer.status_code))
+    kind = CODE_KINDS.get(str(answer.status_code))
     if kind is None:
         kind = ErrorKind.RATE_LIMITED if status == 429 else ErrorKind.UNKNOWN
         kind = ErrorKind.TRANSIENT if status >= 500 else kind
     return SendResult(
         False,
-        error=described(answer),
+        error=describe_response(answer),
         error_kind=kind,
-        retry_after=seconds_to_wait(answer) if kind is ErrorKind.RATE_LIMITED else None,
+        retry_after=retry_after_seconds(answer) if kind is ErrorKind.RATE_LIMITED else None,
         may_have_arrived=status >= 500,
     )
 
 
-def lost(error: Exception) -> SendResult:
+def no_response(error: Exception) -> SendResult:
     """A send whose answer never came."""
     was_never_sent = isinstance(error, ClientConnectorError)
     return SendResult(
         False,
-        error=f"no answer of the homeserver: {in_words(error)}",
+        error=f"no response from the homeserver: {describe_exception(error)}",
         error_kind=ErrorKind.TRANSIENT,
         may_have_arrived=not was_never_sent,
     )
 
 
-def trouble(answer: Any) -> PlatformError:
+def platform_error(answer: Any) -> PlatformError:
     """A refusal as an error: of the token, or of the moment."""
-    if str(answer.status_code) in SHUT_OUT:
-        return PlatformRefusedError(LOG_IN_AGAIN.format(code=answer.status_code))
-    return PlatformDownError(f"the homeserver said: {described(answer)}")
+    if str(answer.status_code) in TOKEN_CODES:
+        return PlatformRefusedError(UNAUTHORIZED_TEXT.format(code=answer.status_code))
+    return PlatformDownError(f"The homeserver returned an error: {describe_response(answer)}")
 
 
-def in_words(error: Exception) -> str:
+def describe_exception(error: Exception) -> str:
     """An error in a line; some of them say nothing but their name."""
     return str(error) or type(error).__name__
 
 
-def described(answer: Any) -> str:
+def describe_response(answer: Any) -> str:
     """A refusal in a line."""
     code = answer.status_code or f"HTTP {_http_status(answer)}"
     return f"{code} {answer.message}"

@@ -32,17 +32,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
-from gateway.platforms.ordered_queues import MOST_WAITING
-from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
-from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from gateway.platforms.slack import mrkdwn, results
 from gateway.platforms.slack.listener import (
-    APP_TOKEN,
-    BOT_TOKEN,
-    HOUR,
-    TROUBLE,
+    APP_TOKEN_VARIABLE,
+    BOT_TOKEN_VARIABLE,
+    NUMBERS_PER_HOUR,
+    REQUEST_ERRORS,
     SlackListener,
-    Socket,
+    SlackSocket,
     number_of_now,
 )
 from gateway.platforms.slack.messages import SlackFiles, SlackMessageReader
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 60.0
-LONGEST_TEXT: Final = 3000  # Slack takes 4000, in which `<` is written as `&lt;`
-NAMES: Final = {
+MAX_TEXT_CHARS: Final = 3000  # Slack takes 4000, in which `<` is written as `&lt;`
+EMOJI_NAMES: Final = {
     "👀": "eyes",
     "👍": "thumbsup",
     "👎": "thumbsdown",
@@ -73,29 +73,29 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class SlackAdapter(Refusable):
+class SlackAdapter(ReportsProblem):
     """An app in a workspace."""
 
     abilities: ClassVar = Abilities(
-        edit=True, reactions=True, files=True, threads=True, longest_text=LONGEST_TEXT
+        edit=True, reactions=True, files=True, threads=True, longest_text=MAX_TEXT_CHARS
     )
 
     def __init__(
         self,
-        surroundings: AdapterContext,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        context: AdapterContext,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self.account = ""
-        self._refusals = Refusals("Slack")
-        self._most_waiting = most_waiting
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Slack")
+        self._max_queued = max_queued
+        self._context = context
         self._backoff = backoff
-        self._extra = surroundings.config.extra
+        self._extra = context.config.extra
         self._base_url = config_values.text(self._extra.get("base_url"))
         self._web: AsyncWebClient | None = None
         self._session: ClientSession | None = None
-        self._socket: Socket | None = None
+        self._socket: SlackSocket | None = None
         self._listener: SlackListener | None = None
         self._listening: asyncio.Task[None] | None = None
 
@@ -104,29 +104,31 @@ class SlackAdapter(Refusable):
     async def connect(self, receive: Receive) -> None:
         """Find out who we are, and listen."""
         await self.disconnect()
-        self._refusals.clear_all()
-        secret = self._surroundings.secret
+        self._problems.clear_all()
+        secret = self._context.secret
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
-        web = self._made_web(secret(BOT_TOKEN), session)
+        web = self._made_web(secret(BOT_TOKEN_VARIABLE), session)
         team, me = await self._introduced(web)
         delay = ReconnectDelay(self._backoff)
-        self._socket = socket = Socket(web, session, secret(APP_TOKEN), delay, self._refusals)
+        self._socket = socket = SlackSocket(
+            web, session, secret(APP_TOKEN_VARIABLE), delay, self._problems
+        )
         await socket.open()
         self._web = web
-        files = SlackFiles(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
+        files = SlackFiles(session, secret(BOT_TOKEN_VARIABLE), self._base_url, self._context.media)
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._made_listener(web, reader, socket, receive)
         self._listening = asyncio.create_task(socket.run(self._listener))
-        self._listening.add_done_callback(self._refusals.ended)
+        self._listening.add_done_callback(self._problems.ended)
 
     async def _made_listener(
-        self, web: AsyncWebClient, reader: SlackMessageReader, socket: Socket, receive: Receive
+        self, web: AsyncWebClient, reader: SlackMessageReader, socket: SlackSocket, receive: Receive
     ) -> SlackListener:
-        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+        cursors = Cursors(self._context.memory, self.account, NUMBERS_PER_HOUR)
         await cursors.load(number_of_now())
-        bounds = (self._backoff, self._most_waiting)
-        return SlackListener(web, reader, socket, cursors, receive, self._refusals, *bounds)
+        bounds = (self._backoff, self._max_queued)
+        return SlackListener(web, reader, socket, cursors, receive, self._problems, *bounds)
 
     def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
         """A client that gives up instead of trying again: when to is decided by the gateway."""
@@ -141,8 +143,8 @@ class SlackAdapter(Refusable):
         try:
             answer = await web.auth_test()
             team, me = str(answer["team_id"]), str(answer["user_id"])
-        except (*TROUBLE, KeyError) as error:
-            raise results.trouble(error, BOT_TOKEN) from error
+        except (*REQUEST_ERRORS, KeyError) as error:
+            raise results.platform_error(error, BOT_TOKEN_VARIABLE) from error
         self.account = f"{team}:{me}"
         return team, me
 
@@ -171,10 +173,10 @@ class SlackAdapter(Refusable):
             return NOT_CONNECTED
         if outgoing.file is not None:
             return await self._send_file(self._web, outgoing)
-        text = mrkdwn.mrkdwn(outgoing.text)
+        text = mrkdwn.render_mrkdwn(outgoing.text)
         result = await self._tried(self._web.chat_postMessage(**_message(outgoing, text)))
         if result.error_kind is ErrorKind.BAD_FORMAT and not result.may_have_arrived:
-            bare = mrkdwn.escaped(outgoing.text)
+            bare = mrkdwn.escape_text(outgoing.text)
             request = self._web.chat_postMessage(**_message(outgoing, bare, mrkdwn=False))
             return await self._tried(request)
         return result
@@ -184,13 +186,13 @@ class SlackAdapter(Refusable):
         try:
             data = await asyncio.to_thread(path.read_bytes) if path else b""
         except OSError as error:
-            text = f"the file cannot be read: {error}"
+            text = f"cannot read the file: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
         request = web.files_upload_v2(
             content=data,
             filename=path.name if path else "file",
             channel=outgoing.chat_id,
-            initial_comment=mrkdwn.mrkdwn(outgoing.text) or None,
+            initial_comment=mrkdwn.render_mrkdwn(outgoing.text) or None,
             thread_ts=outgoing.thread_id,
         )
         return await self._tried(request)
@@ -199,36 +201,38 @@ class SlackAdapter(Refusable):
         """Put another text in the place of a message."""
         if self._web is None:
             return NOT_CONNECTED
-        text = mrkdwn.mrkdwn(outgoing.text)
+        text = mrkdwn.render_mrkdwn(outgoing.text)
         request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
         return await self._tried(request)
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
         """Put a small picture to a message; Slack wants its name."""
-        name = NAMES.get(emoji)
+        name = EMOJI_NAMES.get(emoji)
         if self._web is None or name is None:
-            log.info("a reaction was not shown: it has no name here, or Slack is not connected")
+            log.info("reaction not added: unsupported emoji, or Slack is not connected")
             return
         request = self._web.reactions_add(channel=chat_id, timestamp=message_id, name=name)
         result = await self._tried(request)
         if not result.success and result.error != "already_reacted":
-            log.info("a reaction was not shown: %s", result.error)
+            log.info("reaction not added: %s", result.error)
 
     async def _tried(self, request: Awaitable[Any]) -> SendResult:
         """What became of a request."""
         try:
             answer = await request
-        except TROUBLE as error:
-            if results.is_of_token(error):
-                self._refusals.note(BOT_TOKEN, str(results.trouble(error, BOT_TOKEN)))
+        except REQUEST_ERRORS as error:
+            if results.is_token_error(error):
+                self._problems.note(
+                    BOT_TOKEN_VARIABLE, str(results.platform_error(error, BOT_TOKEN_VARIABLE))
+                )
             return results.failure(error)
-        self._refusals.clear(BOT_TOKEN)
+        self._problems.clear(BOT_TOKEN_VARIABLE)
         return _receipt(answer)
 
 
-def make(surroundings: AdapterContext) -> SlackAdapter:
+def make(context: AdapterContext) -> SlackAdapter:
     """The adapter of the app whose tokens are configured."""
-    return SlackAdapter(surroundings)
+    return SlackAdapter(context)
 
 
 def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, Any]:

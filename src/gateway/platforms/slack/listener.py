@@ -19,9 +19,9 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from gateway import config_values
 from gateway.platforms.base import ErrorKind
-from gateway.platforms.deduplication import Recent
-from gateway.platforms.ordered_queues import MOST_WAITING, Lines
-from gateway.platforms.reconnect import RECONNECT
+from gateway.platforms.deduplication import RecentItems
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
+from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.ordered_queues import Job
+    from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.reconnect import ReconnectDelay
-    from gateway.platforms.refusals import Refusals
     from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
-TROUBLE: Final = (SlackClientError, ClientError, OSError, TimeoutError)
-APP_TOKEN: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
+REQUEST_ERRORS: Final = (SlackClientError, ClientError, OSError, TimeoutError)
+APP_TOKEN_VARIABLE: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
 HELLO_SECONDS: Final = 30.0
 HEARTBEAT_SECONDS: Final = 20.0
-LARGEST: Final = 16 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
 class SlackEventHandler(Protocol):
@@ -57,7 +57,7 @@ class SlackEventHandler(Protocol):
         """An envelope; whether it may be acknowledged at once, or is when it is safe."""
 
 
-class Socket:
+class SlackSocket:
     """A WebSocket that is opened anew whenever it ends."""
 
     def __init__(
@@ -66,13 +66,13 @@ class Socket:
         session: ClientSession,
         token: str,
         delay: ReconnectDelay,
-        refusals: Refusals,
+        problems: ConnectionProblems,
     ) -> None:
         self._web = web
         self._session = session
         self._token = token
         self._delay = delay
-        self._refusals = refusals
+        self._problems = problems
         self._line: ClientWebSocketResponse | None = None
 
     async def open(self) -> None:
@@ -81,15 +81,15 @@ class Socket:
             async with asyncio.timeout(HELLO_SECONDS):
                 answer = await self._web.apps_connections_open(app_token=self._token)
                 line = await self._session.ws_connect(
-                    str(answer["url"]), heartbeat=HEARTBEAT_SECONDS, max_msg_size=LARGEST
+                    str(answer["url"]), heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME_BYTES
                 )
-        except (*TROUBLE, KeyError) as error:
+        except (*REQUEST_ERRORS, KeyError) as error:
             # Without its cause, in which the address is written, and the ticket in that.
-            raise results.trouble(error, APP_TOKEN) from None
-        await _greet(line)
+            raise results.platform_error(error, APP_TOKEN_VARIABLE) from None
+        await _wait_for_hello(line)
         old, self._line = self._line, line
         self._delay.connected()
-        self._refusals.clear(APP_TOKEN)
+        self._problems.clear(APP_TOKEN_VARIABLE)
         if old is not None:
             await old.close()
 
@@ -105,14 +105,16 @@ class Socket:
                     hears.begun()
                 has_gap = not await self._is_replaced(hears)
             except PlatformRefusedError as error:
-                self._refusals.note(APP_TOKEN, str(error))
+                self._problems.note(APP_TOKEN_VARIABLE, str(error))
                 await self._pause(error)
-            except (*TROUBLE, PlatformError) as error:
+            except (*REQUEST_ERRORS, PlatformError) as error:
                 await self._pause(error)
 
     async def _pause(self, error: Exception) -> None:
         pause = self._delay.next_delay(is_refused=isinstance(error, PlatformRefusedError))
-        log.warning("%s; again in %g s", results.described(error), pause)
+        log.warning(
+            "Slack connection failed: %s; retrying in %g s", results.describe_error(error), pause
+        )
         await asyncio.sleep(pause)
 
     async def _is_replaced(self, hears: SlackEventHandler) -> bool:
@@ -123,14 +125,14 @@ class Socket:
         async for frame in line:
             envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
             if envelope.get("type") == "disconnect":
-                log.info("Slack wants another connection: %s", envelope.get("reason"))
+                log.info("Slack requested a reconnect: %s", envelope.get("reason"))
                 if not self._delay.is_stable:
                     await asyncio.sleep(self._delay.next_delay())
                 await self.open()
                 return True
             if envelope.get("envelope_id") and hears.take(envelope):
                 await self.acknowledge(str(envelope["envelope_id"]))
-        raise PlatformDownError("the connection to Slack ended")
+        raise PlatformDownError("connection to Slack lost")
 
     async def acknowledge(self, envelope_id: str) -> None:
         """Tell Slack that an envelope is safe; if that fails, it comes again."""
@@ -138,8 +140,8 @@ class Socket:
             if self._line is not None:
                 await self._line.send_str(json.dumps({"envelope_id": envelope_id}))
         except (ClientError, OSError) as error:
-            reason = results.described(error)
-            log.info("an envelope was not acknowledged and will come again: %s", reason)
+            reason = results.describe_error(error)
+            log.info("Slack envelope not acknowledged, expecting redelivery: %s", reason)
 
     async def close(self) -> None:
         """Let go."""
@@ -148,19 +150,19 @@ class Socket:
             await line.close()
 
 
-async def _greet(line: ClientWebSocketResponse) -> None:
+async def _wait_for_hello(line: ClientWebSocketResponse) -> None:
     """Wait for Slack's hello; without one a connection is closed."""
     hello: dict[str, Any] = {}
     try:
         async with asyncio.timeout(HELLO_SECONDS):
             hello = _read((await line.receive()).data)
     except TimeoutError:
-        log.info("Slack says nothing")
+        log.info("no response from Slack")
     finally:
         if hello.get("type") != "hello":
             await line.close()
     if hello.get("type") != "hello":
-        raise PlatformDownError("Slack opened a connection and did not say hello")
+        raise PlatformDownError("Slack opened a connection without a hello message")
 
 
 def _read(data: Any) -> dict[str, Any]:
@@ -171,12 +173,12 @@ def _read(data: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-BOT_TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
-AT_ONCE: Final = 2  # channels that are read at the same time
-PAGE: Final = 200
-MOST_PAGES: Final = 25  # of one channel; what is older is left
-HOUR: Final = 3_600_000_000  # in numbers of messages
-PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
+BOT_TOKEN_VARIABLE: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+MAX_CONCURRENT_READS: Final = 2  # channels that are read at the same time
+PAGE_MESSAGES: Final = 200
+MAX_PAGES: Final = 25  # of one channel; what is older is left
+NUMBERS_PER_HOUR: Final = 3_600_000_000  # in numbers of messages
+TEMPORARY_KINDS: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
 
 
 def number_of(ts: str) -> int:
@@ -202,27 +204,27 @@ class SlackListener:
         self,
         web: AsyncWebClient,
         reader: SlackMessageReader,
-        socket: Socket,
+        socket: SlackSocket,
         cursors: Cursors,
         receive: Receive,
-        refusals: Refusals,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        problems: ConnectionProblems,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self._web = web
         self._reader = reader
         self._socket = socket
         self._cursors = cursors
         self._receive = receive
-        self._refusals = refusals
-        self._lines = Lines("Slack", backoff, most_waiting)
+        self._problems = problems
+        self._queues = OrderedQueues("Slack", backoff, max_queued)
         self._filled: set[str] = set()  # channels that were read over this connection
-        self._handed = Recent()
-        self._few = asyncio.Semaphore(AT_ONCE)
+        self._handed = RecentItems()
+        self._few = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
     async def drop(self) -> None:
         """Stop; what was not handed over comes again."""
-        await self._lines.close()
+        await self._queues.close()
 
     # What the socket tells
 
@@ -234,14 +236,14 @@ class SlackListener:
 
     def _later(self, channel: str, job: Job) -> None:
         """What there is no room for is not acknowledged, and comes again or is fetched."""
-        self._lines.add(channel, job, functools.partial(self._fill_anew, channel))
+        self._queues.add(channel, job, functools.partial(self._fill_anew, channel))
 
     def take(self, envelope: dict[str, Any]) -> bool:
         """An envelope; whether what is in it is not for us, or was received before."""
         name = str(envelope["envelope_id"])
         payload = config_values.mapping(envelope.get("payload"))
         is_event = envelope.get("type") == "events_api"
-        said = messages.said_in(payload) if is_event else None
+        said = messages.message_in(payload) if is_event else None
         if said is None or said.key in self._handed:
             return True
         self._later(said.channel, functools.partial(self._hand_over, name, said))
@@ -253,7 +255,7 @@ class SlackListener:
         await self._fill(said.channel)
         await self._received(said)
         await self._socket.acknowledge(envelope_id)
-        if not self._lines.is_waiting(said.channel):
+        if not self._queues.is_waiting(said.channel):
             await self._cursors.save(said.channel)
 
     async def _received(self, said: SlackMessage) -> None:
@@ -276,34 +278,34 @@ class SlackListener:
         if channel in self._filled:
             return
         filled = self._filled
-        last = await self._cursors.open(channel, self._cursors.beginning)
+        last = await self._cursors.open(channel, self._cursors.start)
         try:
             async with self._few:
                 missed = await self._missed(channel, last)
-            self._refusals.clear(BOT_TOKEN)
+            self._problems.clear(BOT_TOKEN_VARIABLE)
         except SlackApiError as error:
             missed = []
             await self._give_up(channel, error)
         except SlackClientError as error:
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
         for message in missed:
             said = SlackMessage(message, channel, "", self._reader.team, is_edit=False)
-            if messages.is_a_persons(said):
+            if messages.is_user_message(said):
                 await self._received(said)
         await self._cursors.save(channel)
         filled.add(channel)
 
     async def _give_up(self, channel: str, error: SlackApiError) -> None:
         """A channel that cannot be read; one that cannot be read now is tried again."""
-        if results.is_of_token(error):
-            trouble = results.trouble(error, BOT_TOKEN)
-            self._refusals.note(BOT_TOKEN, str(trouble))
+        if results.is_token_error(error):
+            trouble = results.platform_error(error, BOT_TOKEN_VARIABLE)
+            self._problems.note(BOT_TOKEN_VARIABLE, str(trouble))
             raise trouble from error
         result = results.failure(error)
-        if result.error_kind in PASSING:
+        if result.error_kind in TEMPORARY_KINDS:
             await asyncio.sleep(result.retry_after or 0)
-            raise PlatformDownError(results.described(error)) from error
-        log.warning("what was missed in %s cannot be read: %s", channel, result.error)
+            raise PlatformDownError(results.describe_error(error)) from error
+        log.warning("channel %s history is unreadable: %s", channel, result.error)
         if result.error_kind is ErrorKind.NOT_FOUND:
             await self._cursors.forget(channel)
 
@@ -311,9 +313,9 @@ class SlackListener:
         """What was written after a message, the oldest first; Slack tells the newest first."""
         found: list[dict[str, Any]] = []
         latest: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             answer = await self._web.conversations_history(
-                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE
+                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE_MESSAGES
             )
             facts = config_values.mapping(answer.data)
             page = [config_values.mapping(one) for one in facts.get("messages") or []]

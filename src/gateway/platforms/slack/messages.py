@@ -12,7 +12,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.names import Platform
 from gateway.platforms.slack import mrkdwn, results
 from gateway.routing.sources import SessionSource
@@ -52,7 +52,7 @@ class SlackFiles:
                     or config_values.text(facts.get("id"))
                     or "file"
                 )
-                incoming_files.leave_note(event, name)
+                incoming_files.add_note(event, name)
             else:
                 incoming_files.attach(event, kept, _kind(facts, kept.mime))
 
@@ -65,41 +65,43 @@ class SlackFiles:
             data = await self._fetched(facts, mime)
             return await asyncio.to_thread(self._media.keep, data, name, mime)
         except (ClientError, TimeoutError, UsageError, ValueError) as error:
-            log.warning("a file was not fetched: %s", results.described(error))
+            log.warning("file download failed: %s", results.describe_error(error))
             return None
 
     async def _fetched(self, facts: dict[str, Any], mime: str) -> bytes:
         url = config_values.text(facts.get("url_private_download") or facts.get("url_private"))
         if not self._is_own(url):
-            raise UsageError("it is not kept by Slack")
-        incoming_files.check(config_values.number(facts.get("size"), 0), self._media.largest)
+            raise UsageError("the file is not hosted by Slack")
+        incoming_files.check_size(config_values.number(facts.get("size"), 0), self._media.largest)
         headers = {"Authorization": f"Bearer {self._token}"}
         timeout = ClientTimeout(total=FETCH_SECONDS)
         async with self._session.get(
             url, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise UsageError(f"Slack answered with HTTP {response.status}")
+                raise UsageError(f"Slack returned HTTP {response.status}")
             if response.content_type == "text/html" and mime != "text/html":
-                raise UsageError("Slack wants to be logged in to: the bot needs files:read")
-            return await incoming_files.read(response.content, self._media.largest)
+                raise UsageError("Slack requires a login: the bot needs the files:read scope")
+            return await incoming_files.read_limited(response.content, self._media.largest)
 
     def _is_own(self, url: str) -> bool:
         """Whether an address may see the token."""
-        return incoming_files.is_at(url, OWN_HOSTS, self._base_url)
+        return incoming_files.is_hosted_by(url, OWN_HOSTS, self._base_url)
 
 
 def _kind(facts: dict[str, Any], mime: str) -> MessageType:
     return (
-        MessageType.VOICE if facts.get("subtype") == "slack_audio" else incoming_files.kind_of(mime)
+        MessageType.VOICE
+        if facts.get("subtype") == "slack_audio"
+        else incoming_files.message_type_of(mime)
     )
 
 
-SAID: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
-KINDS: Final = {"im": "dm", "mpim": "group", "channel": "channel", "group": "channel"}
+USER_SUBTYPES: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+CHAT_TYPES: Final = {"im": "dm", "mpim": "group", "channel": "channel", "group": "channel"}
 SLACKBOT: Final = "USLACKBOT"
-MOST_NAMES: Final = 20  # that are looked up for one message
-PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
+MAX_NAME_LOOKUPS: Final = 20  # that are looked up for one message
+TEMPORARY_KINDS: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
 
 
 class SlackMessage(NamedTuple):
@@ -130,7 +132,7 @@ class SlackMessage(NamedTuple):
         return self.channel, self.ts, config_values.text(edited)
 
 
-def said_in(payload: dict[str, Any]) -> SlackMessage | None:
+def message_in(payload: dict[str, Any]) -> SlackMessage | None:
     """The message in an event; None where there is none for us."""
     event = config_values.mapping(payload.get("event"))
     if event.get("type") not in {"message", "app_mention"}:
@@ -148,14 +150,14 @@ def said_in(payload: dict[str, Any]) -> SlackMessage | None:
         config_values.text(payload.get("team_id") or event.get("team")),
         is_edit,
     )
-    return said if is_a_persons(said) else None
+    return said if is_user_message(said) else None
 
 
-def is_a_persons(said: SlackMessage) -> bool:
+def is_user_message(said: SlackMessage) -> bool:
     """Whether a message is one that a person wrote."""
     message = said.message
     is_bots = bool(message.get("bot_id")) or said.user in {"", SLACKBOT}
-    is_kind = config_values.text(message.get("subtype")) in SAID
+    is_kind = config_values.text(message.get("subtype")) in USER_SUBTYPES
     return is_kind and not is_bots and bool(said.channel and said.ts)
 
 
@@ -176,8 +178,8 @@ class SlackMessageReader:
         self._me = me
         self._files = files
         self._is_threading = is_threading
-        self._names = Recent()
-        self._kinds = Recent()
+        self._names = RecentItems()
+        self._kinds = RecentItems()
 
     async def read(self, said: SlackMessage) -> MessageEvent | None:
         """A message, with its files; None where it is our own, or nothing is in it."""
@@ -186,9 +188,9 @@ class SlackMessageReader:
         written, is_named = mrkdwn.without_mention(
             config_values.text(said.message.get("text")), self._me
         )
-        mentioned = list(dict.fromkeys(mrkdwn.MENTIONED.findall(written)))[:MOST_NAMES]
+        mentioned = list(dict.fromkeys(mrkdwn.MENTION_PATTERN.findall(written)))[:MAX_NAME_LOOKUPS]
         names = {one: await self._user(one) for one in mentioned}
-        text = mrkdwn.plain(written, lambda one: names.get(one, one))
+        text = mrkdwn.plain_text(written, lambda one: names.get(one, one))
         source = await self._source(said)
         is_answer = said.message.get("parent_user_id") == self._me
         event = MessageEvent(
@@ -236,7 +238,7 @@ class SlackMessageReader:
 
     async def _channel(self, said: SlackMessage) -> tuple[str, str | None]:
         """The kind of a channel, and its name."""
-        channel, kind = said.channel, KINDS.get(said.channel_type, "")
+        channel, kind = said.channel, CHAT_TYPES.get(said.channel_type, "")
         if kind == "dm" or channel.startswith("D"):
             return "dm", await self._user(said.user)
         if channel not in self._kinds:
@@ -253,9 +255,9 @@ class SlackMessageReader:
         try:
             answer = await self._web.api_call(method, params=facts, http_verb="GET")
         except SlackApiError as error:
-            log.info("%s: %s", method, results.described(error))
-            return None if results.failure(error).error_kind in PASSING else {}
+            log.info("Slack %s failed: %s", method, results.describe_error(error))
+            return None if results.failure(error).error_kind in TEMPORARY_KINDS else {}
         except (SlackClientError, ClientError, TimeoutError) as error:
-            log.info("%s: %s", method, results.described(error))
+            log.info("Slack %s failed: %s", method, results.describe_error(error))
             return None
         return config_values.mapping(answer.data)

@@ -39,11 +39,16 @@ from pydantic import ValidationError
 
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
-from gateway.platforms.refusals import Refusable, Refusals
-from gateway.platforms.telegram.messages import WANTED, Fetching, event_of
-from gateway.platforms.telegram.results import Cleaner
-from gateway.platforms.telegram.sender import LONGEST_PIECE, Sending
-from gateway.platforms.telegram.updates import RECONNECT, VARIABLE, Polling, Webhook
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_update
+from gateway.platforms.telegram.results import TokenRedactor
+from gateway.platforms.telegram.sender import MAX_CHUNK_CHARS, TelegramSender
+from gateway.platforms.telegram.updates import (
+    POLL_BACKOFF,
+    SECRET_VARIABLE,
+    TelegramWebhook,
+    UpdatePoller,
+)
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -52,20 +57,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME: Final = "telegram"
+ROUTE_OWNER: Final = "telegram"
 POLL_SECONDS: Final = 30
-FRESH_SECONDS: Final = 600
-CALL_SECONDS: Final = 20
-UNKNOWN_BOT: Final = (
-    "Telegram does not know this token: write /token to @BotFather to see the right one, or "
-    "/newbot for a new bot, and put it into TELEGRAM_BOT_TOKEN"
+FIRST_START_GRACE_SECONDS: Final = 600
+REQUEST_SECONDS: Final = 20
+UNAUTHORIZED_TEXT: Final = (
+    "Telegram rejected the token. Send /token to @BotFather to see the right one, or /newbot to "
+    "create a bot, and set TELEGRAM_BOT_TOKEN."
 )
 NOT_CONNECTED: Final = SendResult(
     False, error="Telegram is not connected", error_kind=ErrorKind.TRANSIENT
 )
 
 
-class TelegramAdapter(Refusable):
+class TelegramAdapter(ReportsProblem):
     """A bot; what it is told comes by asking, or by a webhook."""
 
     abilities: ClassVar = Abilities(
@@ -74,19 +79,19 @@ class TelegramAdapter(Refusable):
         reactions=True,
         files=True,
         threads=True,
-        longest_text=LONGEST_PIECE,
+        longest_text=MAX_CHUNK_CHARS,
     )
 
-    def __init__(self, surroundings: AdapterContext, backoff: Backoff = RECONNECT) -> None:
+    def __init__(self, context: AdapterContext, backoff: Backoff = POLL_BACKOFF) -> None:
         self.account = ""
-        self._refusals = Refusals("Telegram")
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Telegram")
+        self._context = context
         self._backoff = backoff
-        self._token = surroundings.secret("TELEGRAM_BOT_TOKEN")
-        self._clean = Cleaner(self._token)
-        self._webhook = _webhook(surroundings)
+        self._token = context.secret("TELEGRAM_BOT_TOKEN")
+        self._clean = TokenRedactor(self._token)
+        self._webhook = _webhook(context)
         self._bot: Bot | None = None
-        self._sending: Sending | None = None
+        self._sending: TelegramSender | None = None
         self._task: asyncio.Task[None] | None = None
 
     # Listening
@@ -94,29 +99,31 @@ class TelegramAdapter(Refusable):
     async def connect(self, receive: Receive) -> None:
         """Find out who the bot is, and begin to listen."""
         await self.disconnect()
-        self._refusals.clear_all()
+        self._problems.clear_all()
         self._bot = bot = self._made()
         try:
-            me = await bot.get_me(request_timeout=CALL_SECONDS)
+            me = await bot.get_me(request_timeout=REQUEST_SECONDS)
             self.account = str(me.id)
-            fetch = Fetching(bot, self._surroundings.media, self._clean)
-            since = await self._beginning() - FRESH_SECONDS
-            await self._listen(bot, _Taking(bot, me, receive, fetch, since))
+            fetch = TelegramFiles(bot, self._context.media, self._clean)
+            since = await self._beginning() - FIRST_START_GRACE_SECONDS
+            await self._listen(bot, _UpdateHandler(bot, me, receive, fetch, since))
         except (TelegramUnauthorizedError, TelegramNotFound) as error:
             await self.disconnect()
-            raise PlatformRefusedError(UNKNOWN_BOT) from error
+            raise PlatformRefusedError(UNAUTHORIZED_TEXT) from error
         except TelegramBadRequest as error:
             await self.disconnect()
-            raise PlatformRefusedError(f"Telegram refuses: {self._clean(error)}") from None
+            raise PlatformRefusedError(
+                f"Telegram rejected the request: {self._clean(error)}"
+            ) from None
         except AiogramError as error:
             await self.disconnect()
             raise PlatformDownError(f"Telegram: {self._clean(error)}") from None
-        self._sending = Sending(bot, self._clean)
-        log.info("this is @%s on Telegram", me.username)
+        self._sending = TelegramSender(bot, self._clean)
+        log.info("Telegram connected: @%s", me.username)
 
     async def _beginning(self) -> int:
         """When this bot was started for the first time."""
-        memory, name = self._surroundings.memory, f"since:{self.account}"
+        memory, name = self._context.memory, f"since:{self.account}"
         known = await memory.recall(name)
         if known is None:
             known = str(int(time.time()))
@@ -124,37 +131,37 @@ class TelegramAdapter(Refusable):
         return int(known)
 
     def _made(self) -> Bot:
-        base = config_values.text(self._surroundings.config.extra.get("base_url"))
+        base = config_values.text(self._context.config.extra.get("base_url"))
         api = TelegramAPIServer.from_base(base) if base else PRODUCTION
         try:
             return Bot(self._token, session=AiohttpSession(api=api))
         except TokenValidationError:
-            raise PlatformRefusedError(UNKNOWN_BOT) from None
+            raise PlatformRefusedError(UNAUTHORIZED_TEXT) from None
 
-    async def _listen(self, bot: Bot, taking: _Taking) -> None:
+    async def _listen(self, bot: Bot, taking: _UpdateHandler) -> None:
         if self._webhook is None:
-            await bot.delete_webhook(drop_pending_updates=False, request_timeout=CALL_SECONDS)
+            await bot.delete_webhook(drop_pending_updates=False, request_timeout=REQUEST_SECONDS)
             seconds = config_values.number(
-                self._surroundings.config.extra.get("poll_seconds"), POLL_SECONDS, least=1
+                self._context.config.extra.get("poll_seconds"), POLL_SECONDS, minimum=1
             )
-            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._backoff)
+            polling = UpdatePoller(bot, taking, self._clean, self._problems, seconds, self._backoff)
             self._task = asyncio.create_task(polling.run())
-            self._task.add_done_callback(self._refusals.ended)
+            self._task.add_done_callback(self._problems.ended)
             return
-        await self._surroundings.front.add(NAME, [self._webhook.route(taking)])
+        await self._context.front.add(ROUTE_OWNER, [self._webhook.route(taking)])
         await bot.set_webhook(
             self._webhook.address,
             secret_token=self._webhook.secret,
-            allowed_updates=list(WANTED),
+            allowed_updates=list(UPDATE_TYPES),
             max_connections=1,  # so that messages come in their order
             drop_pending_updates=False,
-            request_timeout=CALL_SECONDS,
+            request_timeout=REQUEST_SECONDS,
         )
 
     async def disconnect(self) -> None:
         """Stop listening; a webhook stays, so that Telegram keeps what comes meanwhile."""
         if self._webhook is not None:
-            self._surroundings.front.remove(NAME)
+            self._context.front.remove(ROUTE_OWNER)
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -186,10 +193,12 @@ class TelegramAdapter(Refusable):
             await self._sending.react(chat_id, message_id, emoji)
 
 
-class _Taking:
+class _UpdateHandler:
     """What is done with an update, however it came."""
 
-    def __init__(self, bot: Bot, me: User, receive: Receive, fetch: Fetching, since: float) -> None:
+    def __init__(
+        self, bot: Bot, me: User, receive: Receive, fetch: TelegramFiles, since: float
+    ) -> None:
         self._bot = bot
         self._me = me
         self._receive = receive
@@ -203,18 +212,18 @@ class _Taking:
         except ValidationError as error:
             found = error.errors(include_input=False)[0]
             what = (raw.get("update_id"), found["loc"], found["msg"])
-            log.warning("update %s of Telegram cannot be read: %s: %s", *what)
+            log.warning("Telegram update %s is unreadable: %s: %s", *what)
             return
-        event = await event_of(update, self._me, self._fetch, self._since)
+        event = await read_update(update, self._me, self._fetch, self._since)
         if event is not None:
             await self._receive(event)
 
 
-def _webhook(surroundings: AdapterContext) -> Webhook | None:
-    address = config_values.text(surroundings.config.extra.get("webhook_url"))
-    return Webhook(address, surroundings.secret(VARIABLE)) if address else None
+def _webhook(context: AdapterContext) -> TelegramWebhook | None:
+    address = config_values.text(context.config.extra.get("webhook_url"))
+    return TelegramWebhook(address, context.secret(SECRET_VARIABLE)) if address else None
 
 
-def make(surroundings: AdapterContext) -> TelegramAdapter:
+def make(context: AdapterContext) -> TelegramAdapter:
     """The adapter for what is configured."""
-    return TelegramAdapter(surroundings)
+    return TelegramAdapter(context)

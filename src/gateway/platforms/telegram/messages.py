@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from aiogram import Bot
     from aiogram.types import Message, MessageEntity, Update, User
 
-    from gateway.platforms.telegram.results import Cleaner
+    from gateway.platforms.telegram.results import TokenRedactor
     from hermes_core.media_store import MediaStore, StoredFile
 
 
 log = logging.getLogger(__name__)
 
 FETCH_SECONDS: Final = 60
-TRIES: Final = 2
-TOO_LARGE: Final = "[a file that is too large to be fetched: {name}]"
+DOWNLOAD_ATTEMPTS: Final = 2
+TOO_LARGE_NOTE: Final = "[Attached file, too large to download: {name}]"
 # Attributes of a message that hold a file, with what it is called when it has no name.
-HOLDERS: Final = (
+FILE_ATTRIBUTES: Final = (
     ("voice", MessageType.VOICE, "voice.ogg", "audio/ogg"),
     ("audio", MessageType.AUDIO, "audio.mp3", "audio/mpeg"),
     ("video", MessageType.VIDEO, "video.mp4", "video/mp4"),
@@ -50,20 +50,20 @@ class TelegramAttachment(NamedTuple):
     bytes: int  # 0 when nobody said
 
 
-class Fetched(NamedTuple):
+class DownloadResult(NamedTuple):
     """The file in our store, or the note that stands for it."""
 
     kept: StoredFile | None
     note: str = ""  # with a place for its name
 
 
-def attached(message: Message) -> TelegramAttachment | None:
+def attachment_of(message: Message) -> TelegramAttachment | None:
     """The file of a message; a photo in the largest size there is."""
     if message.photo:
         best = max(message.photo, key=lambda one: one.width * one.height)
         size = best.file_size or 0
         return TelegramAttachment(best.file_id, MessageType.PHOTO, "photo.jpg", "image/jpeg", size)
-    for holder, kind, name, mime in HOLDERS:
+    for holder, kind, name, mime in FILE_ATTRIBUTES:
         found = getattr(message, holder)
         if found is not None:
             known_as = getattr(found, "file_name", None) or name
@@ -74,71 +74,74 @@ def attached(message: Message) -> TelegramAttachment | None:
     return None
 
 
-class Fetching:
+class TelegramFiles:
     """Fetches files into the store."""
 
-    def __init__(self, bot: Bot, media: MediaStore, clean: Cleaner) -> None:
+    def __init__(self, bot: Bot, media: MediaStore, clean: TokenRedactor) -> None:
         self._bot = bot
         self._media = media
         self._clean = clean
 
-    async def __call__(self, file: TelegramAttachment) -> Fetched:
+    async def __call__(self, file: TelegramAttachment) -> DownloadResult:
         """Fetch and keep a file. OSError when our own disk does not take it."""
         try:
             data = await self._tried(file)
             kept = await asyncio.to_thread(self._media.keep, data, file.name, file.mime)
         except UsageError:
-            return Fetched(None, TOO_LARGE)
-        except _UnfetchedError as error:
-            log.warning("a file of a Telegram message could not be fetched: %s", error)
-            return Fetched(
-                None, TOO_LARGE if "too big" in str(error) else incoming_files.NOT_FETCHED
+            return DownloadResult(None, TOO_LARGE_NOTE)
+        except _DownloadError as error:
+            log.warning("file download failed: %s", error)
+            return DownloadResult(
+                None,
+                TOO_LARGE_NOTE if "too big" in str(error) else incoming_files.DOWNLOAD_FAILED_NOTE,
             )
-        return Fetched(kept)
+        return DownloadResult(kept)
 
     async def _tried(self, file: TelegramAttachment) -> bytes:
-        for is_last in [False] * (TRIES - 1) + [True]:
+        for is_last in [False] * (DOWNLOAD_ATTEMPTS - 1) + [True]:
             try:
                 return await self._fetch(file)
             except (AiogramError, aiohttp.ClientError, TimeoutError) as error:
                 if is_last:
-                    raise _UnfetchedError(self._clean(error)) from None
-        raise AssertionError("a file is tried once at least")
+                    raise _DownloadError(self._clean(error)) from None
+        raise AssertionError("unreachable: at least one attempt is made")
 
     async def _fetch(self, file: TelegramAttachment) -> bytes:
-        incoming_files.check(file.bytes, self._media.largest)
+        incoming_files.check_size(file.bytes, self._media.largest)
         found = await self._bot.get_file(file.file_id, request_timeout=FETCH_SECONDS)
-        incoming_files.check(found.file_size or 0, self._media.largest)
+        incoming_files.check_size(found.file_size or 0, self._media.largest)
         address = self._bot.session.api.file_url(self._bot.token, found.file_path or "")
         data = bytearray()
         stream = self._bot.session.stream_content(address, timeout=FETCH_SECONDS)
         async with contextlib.aclosing(stream):
             async for chunk in stream:
                 data += chunk
-                incoming_files.check(len(data), self._media.largest)
+                incoming_files.check_size(len(data), self._media.largest)
         return bytes(data)
 
 
-class _UnfetchedError(Exception):
+class _DownloadError(Exception):
     """Telegram did not give the file."""
 
 
-WANTED: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
+UPDATE_TYPES: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
 CHAT_TYPES: Final = {"private": "dm", "group": "group", "supergroup": "group"}
 UTF16: Final = "utf-16-le"  # Telegram counts in its units
 
 
-class Words(NamedTuple):
+class AddressedText(NamedTuple):
     """A text without the bot's name, and whether the name was in it."""
 
     text: str
     is_mentioned: bool
 
 
-async def event_of(update: Update, me: User, fetch: Fetching, since: float) -> MessageEvent | None:
+async def read_update(
+    update: Update, me: User, fetch: TelegramFiles, since: float
+) -> MessageEvent | None:
     """The message of an update, its file fetched; None when nobody has said anything *since*."""
     name, message = next(
-        ((one, found) for one in WANTED if (found := getattr(update, one)) is not None),
+        ((one, found) for one in UPDATE_TYPES if (found := getattr(update, one)) is not None),
         ("", None),
     )
     if message is None or (message.from_user is not None and message.from_user.id == me.id):
@@ -219,7 +222,7 @@ def _quoted(message: Message, replied: Message | None) -> str | None:
 # Names
 
 
-def _words(message: Message, me: User) -> Words:
+def _words(message: Message, me: User) -> AddressedText:
     """The text or caption, without mentions of the bot."""
     text = message.text or message.caption or ""
     entities = message.entities or message.caption_entities or []
@@ -231,7 +234,7 @@ def _words(message: Message, me: User) -> Words:
             data = data[: name.start] + data[name.stop :]
             is_mentioned = True
     cut = data.decode(UTF16, "surrogatepass")
-    return Words(cut.strip() if is_mentioned else cut, is_mentioned)
+    return AddressedText(cut.strip() if is_mentioned else cut, is_mentioned)
 
 
 def _name_at(entity: MessageEntity, data: bytes, me: User) -> slice | None:
@@ -255,24 +258,24 @@ def _name_kind(event: MessageEvent, message: Message) -> None:
     if event.get_command():
         event.message_type = MessageType.COMMAND
     elif message.location is not None:
-        place = message.venue.title if message.venue else "a location"
+        place = message.venue.title if message.venue else "location"
         event.message_type = MessageType.LOCATION
         event.text = f"[{place}: {message.location.latitude}, {message.location.longitude}]"
     elif message.sticker is not None:
         event.message_type = MessageType.STICKER
-        event.text = f"[a sticker: {message.sticker.emoji or '?'}]"
+        event.text = f"[sticker: {message.sticker.emoji or '?'}]"
     elif message.contact is not None:
         who = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
-        event.text = f"[a contact: {who}, {message.contact.phone_number}]"
+        event.text = f"[contact: {who}, {message.contact.phone_number}]"
     elif message.poll is not None:
         options = ", ".join(one.text for one in message.poll.options)
-        event.text = f"[a poll: {message.poll.question} {options}]"
+        event.text = f"[poll: {message.poll.question} {options}]"
     elif message.dice is not None:
         event.text = f"[{message.dice.emoji}: {message.dice.value}]"
 
 
-async def _add_file(event: MessageEvent, message: Message, fetch: Fetching) -> None:
-    file = attached(message)
+async def _add_file(event: MessageEvent, message: Message, fetch: TelegramFiles) -> None:
+    file = attachment_of(message)
     if file is None:
         return
     if event.message_type is not MessageType.COMMAND:
@@ -281,4 +284,4 @@ async def _add_file(event: MessageEvent, message: Message, fetch: Fetching) -> N
     if fetched.kept is not None:
         incoming_files.attach(event, fetched.kept, event.message_type)
     else:
-        incoming_files.leave_note(event, file.name, fetched.note)
+        incoming_files.add_note(event, file.name, fetched.note)

@@ -22,7 +22,7 @@ from aiogram.exceptions import (
 from gateway.platforms.base import ErrorKind, SendResult
 
 # What a description says, in small letters; the first that fits counts.
-WORDS: Final = (
+DESCRIPTION_KINDS: Final = (
     ("too long", ErrorKind.TOO_LONG),
     ("too big", ErrorKind.TOO_LONG),
     ("not found", ErrorKind.NOT_FOUND),
@@ -32,17 +32,17 @@ WORDS: Final = (
     ("topic_closed", ErrorKind.FORBIDDEN),
     ("can't be edited", ErrorKind.FORBIDDEN),
 )
-KINDS: Final[tuple[tuple[type[AiogramError], ErrorKind], ...]] = (
+EXCEPTION_KINDS: Final[tuple[tuple[type[AiogramError], ErrorKind], ...]] = (
     (TelegramForbiddenError, ErrorKind.FORBIDDEN),
     (TelegramNotFound, ErrorKind.NOT_FOUND),
     (TelegramEntityTooLarge, ErrorKind.TOO_LONG),  # before the error of the network that it is
     (TelegramServerError, ErrorKind.TRANSIENT),
     (TelegramUnauthorizedError, ErrorKind.TRANSIENT),  # the token's fault: it stays owed
 )
-LONGEST_ERROR: Final = 300
+MAX_ERROR_CHARS: Final = 300
 
 
-class Cleaner:
+class TokenRedactor:
     """Takes the token out of texts: addresses of the Bot API have it in their middle."""
 
     def __init__(self, token: str) -> None:
@@ -52,9 +52,9 @@ class Cleaner:
         """The text of an error, in one line, without the token."""
         text = error.message if isinstance(error, DetailedAiogramError) else str(error)
         if isinstance(error, ClientDecodeError):
-            text = "the answer could not be read"
+            text = "invalid response"
         text = " ".join(text.split()) or type(error).__name__
-        return (text.replace(self._secret, "…") if self._secret else text)[:LONGEST_ERROR]
+        return (text.replace(self._secret, "…") if self._secret else text)[:MAX_ERROR_CHARS]
 
 
 def failure(error: AiogramError, text: str) -> SendResult:
@@ -64,7 +64,7 @@ def failure(error: AiogramError, text: str) -> SendResult:
         return SendResult(False, None, text, ErrorKind.RATE_LIMITED, retry_after=after)
     if isinstance(error, TelegramBadRequest):
         return SendResult(False, None, text, _refusal(error.message))
-    for kind, meaning in KINDS:
+    for kind, meaning in EXCEPTION_KINDS:
         if isinstance(error, kind):
             return SendResult(False, None, text, meaning)
     if isinstance(error, TelegramNetworkError | ClientDecodeError):
@@ -77,4 +77,4 @@ def failure(error: AiogramError, text: str) -> SendResult:
 def _refusal(description: str) -> ErrorKind:
     """Why a request was bad; whatever has no word of its own is a matter of the text."""
     small = description.lower()
-    return next((kind for words, kind in WORDS if words in small), ErrorKind.BAD_FORMAT)
+    return next((kind for words, kind in DESCRIPTION_KINDS if words in small), ErrorKind.BAD_FORMAT)

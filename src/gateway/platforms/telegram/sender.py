@@ -23,10 +23,10 @@ from aiogram.methods import (
 )
 from aiogram.types import FSInputFile, Message, ReactionTypeEmoji, ReplyParameters
 
-from gateway.outbound.chunks import pieces, utf16_length
+from gateway.outbound.chunks import split_text, utf16_length
 from gateway.platforms.base import ErrorKind, SendResult
-from gateway.platforms.deduplication import Recent
-from gateway.platforms.markdown import lines_of, tree_of
+from gateway.platforms.deduplication import RecentItems
+from gateway.platforms.markdown import parse_tree, split_lines
 from gateway.platforms.telegram.results import failure
 
 if TYPE_CHECKING:
@@ -39,27 +39,29 @@ if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
     from gateway.platforms.base import OutgoingMessage
-    from gateway.platforms.telegram.results import Cleaner
+    from gateway.platforms.telegram.results import TokenRedactor
 
-MARKS: Final = {"strong": "b", "em": "i", "s": "s"}
-LINE: Final = "———"
+INLINE_TAGS: Final = {"strong": "b", "em": "i", "s": "s"}
+RULE_TEXT: Final = "———"
 INDENT: Final = "  "
 
 
-class Rendered(NamedTuple):
+class RenderedText(NamedTuple):
     """A text with its tags, and what is shown of it, which is what counts."""
 
     html: str
     shown: str
 
 
-def rendered(markdown: str) -> Rendered:
+def render_html(markdown: str) -> RenderedText:
     """*markdown* for `parse_mode=HTML`."""
-    tree, lines = tree_of(markdown), lines_of(markdown)
-    return Rendered(*(_Page(lines, tags).blocks(tree.children).strip() for tags in (True, False)))
+    tree, lines = parse_tree(markdown), split_lines(markdown)
+    return RenderedText(
+        *(_HtmlRenderer(lines, tags).blocks(tree.children).strip() for tags in (True, False))
+    )
 
 
-class _Page:
+class _HtmlRenderer:
     """One walk over a text, with tags or without."""
 
     def __init__(self, lines: list[str], has_tags: bool) -> None:
@@ -90,7 +92,7 @@ class _Page:
             "blockquote": self._quote,
             "table": self._source,
         }
-        return LINE if node.type == "hr" else kinds.get(node.type, self._inside)(node)
+        return RULE_TEXT if node.type == "hr" else kinds.get(node.type, self._inside)(node)
 
     def _heading(self, node: SyntaxTreeNode) -> str:
         return self._tag("b", self._inside(node))
@@ -108,7 +110,7 @@ class _Page:
 
     def _quote(self, node: SyntaxTreeNode) -> str:
         """A quotation; Telegram has none within another."""
-        is_outer = not any(one.type == "blockquote" for one in _above(node))
+        is_outer = not any(one.type == "blockquote" for one in _ancestors(node))
         inner = self.blocks(node.children)
         return self._tag("blockquote", inner) if is_outer else inner
 
@@ -128,8 +130,8 @@ class _Page:
         return "".join(self._inline(one) for one in node.children)
 
     def _inline(self, node: SyntaxTreeNode) -> str:
-        if node.type in MARKS:
-            return self._tag(MARKS[node.type], self._inside(node))
+        if node.type in INLINE_TAGS:
+            return self._tag(INLINE_TAGS[node.type], self._inside(node))
         if node.type == "code_inline":
             return self._tag("code", self._text(node.content))
         if node.type == "link":
@@ -145,7 +147,7 @@ class _Page:
         return self._tag("a", inner, f' href="{escape(address)}"') if address else inner
 
 
-def _above(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
+def _ancestors(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
     while node.parent is not None:
         node = node.parent
         yield node
@@ -153,32 +155,32 @@ def _above(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
 
 log = logging.getLogger(__name__)
 
-LONGEST_PIECE: Final = 4000  # characters
-LONGEST_TEXT: Final = 4096  # UTF-16 units, as shown
-LONGEST_CAPTION: Final = 1024
-LARGEST_PHOTO: Final = 10 * 1024 * 1024
-PHOTOS: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
+MAX_CHUNK_CHARS: Final = 4000  # characters
+MAX_TEXT_UNITS: Final = 4096  # UTF-16 units, as shown
+MAX_CAPTION_UNITS: Final = 1024
+MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
+PHOTO_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
 SEND_SECONDS: Final = 30
 FILE_SECONDS: Final = 300
-UNCHANGED: Final = "message is not modified"  # an edit to the same text, which is no failure
-MOST_BEGUN: Final = 100
-GENERAL: Final = "1"  # the first topic of a forum, which has to be left out
+UNCHANGED_ERROR: Final = "message is not modified"  # an edit to the same text, which is no failure
+MAX_PARTIAL_SENDS: Final = 100
+GENERAL_TOPIC: Final = "1"  # the first topic of a forum, which has to be left out
 
 
-class Form(NamedTuple):
+class FormattedText(NamedTuple):
     """A text in one of the forms it may be sent in."""
 
     text: str
     mode: str | None
 
 
-class Sending:
+class TelegramSender:
     """The requests of one bot."""
 
-    def __init__(self, bot: Bot, clean: Cleaner) -> None:
+    def __init__(self, bot: Bot, clean: TokenRedactor) -> None:
         self._bot = bot
         self._clean = clean
-        self._begun = Recent(MOST_BEGUN)  # by key and text: how many parts are out
+        self._begun = RecentItems(MAX_PARTIAL_SENDS)  # by key and text: how many parts are out
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
@@ -191,7 +193,7 @@ class Sending:
         """Mostly one; of several, another try sends only those that are not out yet."""
         parts = _parts(outgoing.text)
         first = int(self._begun.forget((outgoing.key, outgoing.text)) or 0)
-        result = SendResult(False, error="there is no text", error_kind=ErrorKind.BAD_FORMAT)
+        result = SendResult(False, error="empty text", error_kind=ErrorKind.BAD_FORMAT)
         for place in range(first, len(parts)):
             reply_to = outgoing.reply_to if place == 0 else None
             result = await self._send_text(outgoing._replace(text=parts[place], reply_to=reply_to))
@@ -202,13 +204,16 @@ class Sending:
         return result
 
     async def _send_text(self, outgoing: OutgoingMessage) -> SendResult:
-        def method(form: Form) -> TelegramMethod[Any]:
-            return SendMessage(text=form.text, parse_mode=form.mode, **_where(outgoing))
+        def method(form: FormattedText) -> TelegramMethod[Any]:
+            return SendMessage(text=form.text, parse_mode=form.mode, **_target(outgoing))
 
         return await self._in_some_form(outgoing.text, method)
 
     async def _in_some_form(
-        self, text: str, method: Callable[[Form], TelegramMethod[Any]], seconds: int = SEND_SECONDS
+        self,
+        text: str,
+        method: Callable[[FormattedText], TelegramMethod[Any]],
+        seconds: int = SEND_SECONDS,
     ) -> SendResult:
         """Formatted; where Telegram cannot read that, as it was written."""
         result = SendResult(False)
@@ -216,7 +221,7 @@ class Sending:
             result = await self._asked(method(form), seconds)
             if result.error_kind is not ErrorKind.BAD_FORMAT:
                 break
-            log.info("Telegram does not take this text formatted: %s", result.error)
+            log.info("Telegram rejected the formatted text: %s", result.error)
         return result
 
     async def _asked(self, method: TelegramMethod[Any], seconds: int = SEND_SECONDS) -> SendResult:
@@ -229,7 +234,7 @@ class Sending:
             return await self._asked(moved, seconds)
         except AiogramError as error:
             text = self._clean(error)
-            return SendResult(True) if UNCHANGED in text else failure(error, text)
+            return SendResult(True) if UNCHANGED_ERROR in text else failure(error, text)
         return SendResult(True, str(found.message_id) if isinstance(found, Message) else None)
 
     # Files
@@ -238,8 +243,8 @@ class Sending:
         """A file with its caption; a text too long for one goes ahead, at each try."""
         is_photo = await asyncio.to_thread(_is_photo, file)
         if is_photo is None:
-            return SendResult(False, None, f"there is no file {file.name}", ErrorKind.NOT_FOUND)
-        if utf16_length(rendered(outgoing.text).shown) > LONGEST_CAPTION:
+            return SendResult(False, None, f"file not found: {file.name}", ErrorKind.NOT_FOUND)
+        if utf16_length(render_html(outgoing.text).shown) > MAX_CAPTION_UNITS:
             told = await self._send_parts(outgoing)
             if not told.success:
                 return told
@@ -251,9 +256,9 @@ class Sending:
         return await self._send_as("document", outgoing, file)
 
     async def _send_as(self, kind: str, outgoing: OutgoingMessage, file: Path) -> SendResult:
-        def method(form: Form) -> TelegramMethod[Any]:
+        def method(form: FormattedText) -> TelegramMethod[Any]:
             caption, sent = form.text or None, FSInputFile(file)
-            facts = {"caption": caption, "parse_mode": form.mode, **_where(outgoing)}
+            facts = {"caption": caption, "parse_mode": form.mode, **_target(outgoing)}
             if kind == "photo":
                 return SendPhoto(photo=sent, **facts)
             return SendDocument(document=sent, **facts)
@@ -265,9 +270,9 @@ class Sending:
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Put another text in the place of a message."""
 
-        def method(form: Form) -> TelegramMethod[Any]:
+        def method(form: FormattedText) -> TelegramMethod[Any]:
             return EditMessageText(
-                chat_id=chat(outgoing.chat_id),
+                chat_id=chat_of(outgoing.chat_id),
                 message_id=int(message_id),
                 text=form.text,
                 parse_mode=form.mode,
@@ -280,7 +285,7 @@ class Sending:
         """Show that an answer is being written."""
         thread = _number(thread_id)
         await self._try(
-            SendChatAction(chat_id=chat(chat_id), action="typing", message_thread_id=thread)
+            SendChatAction(chat_id=chat_of(chat_id), action="typing", message_thread_id=thread)
         )
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
@@ -288,7 +293,7 @@ class Sending:
         reaction: list[ReactionTypeUnion] = [ReactionTypeEmoji(emoji=emoji)] if emoji else []
         await self._try(
             SetMessageReaction(
-                chat_id=chat(chat_id),
+                chat_id=chat_of(chat_id),
                 message_id=int(message_id),
                 reaction=reaction,
             )
@@ -297,7 +302,7 @@ class Sending:
     async def _try(self, method: TelegramMethod[Any]) -> None:
         result = await self._asked(method)
         if not result.success:
-            log.info("Telegram: %s failed: %s", type(method).__name__, result.error)
+            log.info("Telegram %s failed: %s", type(method).__name__, result.error)
 
 
 def _is_photo(file: Path) -> bool | None:
@@ -305,7 +310,7 @@ def _is_photo(file: Path) -> bool | None:
     if not file.is_file():
         return None
     mime = mimetypes.guess_type(file.name)[0]
-    return mime in PHOTOS and file.stat().st_size <= LARGEST_PHOTO
+    return mime in PHOTO_TYPES and file.stat().st_size <= MAX_PHOTO_BYTES
 
 
 def _sendable(text: str) -> str:
@@ -315,30 +320,36 @@ def _sendable(text: str) -> str:
 
 def _parts(text: str) -> list[str]:
     """A text as the messages it needs."""
-    if utf16_length(rendered(text).shown) <= LONGEST_TEXT:
+    if utf16_length(render_html(text).shown) <= MAX_TEXT_UNITS:
         return [text]
-    return pieces(text, LONGEST_TEXT, utf16_length)
+    return split_text(text, MAX_TEXT_UNITS, utf16_length)
 
 
-def _forms(text: str) -> list[Form]:
-    page = rendered(text)
-    is_fit = page.shown and utf16_length(page.shown) <= LONGEST_TEXT
-    return [Form(page.html, "HTML"), Form(text, None)] if is_fit else [Form(text, None)]
+def _forms(text: str) -> list[FormattedText]:
+    page = render_html(text)
+    is_fit = page.shown and utf16_length(page.shown) <= MAX_TEXT_UNITS
+    return (
+        [FormattedText(page.html, "HTML"), FormattedText(text, None)]
+        if is_fit
+        else [FormattedText(text, None)]
+    )
 
 
-def _where(outgoing: OutgoingMessage) -> dict[str, Any]:
+def _target(outgoing: OutgoingMessage) -> dict[str, Any]:
     """The parameters that say where a message goes, and what it answers."""
     reply_to = _number(outgoing.reply_to)
     return {
-        "chat_id": chat(outgoing.chat_id),
-        "message_thread_id": _number(outgoing.thread_id if outgoing.thread_id != GENERAL else None),
+        "chat_id": chat_of(outgoing.chat_id),
+        "message_thread_id": _number(
+            outgoing.thread_id if outgoing.thread_id != GENERAL_TOPIC else None
+        ),
         "reply_parameters": ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
         if reply_to is not None
         else None,
     }
 
 
-def chat(chat_id: str) -> int | str:
+def chat_of(chat_id: str) -> int | str:
     """A chat as Telegram names it: by number, or as @channel."""
     found = _number(chat_id)
     return chat_id if found is None else found

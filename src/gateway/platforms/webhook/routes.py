@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import AdapterContext
 
-GITHUB: Final = "X-Hub-Signature-256"
-HERMES: Final = "X-Hermes-Signature"
+GITHUB_HEADER: Final = "X-Hub-Signature-256"
+HERMES_HEADER: Final = "X-Hermes-Signature"
 TOLERANCE_SECONDS: Final = 300
 
 
-def plain(secret: str, body: bytes) -> str:
+def github_signature(secret: str, body: bytes) -> str:
     """A signature in GitHub's form."""
     return f"sha256={_digest(secret, body)}"
 
 
-def stamped(secret: str, body: bytes, at: int) -> str:
+def hermes_signature(secret: str, body: bytes, at: int) -> str:
     """A signature that says when it was made."""
     return f"t={at},v1={_digest(secret, f'{at}.'.encode() + body)}"
 
@@ -36,11 +36,11 @@ def is_signed(
     headers: Mapping[str, str], body: bytes, secret: str, now: float, *, needs_stamp: bool = False
 ) -> bool:
     """Whether a body was signed with a secret; where both forms are given, the stamped counts."""
-    found = headers.get(HERMES)
+    found = headers.get(HERMES_HEADER)
     if found is not None:
         return _is_stamped(found, body, secret, now)
-    shown = headers.get(GITHUB, "")
-    return not needs_stamp and _is_same(shown, plain(secret, body))
+    shown = headers.get(GITHUB_HEADER, "")
+    return not needs_stamp and _is_same(shown, github_signature(secret, body))
 
 
 def _is_stamped(found: str, body: bytes, secret: str, now: float) -> bool:
@@ -61,13 +61,13 @@ def _digest(secret: str, data: bytes) -> str:
     return hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
 
 
-SECRET: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-CHATS: Final = ("per-delivery", "fixed")
-OPTIONS: Final = frozenset(
+DEFAULT_SECRET_VARIABLE: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CHAT_MODES: Final = ("per-delivery", "fixed")
+ROUTE_KEYS: Final = frozenset(
     {"prompt", "secret_env", "deliver", "chat", "needs_timestamp", "per_minute"}
 )
-PER_MINUTE: Final = 30
+DEFAULT_PER_MINUTE: Final = 30
 
 
 class WebhookRoute(NamedTuple):
@@ -85,30 +85,30 @@ class WebhookRoute(NamedTuple):
         return f"WebhookRoute({self.name!r})"
 
 
-def routes_of(surroundings: AdapterContext) -> dict[str, WebhookRoute]:
+def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
     """All of them; an error says what is wrong with one."""
-    found = surroundings.config.extra.get("routes")
+    found = context.config.extra.get("routes")
     if not isinstance(found, dict) or not found:
-        text = "the webhook platform needs `routes` under platforms.webhook in config.yaml"
+        text = "platforms.webhook.routes is required in config.yaml."
         raise PlatformRefusedError(text)
-    return {str(name): _route(str(name), one, surroundings.secret) for name, one in found.items()}
+    return {str(name): _route(str(name), one, context.secret) for name, one in found.items()}
 
 
 def _route(name: str, found: Any, secret: Callable[[str], str]) -> WebhookRoute:
-    what = f"the route {name} of the webhook platform"
-    if not NAME.fullmatch(name):
-        raise PlatformRefusedError(f"{what} needs a name of letters, digits, - and _")
-    if not isinstance(found, dict) or not set(found) <= OPTIONS:
-        raise PlatformRefusedError(f"{what} can have {', '.join(sorted(OPTIONS))}, no more")
+    what = f"platforms.webhook.routes.{name}"
+    if not NAME_PATTERN.fullmatch(name):
+        raise PlatformRefusedError(f"{what}: the name may only contain letters, digits, - and _.")
+    if not isinstance(found, dict) or not set(found) <= ROUTE_KEYS:
+        raise PlatformRefusedError(f"{what}: allowed keys are {', '.join(sorted(ROUTE_KEYS))}.")
     prompt = found.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise PlatformRefusedError(f"{what} needs a `prompt`")
-    variable = str(found.get("secret_env") or SECRET)
+        raise PlatformRefusedError(f"{what}: `prompt` is required.")
+    variable = str(found.get("secret_env") or DEFAULT_SECRET_VARIABLE)
     if not secret(variable):
-        raise PlatformRefusedError(f"{what} needs {variable}, in the environment or in .env")
-    chat = found.get("chat", CHATS[0])
-    if chat not in CHATS:
-        raise PlatformRefusedError(f"`chat` of {what} is one of {', '.join(CHATS)}")
+        raise PlatformRefusedError(f"{what}: set {variable} in the environment or in .env.")
+    chat = found.get("chat", CHAT_MODES[0])
+    if chat not in CHAT_MODES:
+        raise PlatformRefusedError(f"{what}.chat must be one of {', '.join(CHAT_MODES)}.")
     return WebhookRoute(
         name,
         secret(variable),
@@ -116,7 +116,7 @@ def _route(name: str, found: Any, secret: Callable[[str], str]) -> WebhookRoute:
         _url(found.get("deliver"), what),
         chat == "fixed",
         config_values.flag(found.get("needs_timestamp"), default=False),
-        _number(found.get("per_minute", PER_MINUTE), what),
+        _number(found.get("per_minute", DEFAULT_PER_MINUTE), what),
     )
 
 
@@ -124,17 +124,17 @@ def _url(deliver: Any, what: str) -> str:
     if deliver is None:
         return ""
     if not isinstance(deliver, dict) or set(deliver) != {"url"}:
-        raise PlatformRefusedError(f"`deliver` of {what} can only have a `url`")
+        raise PlatformRefusedError(f"{what}.deliver may only contain `url`.")
     try:
         url = httpx2.URL(str(deliver["url"]))
     except httpx2.InvalidURL:
         url = httpx2.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
-        raise PlatformRefusedError(f"`deliver.url` of {what} has to be an http(s):// address")
+        raise PlatformRefusedError(f"{what}.deliver.url must be an http(s):// URL.")
     return str(deliver["url"])
 
 
 def _number(value: Any, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise PlatformRefusedError(f"`per_minute` of {what} has to be a number from 1")
+        raise PlatformRefusedError(f"{what}.per_minute must be an integer of at least 1.")
     return value

@@ -82,7 +82,7 @@ class GatewayView:
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
         """The places that have a conversation, the latest first."""
-        known = direct_send.channels(self._db, config_of_home())
+        known = direct_send.list_channels(self._db, config_of_home())
         return [
             {
                 "key": one.session_key,

@@ -176,7 +176,7 @@ def channels(arguments: argparse.Namespace, out: Output) -> int:
     found = []
     if history.exists():
         with history.reading() as db:
-            found = direct_send.channels(db, config_of_home())
+            found = direct_send.list_channels(db, config_of_home())
     if arguments.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0

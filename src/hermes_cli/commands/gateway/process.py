@@ -29,10 +29,10 @@ def run(_wishes: argparse.Namespace, out: Output) -> int:
     out.note(f"Programs of this machine: {socket_path()}. Ctrl-C ends it.")
     log_file.install(log_file.GATEWAY)
     ended = main.run(out.note)
-    if ended is main.ProcessEnd.ANOTHER:
+    if ended is main.ProcessEnd.ALREADY_RUNNING:
         raise UsageError(f"a gateway runs already (process {status.read_pid()})")
     if ended is main.ProcessEnd.RESTART:
-        main.begin_anew()
+        main.restart()
     return 0
 
 

@@ -49,7 +49,7 @@ def serve(arguments: argparse.Namespace, _out: Output) -> int:
 
     db = history.writing() if arguments.allow_send else history.reading()
     with db:
-        mcp_server.made(db, may_send=arguments.allow_send).run("stdio")
+        mcp_server.build_server(db, may_send=arguments.allow_send).run("stdio")
     return 0
 
 
