@@ -240,7 +240,7 @@ async def test_a_new_conversation_does_not_wait_for_the_old_turn(
         await service.receiver.receive("local", event("/new", "m2"))
         await until(lambda: len(answers(db)) == 2)
     assert "(Stopped.)" in answers(db)[0]
-    assert answers(db)[1].startswith("Started a new conversation")
+    assert answers(db)[1].startswith("New session started")
 
 
 async def test_a_stop_that_comes_before_the_turn_begins_is_heard(

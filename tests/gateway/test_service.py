@@ -117,7 +117,7 @@ async def test_commands_begin_anew_and_go_back(
         await chat.say("the roses", "m1")
         await chat.until(1)
         await chat.say("/new", "m2")
-        assert "Started a new conversation" in (await chat.until(2))[1]
+        assert "New session started" in (await chat.until(2))[1]
         await chat.say("the pump", "m3")
         await chat.until(3)
         await chat.say("/resume", "m4")
@@ -194,7 +194,7 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
     )
     async with running(db, tmp_path) as chat:
         await chat.say("hi", "m1")
-        assert "tried this message 3 times" in (await chat.until(1))[0]
+        assert "interrupted 3 times" in (await chat.until(1))[0]
 
 
 @pytest.mark.clock

@@ -379,7 +379,7 @@ async def test_a_server_that_was_down_is_connected_to_again(
     caplog.set_level(logging.DEBUG)
     async with world.connected():
         await world.server.stop()
-        await waited(lambda: "again in" in caplog.text)
+        await waited(lambda: "retrying in" in caplog.text)
         await world.server.start()
         await waited(lambda: world.server.is_connected)
         await world.server.say(DM, "one")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 RESET_REPLY: Final = (
-    "Started a new conversation. The previous one is saved: /resume continues it, and I can "
+    "New session started. The previous conversation is saved: /resume continues it, and I can "
     "search it."
 )
 TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
