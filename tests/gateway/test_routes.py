@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.outbound import direct_send
 from gateway.session import (
     SessionEntry,
     SessionSource,
@@ -16,13 +17,27 @@ from gateway.session import (
     build_session_key,
     local_now,
 )
+from hermes_core.errors import StoreError
+from support.gateways import message, open_routes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
 
+
 pytestmark = pytest.mark.clock
+
+GOOD = {
+    "session_id": "20260101_120000_abcdef01",
+    "created_at": "2026-01-01T12:00:00",
+    "updated_at": "2026-01-02T12:00:00",
+    "platform": "telegram",
+    "chat_type": "dm",
+    "memory_flushed": True,
+}
+
+KEY = "agent:main:telegram:dm:7"
 
 
 def source(**facts: Any) -> SessionSource:
@@ -198,17 +213,6 @@ def test_a_suspended_conversation_is_kept_and_the_next_message_begins_another(
     assert not routes.suspend_session("nowhere")
 
 
-GOOD = {
-    "session_id": "20260101_120000_abcdef01",
-    "created_at": "2026-01-01T12:00:00",
-    "updated_at": "2026-01-02T12:00:00",
-    "platform": "telegram",
-    "chat_type": "dm",
-    "memory_flushed": True,
-}
-KEY = "agent:main:telegram:dm:7"
-
-
 def test_what_an_older_gateway_noted_is_taken_over_once(
     routes: SessionStore, db: SessionDB, tmp_path: Path
 ) -> None:
@@ -262,3 +266,27 @@ def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
     (found,) = routes.list_sessions()
     assert (found.session_key, found.session_id) == (KEY, GOOD["session_id"])
     assert [one.session_key for one in db.routes()] == [KEY]
+
+
+def test_routes_that_could_not_be_read_are_read_again(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = message("x", "0").source
+    assert source is not None
+    first = open_routes(db, tmp_path).get_or_create_session(source)
+    with monkeypatch.context() as broken:
+        broken.setattr(db, "routes", lambda: (_ for _ in ()).throw(StoreError("locked")))
+        again = open_routes(db, tmp_path)
+        with pytest.raises(StoreError):
+            again.get_or_create_session(source)
+    assert again.get_or_create_session(source).session_id == first.session_id
+
+
+def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: Path) -> None:
+    source = message("x", "0").source
+    assert source is not None
+    first = open_routes(db, tmp_path).get_or_create_session(source)
+    row = ("p", "k", "s", 1.0, '{"nonsense": 1}')
+    db.engine.write(lambda tx: tx.run("INSERT INTO hermes_route VALUES (?, ?, ?, ?, ?)", row))
+    assert open_routes(db, tmp_path).get_or_create_session(source).session_id == first.session_id
+    assert len(direct_send.list_channels(db, GatewayConfig())) == 1

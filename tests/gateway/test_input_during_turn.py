@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import Platform
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
-from support.gateways import answers, said, started
-from support.waiting import PATIENCE_SECONDS
+from support.gateways import answers, message, said, started, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
 
+
 SLOW = "[{say: Looking., calls: [{name: terminal, arguments: {command: sleep 1}}]}, {say: %s}]"
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - a condition on the disk
-            await asyncio.sleep(0.01)
 
 
 def drafts(db: SessionDB) -> str:
@@ -117,3 +110,30 @@ async def test_an_edit_of_a_message_that_never_came_is_a_message(
         await service.receiver.receive("local", event("hello", "m1", is_edit=True))
         await until(lambda: answers(db) == ["A1"])
     assert said(db)[0] == "hello"
+
+
+async def test_what_is_steered_and_not_read_is_answered_after_the_turn(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: one two three four five six seven eight, pause: 0.1}, {say: Second.}]")
+    async with started(db, tmp_path) as service:
+        await service.receiver.receive("local", message("first", "m1"))
+        await until(service.conversations.all_running)
+        await service.receiver.receive("local", message("/steer and quickly", "m2"))
+        await until(lambda: len(answers(db)) == 2)
+    assert said(db).count("and quickly") == 1
+    assert answers(db)[1] == "Second."
+
+
+async def test_an_edit_of_what_the_turn_may_have_read_is_said_again(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    call = "{name: terminal, arguments: {command: sleep 1}}"
+    answering(f"[{{calls: [{call}]}}, {{say: One.}}, {{say: Two.}}]")
+    async with started(db, tmp_path) as service:
+        await service.receiver.receive("local", message("first", "m1"))
+        await until(service.conversations.all_running)
+        await service.receiver.receive("local", message("at four", "m2"))
+        await service.receiver.receive("local", message("at five", "m2", is_edit=True))
+        await until(lambda: db.waiting_places() == 0 and answers(db))
+    assert any("at five" in one for one in said(db))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from gateway.config import GatewayConfig, Platform, PlatformConfig, StreamingConfig
+from gateway.config import (
+    GatewayConfig,
+    Platform,
+    PlatformConfig,
+    StreamingConfig,
+)
+from gateway.platforms.base import Abilities, SendResult
 from hermes_core import media_store
-from support.gateways import answers, started
+from support.gateways import answers, guest_config, message, started, until
 from support.telegram_room import PNG, Room, waited
 from support.telegram_server import Fault, TelegramServer
 
@@ -16,10 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from gateway.platforms.base import OutgoingMessage
     from hermes_state import SessionDB
 
+
 WORDS = " ".join(f"word{number}" for number in range(30))
+
 CURSOR = "▉"
+
+SLOW = "one two three four five six seven eight"
 
 
 @pytest.fixture
@@ -100,3 +111,38 @@ async def test_a_photo_is_seen_by_the_model_and_kept_once(
     (row, *_) = db.get_messages(db.list_sessions_rich(source="telegram")[0]["id"])
     assert row["content"][1]["image_url"]["url"].startswith("media:")
     assert len(list((hermes_home / "media").glob("*/*"))) == 1
+
+
+class FaultyTyping:
+    """An adapter whose typing indicator raises an unexpected error."""
+
+    abilities: ClassVar = Abilities(typing=True)
+    account = "faulty"
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    async def connect(self, _receive: Any) -> None: ...
+
+    async def disconnect(self) -> None: ...
+
+    async def typing(self, _chat_id: str, _thread_id: str | None = None) -> None:
+        self.tries += 1
+        raise ZeroDivisionError("a mistake in an adapter")
+
+    async def send(self, _outgoing: OutgoingMessage) -> SendResult:
+        return SendResult(True, message_id="1")
+
+
+async def test_what_goes_wrong_while_an_answer_is_shown_harms_no_answer(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.02}}]")
+    faulty = FaultyTyping()
+    async with started(db, tmp_path, guest_config(), {"telegram": faulty}) as service:
+        received = message("hi", "m1", "guest", platform=Platform.TELEGRAM)
+        await service.receiver.receive("faulty", received)
+        await until(lambda: answers(db))
+    assert answers(db) == [SLOW]
+    assert faulty.tries == 1
+    assert db.find_incoming("m1")[0]["attempts"] == 1
