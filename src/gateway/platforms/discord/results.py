@@ -1,4 +1,4 @@
-"""What Discord answers, in the words of the gateway."""
+"""Maps Discord errors to send results and platform errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefused
 
 STATUS_KINDS: Final = {
     400: ErrorKind.BAD_FORMAT,
-    401: ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
+    401: ErrorKind.TRANSIENT,  # a token problem: the reply stays due
     403: ErrorKind.FORBIDDEN,
     404: ErrorKind.NOT_FOUND,
     413: ErrorKind.TOO_LONG,
@@ -34,7 +34,7 @@ CLOSE_CODE_ERRORS: Final = {4004: UNAUTHORIZED_TEXT, 4013: INTENT_MISSING, 4014:
 
 
 def refusal(error: discord.HTTPException) -> SendResult:
-    """A send that Discord did not take."""
+    """The result of a rejected send."""
     kind = STATUS_KINDS.get(error.status, ErrorKind.UNKNOWN)
     if error.code == FORM_CODE and TOO_LONG_TEXT in error.text:
         kind = ErrorKind.TOO_LONG
@@ -50,7 +50,7 @@ def refusal(error: discord.HTTPException) -> SendResult:
 
 
 def failure(error: Exception) -> SendResult:
-    """A send that came to nothing, or whose answer never came."""
+    """The result of a failed send."""
     if isinstance(error, discord.HTTPException):
         return refusal(error)
     if isinstance(error, discord.RateLimited):
@@ -69,7 +69,7 @@ def failure(error: Exception) -> SendResult:
 
 
 def platform_error(error: Exception) -> PlatformError:
-    """The end of a connection as an error: of what is configured, or of the moment."""
+    """The platform error for the end of a connection."""
     if isinstance(error, discord.LoginFailure):
         return PlatformRefusedError(UNAUTHORIZED_TEXT)
     if isinstance(error, discord.ConnectionClosed) and error.code in CLOSE_CODE_ERRORS:
@@ -78,5 +78,5 @@ def platform_error(error: Exception) -> PlatformError:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in a line; some of them say nothing but their name."""
+    """An error in one line; its type if it has no message."""
     return str(error) or type(error).__name__

@@ -97,18 +97,18 @@ class SlackAdapter(ReportsProblem):
         self._session: ClientSession | None = None
         self._socket: SlackSocket | None = None
         self._listener: SlackListener | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._listen_task: asyncio.Task[None] | None = None
 
-    # Being there
+    # Connection
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who we are, and listen."""
+        """Look up the account and start task."""
         await self.disconnect()
         self._problems.clear_all()
         secret = self._context.secret
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
-        web = self._made_web(secret(BOT_TOKEN_VARIABLE), session)
-        team, me = await self._introduced(web)
+        web = self._create_web_client(secret(BOT_TOKEN_VARIABLE), session)
+        team, me = await self._authenticate(web)
         delay = ReconnectDelay(self._backoff)
         self._socket = socket = SlackSocket(
             web, session, secret(APP_TOKEN_VARIABLE), delay, self._problems
@@ -118,11 +118,11 @@ class SlackAdapter(ReportsProblem):
         files = SlackFiles(session, secret(BOT_TOKEN_VARIABLE), self._base_url, self._context.media)
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
-        self._listener = await self._made_listener(web, reader, socket, receive)
-        self._listening = asyncio.create_task(socket.run(self._listener))
-        self._listening.add_done_callback(self._problems.ended)
+        self._listener = await self._create_listener(web, reader, socket, receive)
+        self._listen_task = asyncio.create_task(socket.run(self._listener))
+        self._listen_task.add_done_callback(self._problems.ended)
 
-    async def _made_listener(
+    async def _create_listener(
         self, web: AsyncWebClient, reader: SlackMessageReader, socket: SlackSocket, receive: Receive
     ) -> SlackListener:
         cursors = Cursors(self._context.memory, self.account, NUMBERS_PER_HOUR)
@@ -130,16 +130,16 @@ class SlackAdapter(ReportsProblem):
         bounds = (self._backoff, self._max_queued)
         return SlackListener(web, reader, socket, cursors, receive, self._problems, *bounds)
 
-    def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
-        """A client that gives up instead of trying again: when to is decided by the gateway."""
+    def _create_web_client(self, token: str, session: ClientSession) -> AsyncWebClient:
+        """A client without retries: the gateway decides when to retry."""
         quiet = logging.getLogger(f"{__name__}.library")
-        quiet.setLevel(logging.INFO)  # below that it writes down every message and ticket
+        quiet.setLevel(logging.INFO)  # DEBUG would log every message and token
         web = AsyncWebClient(token, session=session, retry_handlers=[], logger=quiet)
         if self._base_url:
             web.base_url = f"{self._base_url.rstrip('/')}/"
         return web
 
-    async def _introduced(self, web: AsyncWebClient) -> tuple[str, str]:
+    async def _authenticate(self, web: AsyncWebClient) -> tuple[str, str]:
         try:
             answer = await web.auth_test()
             team, me = str(answer["team_id"]), str(answer["user_id"])
@@ -149,15 +149,15 @@ class SlackAdapter(ReportsProblem):
         return team, me
 
     async def disconnect(self) -> None:
-        """Stop listening."""
-        listening, self._listening = self._listening, None
+        """Stop task."""
+        task, self._listen_task = self._listen_task, None
         listener, self._listener = self._listener, None
         socket, self._socket = self._socket, None
         session, self._session = self._session, None
         self._web = None
-        if listening is not None:
-            listening.cancel()
-            await asyncio.wait([listening])
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         if listener is not None:
             await listener.drop()
         if socket is not None:
@@ -168,17 +168,17 @@ class SlackAdapter(ReportsProblem):
     # Sending
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text or a file; what Slack does not take with its marks is sent plain."""
+        """Send a text or a file; if Slack rejects the formatting, as plain text."""
         if self._web is None:
             return NOT_CONNECTED
         if outgoing.file is not None:
             return await self._send_file(self._web, outgoing)
         text = mrkdwn.render_mrkdwn(outgoing.text)
-        result = await self._tried(self._web.chat_postMessage(**_message(outgoing, text)))
+        result = await self._send_result(self._web.chat_postMessage(**_message(outgoing, text)))
         if result.error_kind is ErrorKind.BAD_FORMAT and not result.may_have_arrived:
-            bare = mrkdwn.escape_text(outgoing.text)
-            request = self._web.chat_postMessage(**_message(outgoing, bare, mrkdwn=False))
-            return await self._tried(request)
+            plain = mrkdwn.escape_text(outgoing.text)
+            request = self._web.chat_postMessage(**_message(outgoing, plain, mrkdwn=False))
+            return await self._send_result(request)
         return result
 
     async def _send_file(self, web: AsyncWebClient, outgoing: OutgoingMessage) -> SendResult:
@@ -195,29 +195,29 @@ class SlackAdapter(ReportsProblem):
             initial_comment=mrkdwn.render_mrkdwn(outgoing.text) or None,
             thread_ts=outgoing.thread_id,
         )
-        return await self._tried(request)
+        return await self._send_result(request)
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
+        """Replace the text of a message."""
         if self._web is None:
             return NOT_CONNECTED
         text = mrkdwn.render_mrkdwn(outgoing.text)
         request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
-        return await self._tried(request)
+        return await self._send_result(request)
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message; Slack wants its name."""
+        """Add a reaction; Slack identifies emoji by name."""
         name = EMOJI_NAMES.get(emoji)
         if self._web is None or name is None:
             log.info("reaction not added: unsupported emoji, or Slack is not connected")
             return
         request = self._web.reactions_add(channel=chat_id, timestamp=message_id, name=name)
-        result = await self._tried(request)
+        result = await self._send_result(request)
         if not result.success and result.error != "already_reacted":
             log.info("reaction not added: %s", result.error)
 
-    async def _tried(self, request: Awaitable[Any]) -> SendResult:
-        """What became of a request."""
+    async def _send_result(self, request: Awaitable[Any]) -> SendResult:
+        """The result of a request."""
         try:
             answer = await request
         except REQUEST_ERRORS as error:
@@ -231,12 +231,12 @@ class SlackAdapter(ReportsProblem):
 
 
 def make(context: AdapterContext) -> SlackAdapter:
-    """The adapter of the app whose tokens are configured."""
+    """Create the adapter."""
     return SlackAdapter(context)
 
 
 def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, Any]:
-    """A message; what it links to is not looked at by Slack, for its address may say too much."""
+    """The request parameters; link previews are off, because fetching a URL can leak data."""
     where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
 

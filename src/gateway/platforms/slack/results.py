@@ -1,4 +1,4 @@
-"""What Slack answers, in the words of the gateway."""
+"""Maps Slack errors to send results and platform errors."""
 
 from __future__ import annotations
 
@@ -51,9 +51,13 @@ CODE_KINDS: Final = {
     "request_timeout": ErrorKind.TRANSIENT,
     "service_unavailable": ErrorKind.TRANSIENT,
 }
-# The token is at fault, and not the chat: what is owed to it stays owed until there is another.
+# Token problems: replies stay due until the token is replaced.
 TOKEN_CODES: Final = REJECTED_CODES - {"missing_scope", "no_permission", "not_allowed_token_type"}
-AMBIGUOUS_CODES: Final = ("fatal_error", "internal_error", "request_timeout")  # some of it, perhaps
+AMBIGUOUS_CODES: Final = (
+    "fatal_error",
+    "internal_error",
+    "request_timeout",
+)  # may be partially done
 UNAUTHORIZED_TEXT: Final = (
     "Slack rejected {name} ({code}). Check your app at https://api.slack.com/apps ({where}) and "
     "set its token in .env or the environment."
@@ -67,25 +71,25 @@ TOKEN_PAGES: Final = {
 
 
 def code_of(error: SlackApiError) -> str:
-    """The word that Slack has for a refusal; empty where it said none."""
+    """The error code of a response; empty if there is none."""
     data = getattr(error.response, "data", None)
     return config_values.text(data.get("error")) if isinstance(data, dict) else ""
 
 
 def status_of(error: SlackApiError) -> int:
-    """The HTTP status of a refusal."""
+    """The HTTP status of a response."""
     response: Any = error.response
     return int(getattr(response, "status_code", 0) or getattr(response, "status", 0) or 0)
 
 
 def retry_after_seconds(error: SlackApiError) -> float | None:
-    """How long Slack wants to be left alone."""
+    """The seconds of Retry-After."""
     headers = getattr(error.response, "headers", None) or {}
     return config_values.fraction(headers.get("Retry-After"), 0.0) or None
 
 
 def failure(error: Exception) -> SendResult:
-    """A send that came to nothing, or whose answer never came."""
+    """The result of a failed send."""
     if isinstance(error, SlackApiError):
         return _refusal(error)
     return SendResult(
@@ -114,12 +118,12 @@ def _refusal(error: SlackApiError) -> SendResult:
 
 
 def is_token_error(error: Exception) -> bool:
-    """Whether Slack does not take a token any more."""
+    """Whether Slack rejects the token."""
     return isinstance(error, SlackApiError) and code_of(error) in TOKEN_CODES
 
 
 def platform_error(error: Exception, name: str) -> PlatformError:
-    """A failure to connect as an error: of the token in variable *name*, or of the moment."""
+    """The platform error of a failed connection; *name* is the variable of the token."""
     if isinstance(error, SlackApiError) and code_of(error) in REJECTED_CODES:
         text = UNAUTHORIZED_TEXT.format(name=name, code=code_of(error), where=TOKEN_PAGES[name])
         return PlatformRefusedError(text)
@@ -127,7 +131,7 @@ def platform_error(error: Exception, name: str) -> PlatformError:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in a line, without the address it came from: that holds a secret at times."""
+    """An error in one line, without its URL, which may contain a secret."""
     if isinstance(error, SlackApiError):
         return code_of(error) or f"HTTP {status_of(error)}"
     status = getattr(error, "status", None)
