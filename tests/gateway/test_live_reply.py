@@ -15,8 +15,8 @@ from gateway.config import (
 from gateway.platforms.base import Abilities, SendResult
 from hermes_core import media_store
 from support.gateways import answers, guest_config, message, started, until
-from support.telegram_room import PNG, Room, waited
 from support.telegram_server import Fault, TelegramServer
+from support.telegram_setup import PNG, TelegramSetup, waited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,9 +34,9 @@ SLOW = "one two three four five six seven eight"
 
 
 @pytest.fixture
-async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[TelegramSetup]:
     async with TelegramServer() as server:
-        yield Room(server, db, tmp_path)
+        yield TelegramSetup(server, db, tmp_path)
 
 
 def config(**streaming: Any) -> GatewayConfig:
@@ -47,66 +47,66 @@ def config(**streaming: Any) -> GatewayConfig:
     )
 
 
-def shown(room: Room) -> list[str]:
+def shown(setup: TelegramSetup) -> list[str]:
     """The messages of the bot, as people see them now."""
-    return [one.text for one in room.server.sent]
+    return [one.text for one in setup.server.sent]
 
 
 async def test_an_answer_grows_in_one_message_and_ends_without_the_cursor(
-    room: Room, db: SessionDB, tmp_path: Path, answering: Any
+    setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: {WORDS}, pause: 0.05}}]")
-    async with started(db, tmp_path, config(), {"telegram": room.adapter()}):
-        await room.server.say("tell me")
-        await waited(lambda: any(CURSOR in one for one in shown(room)))
-        await waited(lambda: shown(room) == [WORDS])
-        assert room.server.count("editMessageText") >= 2
-        assert room.server.count("sendMessage") == 1
-        assert room.server.count("sendChatAction") >= 1
+    async with started(db, tmp_path, config(), {"telegram": setup.adapter()}):
+        await setup.server.say("tell me")
+        await waited(lambda: any(CURSOR in one for one in shown(setup)))
+        await waited(lambda: shown(setup) == [WORDS])
+        assert setup.server.count("editMessageText") >= 2
+        assert setup.server.count("sendMessage") == 1
+        assert setup.server.count("sendChatAction") >= 1
 
 
 async def test_without_streaming_it_comes_at_once(
-    room: Room, db: SessionDB, tmp_path: Path, answering: Any
+    setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: {WORDS}, pause: 0.02}}]")
-    async with started(db, tmp_path, config(enabled=False), {"telegram": room.adapter()}):
-        await room.server.say("tell me")
-        await waited(lambda: shown(room) == [WORDS])
-        assert room.server.count("editMessageText") == 0
+    async with started(db, tmp_path, config(enabled=False), {"telegram": setup.adapter()}):
+        await setup.server.say("tell me")
+        await waited(lambda: shown(setup) == [WORDS])
+        assert setup.server.count("editMessageText") == 0
 
 
 async def test_a_preview_that_is_refused_keeps_nothing_back(
-    room: Room, db: SessionDB, tmp_path: Path, answering: Any
+    setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: {WORDS}, pause: 0.05}}]")
-    room.server.plan("editMessageText", *[Fault(429, "Too Many Requests", {"retry_after": 1})] * 3)
-    async with started(db, tmp_path, config(), {"telegram": room.adapter()}):
-        await room.server.say("tell me")
-        await waited(lambda: shown(room) == [WORDS])
+    setup.server.plan("editMessageText", *[Fault(429, "Too Many Requests", {"retry_after": 1})] * 3)
+    async with started(db, tmp_path, config(), {"telegram": setup.adapter()}):
+        await setup.server.say("tell me")
+        await waited(lambda: shown(setup) == [WORDS])
 
 
 async def test_after_a_restart_the_answer_takes_the_place_of_what_was_shown(
-    room: Room, db: SessionDB, tmp_path: Path, answering: Any
+    setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: {WORDS}, pause: 0.3}}, {{say: The whole answer.}}]")
-    async with started(db, tmp_path, config(), {"telegram": room.adapter()}, drain=0):
-        await room.server.say("tell me")
-        await waited(lambda: any(CURSOR in one for one in shown(room)))
-    assert CURSOR in shown(room)[0]
-    async with started(db, tmp_path, config(), {"telegram": room.adapter()}):
-        await waited(lambda: shown(room) == ["The whole answer."])
-    assert room.server.count("sendMessage") == 1
+    async with started(db, tmp_path, config(), {"telegram": setup.adapter()}, drain=0):
+        await setup.server.say("tell me")
+        await waited(lambda: any(CURSOR in one for one in shown(setup)))
+    assert CURSOR in shown(setup)[0]
+    async with started(db, tmp_path, config(), {"telegram": setup.adapter()}):
+        await waited(lambda: shown(setup) == ["The whole answer."])
+    assert setup.server.count("sendMessage") == 1
 
 
 async def test_a_photo_is_seen_by_the_model_and_kept_once(
-    room: Room, db: SessionDB, tmp_path: Path, hermes_home: Path, answering: Any
+    setup: TelegramSetup, db: SessionDB, tmp_path: Path, hermes_home: Path, answering: Any
 ) -> None:
     answering("[{say: A small picture.}]")
-    room.media = media_store.of_home()
-    async with started(db, tmp_path, config(enabled=False), {"telegram": room.adapter()}):
-        room.server.files = {"photo": PNG}
+    setup.media = media_store.of_home()
+    async with started(db, tmp_path, config(enabled=False), {"telegram": setup.adapter()}):
+        setup.server.files = {"photo": PNG}
         facts = {"file_id": "photo", "file_unique_id": "photo", "file_size": len(PNG)}
-        await room.server.say(caption="what is it?", photo=[{**facts, "width": 9, "height": 9}])
+        await setup.server.say(caption="what is it?", photo=[{**facts, "width": 9, "height": 9}])
         await waited(lambda: answers(db) == ["A small picture."])
     (row, *_) = db.get_messages(db.list_sessions_rich(source="telegram")[0]["id"])
     assert row["content"][1]["image_url"]["url"].startswith("media:")

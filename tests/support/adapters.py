@@ -81,7 +81,7 @@ class Notes:
         self.kept[name] = text
 
 
-class Setting:
+class AdapterSetup:
     """Everything an adapter is made from; a test may change any of it before."""
 
     def __init__(
@@ -123,7 +123,7 @@ class Setting:
             await self.front.close()
 
 
-class World(Setting):
+class ServerSetup(AdapterSetup):
     """A server, and an adapter for it."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What programs send to the API, read: what is said, in which session, with which pictures."""
+"""Reads API requests: messages, session, attachments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EARLIER_HEADER: Final = "[Earlier messages, as supplied by the API client]"
 
 
 class RequestError(Exception):
-    """A request that cannot be answered as it is."""
+    """An invalid request."""
 
     def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class RequestError(Exception):
 
 
 class ApiAttachment(NamedTuple):
-    """A file in a message: its data, or why there are none."""
+    """A file in a message; without data it is only mentioned."""
 
     name: str
     mime: str = ""
@@ -37,7 +37,7 @@ class ApiAttachment(NamedTuple):
 
 
 class ApiMessage(NamedTuple):
-    """A message of the transcript that a program gives."""
+    """A message of the transcript in a request."""
 
     role: str
     text: str
@@ -54,13 +54,13 @@ class ApiRequest(NamedTuple):
     user: str
     model: str
     is_stream: bool
-    previous: str  # the id of a response to go on from
+    previous: str  # the ID of the previous response
     metadata: dict[str, Any]
-    file_bytes: int  # how much of the body is files
+    file_bytes: int  # the part of the body that is files
 
     @property
     def token(self) -> str:
-        """What ids in answers are made of; the same for the same message id."""
+        """The base of the IDs in answers; the same for the same message ID."""
         return token_of(self.message_id)
 
 
@@ -73,7 +73,7 @@ def parse_body(body: bytes) -> dict[str, Any]:
     """The JSON object in a body."""
     try:
         found = json.loads(body)
-        if b"\\u" in body:  # halves of characters, which no file or answer can hold
+        if b"\\u" in body:  # replaces lone surrogates
             found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError) as error:
         raise RequestError("The request body is not valid JSON.", "invalid_json") from error
@@ -127,7 +127,7 @@ def _request(
 
 
 def _name(value: Any, what: str) -> str:
-    """A name that a client chooses."""
+    """A name chosen by the client."""
     name = "" if value is None else str(value).strip()
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         text = f"`{what}` must be at most {MAX_NAME_CHARS} printable characters."
@@ -158,7 +158,7 @@ def _transcript(given: Any, name: str) -> list[ApiMessage]:
 
 
 def _split(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]:
-    """What was said before, and what the user says now: all since the last answer."""
+    """The earlier messages, and the new ones of the user since the last answer."""
     end = max(number for number, one in enumerate(given, 1) if one.role == "user")
     start = end
     while start and given[start - 1].role == "user":
@@ -167,7 +167,7 @@ def _split(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]
 
 
 def _quoted(earlier: list[ApiMessage]) -> Iterator[str]:
-    """What was said before, with each line quoted, so that no line passes for another's."""
+    """The earlier messages, with each line quoted so that roles cannot be forged."""
     if not earlier:
         return
     yield EARLIER_HEADER
@@ -187,7 +187,7 @@ def _content(content: Any) -> tuple[str, list[ApiAttachment]]:
 
 
 def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
-    """The file in a part of a message; addresses elsewhere are not fetched."""
+    """The file in a part of a message; external URLs are not fetched."""
     kind = part.get("type")
     if kind in {"image_url", "input_image"}:
         found = part.get("image_url")
@@ -205,7 +205,7 @@ def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
 
 
 def _length(file: ApiAttachment) -> int:
-    """How long a file is as it was sent."""
+    """The encoded size of a file."""
     return 0 if file.data is None else (len(file.data) + 2) // 3 * 4
 
 

@@ -1,7 +1,7 @@
-"""What the API answers, in the shapes that clients of OpenAI's API know.
+"""API responses in the formats of OpenAI.
 
-Tokens are counted where the agent works and not known here: `usage` is left out of chat
-completions and null in responses, as both allow.
+Token counts are not available here: `usage` is omitted from chat completions and null in
+responses, as both allow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ERROR_TYPES: Final = {
 
 
 class AnswerMetadata(NamedTuple):
-    """What every part of one answer says."""
+    """The fields shared by all parts of one answer."""
 
     token: str
     model: str
@@ -35,18 +35,18 @@ class AnswerMetadata(NamedTuple):
 
 
 def error(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Any:
-    """An error."""
+    """An error response."""
     return JSONResponse(error_body(status, message, code), status, headers)
 
 
 def error_body(status: int, message: str, code: str) -> dict[str, Any]:
-    """What an error says."""
+    """The body of an error."""
     kind = ERROR_TYPES.get(status, "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def models(name: str, created: int) -> dict[str, Any]:
-    """The one model there is: the agent."""
+    """The list of models: only the agent."""
     model = {"id": name, "object": "model", "created": created, "owned_by": name}
     return {"object": "list", "data": [model]}
 
@@ -55,7 +55,7 @@ def models(name: str, created: int) -> dict[str, Any]:
 
 
 def completion(shape: AnswerMetadata, text: str) -> dict[str, Any]:
-    """A whole answer."""
+    """A complete answer."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": text, "refusal": None},
@@ -68,7 +68,7 @@ def completion(shape: AnswerMetadata, text: str) -> dict[str, Any]:
 async def completion_events(
     shape: AnswerMetadata, pieces: AsyncIterator[str]
 ) -> AsyncIterator[str]:
-    """An answer while it is written."""
+    """The events of a streamed answer."""
     yield _chunk(shape, {"role": "assistant", "content": ""}, None)
     async for piece in pieces:
         yield _chunk(shape, {"content": piece}, None) if piece else KEEP_ALIVE_COMMENT
@@ -99,7 +99,7 @@ def sse_event(content: dict[str, Any], event: str = "") -> str:
 
 
 def response(shape: AnswerMetadata, text: str | None) -> dict[str, Any]:
-    """A response; without a text it is still being written."""
+    """A response; without a text it is in progress."""
     output = [] if text is None else [_message(shape, text, "completed")]
     return {
         "id": f"resp_{shape.token}",
@@ -123,7 +123,7 @@ def response(shape: AnswerMetadata, text: str | None) -> dict[str, Any]:
 
 
 async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """A response while it is written."""
+    """The events of a streamed response."""
     number, texts = 0, []
     for number, one in enumerate(_opening(shape)):
         yield _event(one, number)

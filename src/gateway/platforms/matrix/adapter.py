@@ -1,20 +1,20 @@
 """Matrix, as an ordinary account of any homeserver.
 
-`MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN` are needed; who the bot is, the server says.
-Encrypted rooms are NOT supported: their messages cannot be read. The log says so, and so
-does a notice in the room, once. Whatever the bot sends is sent in the clear.
+Requires `MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN`; the server returns the account. Encrypted
+rooms are NOT supported: their messages are unreadable, which the log and a one-time notice in
+the room report. The bot sends everything unencrypted.
 
-What may be written under `platforms.matrix` in config.yaml:
+Under `platforms.matrix` in config.yaml:
 
-    auto_join       true: rooms the bot is invited to are joined. Who is answered there is
-                    decided at the door, by lists and by pairing.
-    timeline_limit  50: messages of a room in one batch; what is more is fetched by the page
-    sync_seconds    30: how long the server may let a request wait for something new
+    auto_join       true: join rooms the bot is invited to; access control decides who is
+                    answered there
+    timeline_limit  50: messages of a room per sync; further ones are fetched by page
+    sync_seconds    30: timeout of long polling
 
-A room of two is a direct chat, and so is one that the account lists under `m.direct`. What was
-said before the first start, or before the bot was invited, is not answered. A text that is
-sent twice under the same key is one event, as long as the server remembers the key for the
-same access token (Synapse: a day).
+A room of two members is a direct chat, as is one that the account lists under `m.direct`.
+Messages from before the first start or before the invitation are ignored. A text that is sent
+twice under the same key is one event for as long as the server remembers the key for the same
+access token (Synapse: a day).
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from hermes_core.errors import PlatformDownError, PlatformRefusedError
 if TYPE_CHECKING:
     from gateway.platforms.base import AdapterContext, Receive
 
-MAX_TEXT_CHARS: Final = 12_000  # characters of four bytes each leave room for what is around them
+MAX_TEXT_CHARS: Final = 12_000  # four bytes per character still fit into an event
 MAX_CONTENT_BYTES: Final = 60_000  # bytes
-EDIT_FALLBACK_CHARS: Final = 200  # characters, for clients that know no edits
+EDIT_FALLBACK_CHARS: Final = 200  # for clients without support for edits
 
 
 def render_html(text: str) -> str:
-    """Markdown as HTML; HTML in it stays what it looks like."""
+    """Markdown as HTML; HTML in it is treated as text."""
     return str(markdown.create_parser(has_breaks=True).render(text)).strip()
 
 
 def text_content(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, Any]:
-    """A text as the content of an event."""
+    """The event content of a text."""
     content = {**_text(outgoing.text, is_plain=is_plain), "m.mentions": {}}
     relation = relation_content(outgoing)
     return content | ({"m.relates_to": relation} if relation else {})
 
 
 def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
-    """A text in the place of another."""
+    """The event content of an edit."""
     return {
         "msgtype": "m.text",
         "body": f"* {outgoing.text[:EDIT_FALLBACK_CHARS]}",
@@ -71,7 +71,7 @@ def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
 def file_content(
     outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str
 ) -> dict[str, Any]:
-    """A file that was uploaded; the text is its caption."""
+    """The event content of an uploaded file; the text is its caption."""
     kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
     content: dict[str, Any] = {
         "msgtype": kind.get(mime.partition("/")[0], "m.file"),
@@ -86,7 +86,7 @@ def file_content(
 
 
 def relation_content(outgoing: OutgoingMessage) -> dict[str, Any]:
-    """What it belongs to: a thread, a message it answers, or nothing."""
+    """The relation of an event: a thread, a reply, or none."""
     answered = outgoing.reply_to or outgoing.thread_id
     reply = {"m.in_reply_to": {"event_id": answered}} if answered else {}
     if not outgoing.thread_id:
@@ -132,23 +132,23 @@ class MatrixAdapter(ReportsProblem):
         self._problems = ConnectionProblems("Matrix")
         self._context = context
         self._client: AsyncClient | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._listen_task: asyncio.Task[None] | None = None
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who we are, where the last run stopped, and listen from there."""
+        """Look up the account and listen from where the last run stopped."""
         await self.disconnect()
         self._problems.clear_all()
         self._client = client = _client(self._context)
         try:
-            listener = await self._introduced(client)
+            listener = await self._create_listener(client)
             await listener.begin()
         except (ClientError, OSError, TimeoutError) as error:
             reason = f"No response from the homeserver: {results.describe_exception(error)}"
             raise PlatformDownError(reason) from error
-        self._listening = asyncio.create_task(listener.run(receive))
-        self._listening.add_done_callback(self._problems.ended)
+        self._listen_task = asyncio.create_task(listener.run(receive))
+        self._listen_task.add_done_callback(self._problems.ended)
 
-    async def _introduced(self, client: AsyncClient) -> MatrixListener:
+    async def _create_listener(self, client: AsyncClient) -> MatrixListener:
         try:
             answer = await client.whoami()
         except (InvalidURL, ValueError) as error:
@@ -169,16 +169,16 @@ class MatrixAdapter(ReportsProblem):
 
     async def disconnect(self) -> None:
         """Stop listening."""
-        listening, self._listening = self._listening, None
+        task, self._listen_task = self._listen_task, None
         client, self._client = self._client, None
-        if listening is not None:
-            listening.cancel()
-            await asyncio.wait([listening])
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         if client is not None:
             await client.close()
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text or a file; what the server does not take as rich text is sent plain."""
+        """Send a text or a file; if the server rejects the formatting, as plain text."""
         try:
             if outgoing.file is not None:
                 return await self._send_file(outgoing)
@@ -209,7 +209,7 @@ class MatrixAdapter(ReportsProblem):
         return await self._put(outgoing.chat_id, content, idempotency_key(outgoing.key))
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
+        """Replace the text of a message."""
         key = idempotency_key("edit", outgoing.key, message_id, outgoing.text)
         content = edit_content(outgoing, message_id)
         try:
@@ -228,7 +228,7 @@ class MatrixAdapter(ReportsProblem):
         return SendResult(True, message_id=answer.event_id)
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
-        """Show that an answer is being written."""
+        """Show the typing indicator."""
         if self._client is None:
             return
         try:
@@ -240,7 +240,7 @@ class MatrixAdapter(ReportsProblem):
             log.info("typing indicator not shown: %s", results.describe_response(answer))
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message."""
+        """Add an emoji reaction."""
         relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
         key = idempotency_key("react", message_id, emoji)
         try:
@@ -252,22 +252,22 @@ class MatrixAdapter(ReportsProblem):
 
 
 def make(context: AdapterContext) -> MatrixAdapter:
-    """The adapter of the account whose token is configured."""
+    """Create the adapter."""
     return MatrixAdapter(context)
 
 
 def _client(context: AdapterContext) -> AsyncClient:
-    """A client that gives up instead of trying for ever: when to try again is decided here."""
+    """A client without retries: the gateway decides when to retry."""
     config = AsyncClientConfig(
         max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS
     )
-    client = AsyncClient(_address(context.secret("MATRIX_HOMESERVER")), config=config)
+    client = AsyncClient(_server_url(context.secret("MATRIX_HOMESERVER")), config=config)
     client.access_token = context.secret("MATRIX_ACCESS_TOKEN")
     return client
 
 
-def _address(written: str) -> str:
-    address = (written if "://" in written else f"https://{written}").rstrip("/")
+def _server_url(configured: str) -> str:
+    address = (configured if "://" in configured else f"https://{configured}").rstrip("/")
     found = urlparse(address)
     if found.scheme not in {"http", "https"} or not found.hostname:
         raise PlatformRefusedError(

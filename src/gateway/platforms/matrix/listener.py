@@ -1,8 +1,7 @@
-"""Listening to a Matrix server: batch after batch, none of which is passed over.
+"""Listens to a Matrix server with /sync, without gaps.
 
-The token of a batch is kept when everything in it has been received; whatever fails before
-that, the same batch comes again. A timeline that the server cut short is filled from its
-history first.
+The token of a batch is stored once all its messages are received; after a failure the same batch
+is requested again. A limited timeline is completed from the room history first.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ PRESENT_MEMBERSHIPS: Final = ("join", "invite")
 ROOM_GONE_CODES: Final = (
     "M_FORBIDDEN",
     "M_NOT_FOUND",
-)  # the bot was shown out; what was said there stays
+)  # the bot was removed from the room
 
 
 class MatrixRoom:
-    """One room, as its state says."""
+    """The state of a room."""
 
     def __init__(self, me: str) -> None:
         self._me = me
         self._name = ""
         self._alias = ""
-        self.members: dict[str, str] = {}  # who is there or invited, and how they are called
+        self.members: dict[str, str] = {}  # joined and invited users, with their display names
         self.is_encrypted = False
 
     def apply(self, event: dict[str, Any]) -> None:
-        """A piece of state."""
+        """Apply a state event."""
         content = config_values.mapping(event.get("content"))
         if "state_key" not in event:
             return
@@ -68,17 +67,17 @@ class MatrixRoom:
 
     @property
     def name(self) -> str | None:
-        """What it is called: by its name, its address, or those who are in it."""
+        """The name of the room: its name, its alias, or its members."""
         others = [name for user, name in sorted(self.members.items()) if user != self._me]
         return self._name or self._alias or ", ".join(others[:3]) or None
 
     def name_of(self, user: str) -> str:
-        """How somebody is called in it."""
+        """The display name of a user in the room."""
         return self.members.get(user) or user
 
     @property
-    def is_for_two(self) -> bool:
-        """Whether nobody but one other is in it, or invited."""
+    def has_two_members(self) -> bool:
+        """Whether the room has at most two members, including invited ones."""
         return 0 < len(self.members) <= 2
 
 
@@ -88,11 +87,11 @@ class MatrixRooms:
     def __init__(self, client: AsyncClient, me: str, direct: Iterable[str] = ()) -> None:
         self._client = client
         self._me = me
-        self._direct = frozenset(direct)  # those the account itself calls direct
+        self._direct = frozenset(direct)  # listed as direct by the account
         self._known: dict[str, MatrixRoom] = {}
 
     async def get(self, room_id: str) -> MatrixRoom:
-        """A room; its state is asked for if it has to be."""
+        """A room; its state is requested if it is unknown."""
         if room_id not in self._known:
             answer = await self._client.room_get_state(room_id)
             room = MatrixRoom(self._me)
@@ -106,17 +105,17 @@ class MatrixRooms:
         return self._known[room_id]
 
     def apply(self, room_id: str, event: dict[str, Any]) -> None:
-        """A piece of state; of a room that was never needed it is not kept."""
+        """Apply a state event to a known room."""
         if room_id in self._known:
             self._known[room_id].apply(event)
 
     def forget(self, room_id: str) -> None:
-        """The account is no longer in it."""
+        """Remove a room that the account has left."""
         self._known.pop(room_id, None)
 
     def kind(self, room_id: str, room: MatrixRoom) -> str:
         """`dm` or `group`."""
-        return "dm" if room_id in self._direct or room.is_for_two else "group"
+        return "dm" if room_id in self._direct or room.has_two_members else "group"
 
 
 log = logging.getLogger(__name__)
@@ -125,7 +124,7 @@ TOKEN_VARIABLE: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a vari
 SYNC_SECONDS: Final = 30
 TIMELINE_LIMIT: Final = 50
 PAGE_EVENTS: Final = 100
-MAX_PAGES: Final = 100  # of one room; what is older is left
+MAX_PAGES: Final = 100  # of one room; older messages are skipped
 MAX_JOIN_ATTEMPTS: Final = 20
 PERMANENT_JOIN_CODES: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
 STATE_TYPES: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
@@ -134,7 +133,7 @@ EMPTY_FILTER: Final[dict[str, Any]] = {"types": []}
 
 
 def sync_filter(limit: int) -> dict[str, Any]:
-    """What the server is asked for: messages and what a room is, nothing else."""
+    """The sync filter: messages and room state only."""
     return {
         "presence": EMPTY_FILTER,
         "account_data": EMPTY_FILTER,
@@ -148,7 +147,7 @@ def sync_filter(limit: int) -> dict[str, Any]:
 
 
 class MatrixListener:
-    """Follows what happens in the rooms of an account."""
+    """Receives the messages in the rooms of an account."""
 
     def __init__(
         self,
@@ -168,27 +167,27 @@ class MatrixListener:
         self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, minimum=1)
         self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, minimum=1)
         self._is_joining = config_values.flag(extra.get("auto_join"), default=True)
-        self._invitations: dict[str, int] = {}  # and how often each was tried
+        self._invitations: dict[str, int] = {}  # with the number of attempts
         self._since = ""
 
     async def begin(self) -> None:
-        """Find where the last run stopped; a first run begins now, behind all that was said."""
+        """Load the position of the last run; a first run starts at the newest event."""
         kept = await self._memory.recall(f"invitations:{self._me}")
         self._invitations = dict.fromkeys(json.loads(kept or "[]"), 0)
         self._since = await self._memory.recall(f"since:{self._me}") or ""
         if self._since:
             return
-        first = await self._asked("", 0)
-        if await self._take_invitations(first):
-            first = await self._asked(first.next_batch, 0)  # behind what was said there
-        await self._keep(first.next_batch)
+        first = await self._sync("", 0)
+        if await self._accept_invitations(first):
+            first = await self._sync(first.next_batch, 0)  # after the history of the joined rooms
+        await self._store_position(first.next_batch)
 
     async def run(self, receive: Receive) -> None:
-        """Listen until cancelled; ask seldom where the server does not know us any more."""
+        """Sync until cancelled; less often if the server rejects the token."""
         delay = ReconnectDelay()
         while True:
             try:
-                await self._next(receive)
+                await self._receive_batch(receive)
                 delay.reset()
                 self._problems.clear(TOKEN_VARIABLE)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
@@ -200,8 +199,8 @@ class MatrixListener:
                 log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
                 await asyncio.sleep(pause)
 
-    async def _next(self, receive: Receive) -> None:
-        batch = await self._asked(self._since, self._seconds)
+    async def _receive_batch(self, receive: Receive) -> None:
+        batch = await self._sync(self._since, self._seconds)
         for room_id, info in batch.rooms.join.items():
             for event in await self._events(room_id, info):
                 self._rooms.apply(room_id, event)
@@ -210,11 +209,11 @@ class MatrixListener:
                     await receive(message)
         for room_id in batch.rooms.leave:
             self._rooms.forget(room_id)
-        await self._take_invitations(batch)
-        await self._keep(batch.next_batch)
+        await self._accept_invitations(batch)
+        await self._store_position(batch.next_batch)
 
-    async def _asked(self, since: str, seconds: int) -> Any:
-        self._client.next_batch = ""  # what the library remembers is not what was received
+    async def _sync(self, since: str, seconds: int) -> Any:
+        self._client.next_batch = ""  # the position of the library is not what was received
         answer = await self._client.sync(
             seconds * 1000,
             sync_filter(self._limit if since else 1),
@@ -227,13 +226,13 @@ class MatrixListener:
             raise results.platform_error(answer)
         return answer
 
-    async def _keep(self, token: str) -> None:
+    async def _store_position(self, token: str) -> None:
         if token != self._since:
             await self._memory.keep(f"since:{self._me}", token)
             self._since = token
 
     async def _events(self, room_id: str, info: Any) -> list[dict[str, Any]]:
-        """All that happened in a room since the last batch, the oldest first."""
+        """The events of a room since the last batch, oldest first."""
         for event in info.state:
             self._rooms.apply(room_id, event.source)
         events = [one.source for one in info.timeline.events]
@@ -241,10 +240,14 @@ class MatrixListener:
         if start:
             events = [*await self._earlier(room_id, start, self._since), *events]
         joined = next((one for one in events if self._is_arrival(one)), None)
-        return events if joined is None else await self._heard(room_id, start, events, joined)
+        return (
+            events
+            if joined is None
+            else await self._events_since_invitation(room_id, start, events, joined)
+        )
 
     def _is_arrival(self, event: dict[str, Any]) -> bool:
-        """Whether it is our own coming into a room, and not only another name of ours."""
+        """Whether the bot joined the room, as opposed to a profile change."""
         if event.get("type") != "m.room.member" or event.get("state_key") != self._me:
             return False
         unsigned = config_values.mapping(event.get("unsigned"))
@@ -252,10 +255,10 @@ class MatrixListener:
         was_elsewhere = before != "join" if before else "replaces_state" not in unsigned
         return was_elsewhere and _membership(event) == "join"
 
-    async def _heard(
+    async def _events_since_invitation(
         self, room_id: str, start: str | None, events: list[dict[str, Any]], joined: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """What was said in a new room after we were invited; older history is not for us."""
+        """The events of a new room after the invitation; older history is ignored."""
         unsigned = config_values.mapping(joined.get("unsigned"))
         was_invited = (
             config_values.mapping(unsigned.get("prev_content")).get("membership") == "invite"
@@ -272,7 +275,7 @@ class MatrixListener:
     async def _earlier(
         self, room_id: str, start: str, end: str | None, border: Any = None
     ) -> list[dict[str, Any]]:
-        """The history before *start*, down to a token or an event, the oldest first."""
+        """The history before *start* down to a token or an event, oldest first."""
         found: list[dict[str, Any]] = []
         token: str | None = start
         pages = 0
@@ -291,8 +294,8 @@ class MatrixListener:
             log.warning("room %s history truncated: oldest messages skipped", room_id)
         return found[::-1]
 
-    async def _take_invitations(self, batch: Any) -> bool:
-        """Join the rooms we are invited to; whether there were any."""
+    async def _accept_invitations(self, batch: Any) -> bool:
+        """Join the rooms with an invitation; whether there were any."""
         before = dict(self._invitations)
         if self._is_joining:
             self._invitations |= dict.fromkeys(batch.rooms.invite, 0)
@@ -300,15 +303,15 @@ class MatrixListener:
             self._invitations.pop(room_id, None)
         waiting = list(self._invitations)
         for room_id in waiting:
-            if await self._is_settled(room_id):
+            if await self._join(room_id):
                 del self._invitations[room_id]
         if self._invitations.keys() != before.keys():
             kept = json.dumps(list(self._invitations))
             await self._memory.keep(f"invitations:{self._me}", kept)
         return bool(waiting)
 
-    async def _is_settled(self, room_id: str) -> bool:
-        """Join a room; whether there is nothing left to try."""
+    async def _join(self, room_id: str) -> bool:
+        """Join a room; whether no further attempt is needed."""
         self._invitations[room_id] += 1
         is_last = self._invitations[room_id] >= MAX_JOIN_ATTEMPTS
         try:

@@ -1,4 +1,4 @@
-"""Events of Matrix rooms made into messages, with what has to be asked for: files, replies."""
+"""Matrix events as message events, with their files and replied-to messages."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FETCH_SECONDS: Final = 120.0
+DOWNLOAD_TIMEOUT_SECONDS: Final = 120.0
 DEFAULT_MIME: Final = "application/octet-stream"
 
 
 async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -> StoredFile | None:
-    """Fetch a file and keep it; None where that cannot be."""
+    """Download and store a file; None if that fails."""
     try:
         data = await _download(client, file, store.largest)
         return await asyncio.to_thread(store.keep, data, file.name, file.mime)
@@ -47,7 +47,7 @@ async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -
 
 
 async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> bytes:
-    """The bytes of a file, read no further than is allowed."""
+    """The bytes of a file, read up to the limit."""
     if not file.url.startswith("mxc://"):
         raise UsageError("the file is encrypted or has no URL")
     incoming_files.check_size(file.size, largest)
@@ -55,7 +55,7 @@ async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> byte
     method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
     headers = {"Authorization": f"Bearer {client.access_token}"}
     path = path.partition("?")[0]
-    response: Any = await client.send(method, path, None, headers, None, FETCH_SECONDS)
+    response: Any = await client.send(method, path, None, headers, None, DOWNLOAD_TIMEOUT_SECONDS)
     async with response:
         if response.status != 200:
             raise UsageError(f"the homeserver returned HTTP {response.status}")
@@ -63,15 +63,15 @@ async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> byte
 
 
 async def upload_file(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
-    """Upload a file: the server's answer, its kind, its size."""
+    """Upload a file; the response, MIME type and size."""
     data = await asyncio.to_thread(path.read_bytes)
     mime = mimetypes.guess_type(path.name)[0] or DEFAULT_MIME
 
-    def give(_limits: int, _timeouts: int) -> bytes:
+    def provide(_limits: int, _timeouts: int) -> bytes:
         return data
 
-    async with asyncio.timeout(FETCH_SECONDS):
-        answer, _keys = await client.upload(give, mime, path.name, filesize=len(data))
+    async with asyncio.timeout(DOWNLOAD_TIMEOUT_SECONDS):
+        answer, _keys = await client.upload(provide, mime, path.name, filesize=len(data))
     return answer, mime, len(data)
 
 
@@ -91,16 +91,16 @@ QUOTE_FALLBACK: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
 
 
 class MatrixFile(NamedTuple):
-    """A file that a message names."""
+    """The file of a message."""
 
-    url: str  # empty where it is encrypted
+    url: str  # empty if it is encrypted
     name: str
     mime: str
     size: int
 
 
 class MatrixMessage(NamedTuple):
-    """What an event says."""
+    """The content of a message event."""
 
     text: str
     kind: MessageType
@@ -113,7 +113,7 @@ class MatrixMessage(NamedTuple):
 
 
 def read_event(event: dict[str, Any]) -> MatrixMessage | None:
-    """What a message says; None where it is no message for a bot."""
+    """The message of an event; None if it is not a user message."""
     content = config_values.mapping(event.get("content"))
     relation = config_values.mapping(content.get("m.relates_to"))
     is_edit = relation.get("rel_type") == "m.replace"
@@ -139,7 +139,7 @@ def read_event(event: dict[str, Any]) -> MatrixMessage | None:
 
 
 def _body(content: dict[str, Any]) -> str:
-    """The text of a message; a place on earth is said with its coordinates."""
+    """The text of a message, with the coordinates of a location."""
     parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
     return "\n".join(one for one in parts if one)
 
@@ -156,7 +156,7 @@ def _is_thread(relation: dict[str, Any]) -> bool:
 
 
 def _answered(relation: dict[str, Any]) -> str | None:
-    """The message that is answered; in a thread the last one is named for old clients only."""
+    """The message replied to; in a thread the fallback for old clients is ignored."""
     if _is_thread(relation) and relation.get("is_falling_back"):
         return None
     answered = config_values.mapping(relation.get("m.in_reply_to"))
@@ -181,7 +181,7 @@ def file_in(content: dict[str, Any]) -> MatrixFile:
 
 
 def _caption(content: dict[str, Any]) -> str:
-    """The text beside a file; a body that only names the file is none."""
+    """The caption of a file; a body that only repeats the file name is not one."""
     name, body = (
         config_values.text(content.get("filename")),
         config_values.text(content.get("body")),
@@ -190,10 +190,10 @@ def _caption(content: dict[str, Any]) -> str:
 
 
 def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
-    """A text without the bot in it, and whether it was named.
+    """A text without mentions of the bot, and whether there was one.
 
-    Its id goes wherever it stands. Its name goes at both ends only: in the middle of a
-    sentence it is a word that is needed.
+    The ID is removed everywhere, the name only at the start and the end: inside a sentence it
+    is part of the text.
     """
     found = re.sub(rf"@?{re.escape(me)}(?![\w.-])[:,]?\s*", "", text)
     is_named = found != text
@@ -210,7 +210,7 @@ ENCRYPTION_NOTICE: Final = "I cannot read encrypted messages. Please use a room 
 
 
 class MatrixMessageReader:
-    """Reads events for one account."""
+    """Converts events for one account."""
 
     def __init__(
         self,
@@ -228,37 +228,37 @@ class MatrixMessageReader:
         self._memory = context.memory
 
     async def message(self, room_id: str, event: dict[str, Any]) -> MessageEvent | None:
-        """An event as a message; None where it is none, or our own."""
+        """The message of an event; None for other events and own messages."""
         sender = config_values.text(event.get("sender"))
         if not sender or sender == self._me:
             return None
         if event.get("type") == "m.room.encrypted":
-            await self._say_so(room_id)
+            await self._report_encryption(room_id)
             return None
-        said = read_event(event)
-        is_empty = said is not None and not said.text.strip() and said.file is None
-        if said is None or is_empty or not said.message_id:
+        sent = read_event(event)
+        is_empty = sent is not None and not sent.text.strip() and sent.file is None
+        if sent is None or is_empty or not sent.message_id:
             return None
         room = await self._rooms.get(room_id)
-        made = self._made(room_id, room, sender, said)
-        made.timestamp = (
-            config_values.number(event.get("origin_server_ts"), 0) / 1000 or made.timestamp
+        created = self._create_event(room_id, room, sender, sent)
+        created.timestamp = (
+            config_values.number(event.get("origin_server_ts"), 0) / 1000 or created.timestamp
         )
-        made.raw_message = event
-        await self._look_up_reply(room_id, made)
-        await self._fetch(made, said)
-        return made
+        created.raw_message = event
+        await self._look_up_reply(room_id, created)
+        await self._fetch(created, sent)
+        return created
 
-    def _made(
-        self, room_id: str, room: MatrixRoom, sender: str, said: MatrixMessage
+    def _create_event(
+        self, room_id: str, room: MatrixRoom, sender: str, sent: MatrixMessage
     ) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
-        name = room.members.get(self._me, self._name)  # it may have another one in a room
-        text, is_named = without_mention(said.text, self._me, name)
-        is_command = said.kind is MessageType.TEXT and text.startswith("/")
+        name = room.members.get(self._me, self._name)  # the name can differ per room
+        text, is_named = without_mention(sent.text, self._me, name)
+        is_command = sent.kind is MessageType.TEXT and text.startswith("/")
         return MessageEvent(
             text,
-            MessageType.COMMAND if is_command else said.kind,
+            MessageType.COMMAND if is_command else sent.kind,
             SessionSource(
                 Platform.MATRIX,
                 room_id,
@@ -266,38 +266,38 @@ class MatrixMessageReader:
                 chat_type=kind,
                 user_id=sender,
                 user_name=room.name_of(sender),
-                thread_id=said.thread_id,
+                thread_id=sent.thread_id,
             ),
-            message_id=said.message_id,
-            reply_to_message_id=said.reply_to,
-            is_edit=said.is_edit,
-            is_addressed=kind == "dm" or is_named or self._me in said.mentioned,
+            message_id=sent.message_id,
+            reply_to_message_id=sent.reply_to,
+            is_edit=sent.is_edit,
+            is_addressed=kind == "dm" or is_named or self._me in sent.mentioned,
         )
 
-    async def _look_up_reply(self, room_id: str, made: MessageEvent) -> None:
-        """What is answered, and whether it is ours; a message that is gone is left out."""
-        if made.reply_to_message_id is None:
+    async def _look_up_reply(self, room_id: str, created: MessageEvent) -> None:
+        """Add the replied-to message, and whether it is from the bot."""
+        if created.reply_to_message_id is None:
             return
-        answer = await self._client.room_get_event(room_id, made.reply_to_message_id)
+        answer = await self._client.room_get_event(room_id, created.reply_to_message_id)
         if results.is_error(answer):
             log.info("replied-to message is unavailable: %s", results.describe_response(answer))
             return
         source = answer.event.source
         content = config_values.mapping(source.get("content"))
-        made.reply_to_text = config_values.text(content.get("body")) or None
-        made.is_addressed = made.is_addressed or source.get("sender") == self._me
+        created.reply_to_text = config_values.text(content.get("body")) or None
+        created.is_addressed = created.is_addressed or source.get("sender") == self._me
 
-    async def _fetch(self, made: MessageEvent, said: MatrixMessage) -> None:
-        if said.file is None:
+    async def _fetch(self, created: MessageEvent, sent: MatrixMessage) -> None:
+        if sent.file is None:
             return
-        found = await store_file(self._client, self._media, said.file)
+        found = await store_file(self._client, self._media, sent.file)
         if found is None:
-            incoming_files.add_note(made, said.file.name)
+            incoming_files.add_note(created, sent.file.name)
         else:
-            incoming_files.attach(made, found, made.message_type)
+            incoming_files.attach(created, found, created.message_type)
 
-    async def _say_so(self, room_id: str) -> None:
-        """That a room is encrypted is said once in it, and once in the log."""
+    async def _report_encryption(self, room_id: str) -> None:
+        """Report an encrypted room once, in the room and in the log."""
         name = f"encrypted:{self._me}:{room_id}"
         if await self._memory.recall(name):
             return

@@ -1,4 +1,4 @@
-"""What a Matrix server answers, in the words of the gateway."""
+"""Maps Matrix errors to send results and platform errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefused
 CODE_KINDS: Final = {
     "M_LIMIT_EXCEEDED": ErrorKind.RATE_LIMITED,
     "M_FORBIDDEN": ErrorKind.FORBIDDEN,
-    "M_UNKNOWN_TOKEN": ErrorKind.TRANSIENT,  # the token's fault: it is owed until there is another
+    "M_UNKNOWN_TOKEN": ErrorKind.TRANSIENT,  # a token problem: the reply stays due
     "M_MISSING_TOKEN": ErrorKind.TRANSIENT,
     "M_USER_DEACTIVATED": ErrorKind.FORBIDDEN,
     "M_NOT_FOUND": ErrorKind.NOT_FOUND,
@@ -29,22 +29,22 @@ UNAUTHORIZED_TEXT: Final = (
 
 
 def is_error(answer: Any) -> bool:
-    """Whether an answer of the library is a refusal."""
+    """Whether a response is an error."""
     return isinstance(answer, ErrorResponse)
 
 
 def retry_after_seconds(answer: Any) -> float | None:
-    """How long the server wants to be left alone."""
+    """The seconds to wait that the server requests."""
     milliseconds = getattr(answer, "retry_after_ms", None)
     if isinstance(milliseconds, int | float):
         return milliseconds / 1000
     response = getattr(answer, "transport_response", None)
-    word = response.headers.get("Retry-After", "") if response is not None else ""
-    return float(word) if word.isdigit() else None
+    seconds = response.headers.get("Retry-After", "") if response is not None else ""
+    return float(seconds) if seconds.isdigit() else None
 
 
 def refusal(answer: Any) -> SendResult:
-    """A send that the server did not take."""
+    """The result of a rejected send."""
     status = _http_status(answer)
     kind = CODE_KINDS.get(str(answer.status_code))
     if kind is None:
@@ -60,7 +60,7 @@ def refusal(answer: Any) -> SendResult:
 
 
 def no_response(error: Exception) -> SendResult:
-    """A send whose answer never came."""
+    """The result of a send without a response."""
     was_never_sent = isinstance(error, ClientConnectorError)
     return SendResult(
         False,
@@ -71,19 +71,19 @@ def no_response(error: Exception) -> SendResult:
 
 
 def platform_error(answer: Any) -> PlatformError:
-    """A refusal as an error: of the token, or of the moment."""
+    """The platform error of an error response."""
     if str(answer.status_code) in TOKEN_CODES:
         return PlatformRefusedError(UNAUTHORIZED_TEXT.format(code=answer.status_code))
     return PlatformDownError(f"The homeserver returned an error: {describe_response(answer)}")
 
 
 def describe_exception(error: Exception) -> str:
-    """An error in a line; some of them say nothing but their name."""
+    """An exception in one line; its type if it has no message."""
     return str(error) or type(error).__name__
 
 
 def describe_response(answer: Any) -> str:
-    """A refusal in a line."""
+    """An error response in one line."""
     code = answer.status_code or f"HTTP {_http_status(answer)}"
     return f"{code} {answer.message}"
 

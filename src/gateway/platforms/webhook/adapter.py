@@ -1,19 +1,19 @@
-"""Signed HTTP: programs call us at `/webhooks/ROUTE`, and answers are posted to them.
+"""Signed HTTP: programs post deliveries to `/webhooks/ROUTE`; replies are posted back.
 
-Needs WEBHOOK_SECRET, and at least one route under `platforms.webhook` in config.yaml:
+Requires WEBHOOK_SECRET and at least one route under `platforms.webhook` in config.yaml:
 
     routes:
       reviews:                       # /webhooks/reviews
         prompt: "Review {pull_request.title}: {pull_request.body}"
         secret_env: REVIEWS_SECRET   # the variable of its own secret (default: WEBHOOK_SECRET)
-        deliver: {url: https://…}    # where answers are posted (default: nowhere)
+        deliver: {url: https://…}    # where replies are posted (default: nowhere)
         chat: fixed                  # one conversation for all deliveries, or `per-delivery`
                                      # (default), one for each
-        needs_timestamp: true        # take only signatures that say when they were made
-        per_minute: 30               # how many deliveries are taken in a minute
+        needs_timestamp: true        # accept only signatures with a timestamp
+        per_minute: 30               # maximum number of deliveries per minute
 
-A delivery is confirmed when it is kept. One that comes twice is recognised by
-X-GitHub-Delivery, Idempotency-Key or X-Request-Id, or else by what is in it.
+A delivery is acknowledged once it is stored. Duplicates are recognised by X-GitHub-Delivery,
+Idempotency-Key or X-Request-Id, else by their content.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ PROMPT_HEADER: Final = (
 
 
 def format_prompt(route: str, template: str, payload: Any) -> str:
-    """What is said to the model."""
-    words = FIELD_PATTERN.sub(lambda match: _quoted(_field(payload, match[1])), template)
-    text = f"{PROMPT_HEADER.format(route=route)}\n\n{words}"
-    return text.encode(errors="replace").decode()  # JSON can hold halves of characters
+    """The prompt of a delivery."""
+    filled = FIELD_PATTERN.sub(lambda match: _quoted(_field(payload, match[1])), template)
+    text = f"{PROMPT_HEADER.format(route=route)}\n\n{filled}"
+    return text.encode(errors="replace").decode()  # JSON can contain lone surrogates
 
 
 def _field(payload: Any, path: str) -> Any:
-    """A field by its path; None when there is none."""
+    """A field by its path; None if it is missing."""
     if path == PAYLOAD_FIELD and not (isinstance(payload, dict) and PAYLOAD_FIELD in payload):
         return payload
     found = payload
@@ -83,7 +83,7 @@ def _field(payload: Any, path: str) -> Any:
 
 
 def _quoted(value: Any) -> str:
-    """A value that cannot pass for anything else."""
+    """A value as a JSON string or a fenced block."""
     if value is None:
         return EMPTY_VALUE
     if not isinstance(value, str):
@@ -106,7 +106,7 @@ def _fenced(text: str) -> str:
 
 TIMEOUT_SECONDS: Final = 20.0
 MAX_RETRY_AFTER_SECONDS: Final = 86400.0
-# Nothing had been sent when these happen.
+# Raised before anything is sent.
 NOT_SENT_ERRORS: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 STATUS_KINDS: Final = {
     401: ErrorKind.FORBIDDEN,
@@ -121,14 +121,14 @@ STATUS_KINDS: Final = {
 
 
 def create_client(timeout: float = TIMEOUT_SECONDS) -> httpx2.AsyncClient:
-    """What answers are posted with."""
+    """The client for posting replies."""
     return httpx2.AsyncClient(timeout=timeout, follow_redirects=False)
 
 
 async def deliver(
     http: httpx2.AsyncClient, route: WebhookRoute, outgoing: OutgoingMessage
 ) -> SendResult:
-    """Post an answer; what became of it."""
+    """Post a reply; the result."""
     body = _payload(route, outgoing)
     headers = {
         "Content-Type": "application/json",
@@ -172,7 +172,7 @@ def _result(answer: httpx2.Response, outgoing: OutgoingMessage) -> SendResult:
 
 
 def _pause(text: str) -> float | None:
-    """What `Retry-After` asks for, in seconds or as a date."""
+    """The seconds of a `Retry-After` header, in seconds or as a date."""
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), MAX_RETRY_AFTER_SECONDS)
     try:
@@ -193,7 +193,7 @@ MAX_ID_CHARS: Final = 200
 
 
 class DeliveryRejectedError(Exception):
-    """A delivery that is not taken."""
+    """A rejected delivery."""
 
     def __init__(self, status: int, text: str, retry_after: int | None = None) -> None:
         super().__init__(text)
@@ -202,7 +202,7 @@ class DeliveryRejectedError(Exception):
 
 
 class WebhookAdapter:
-    """Deliveries become messages; what is sent to their chats is posted."""
+    """Turns deliveries into messages and posts the replies."""
 
     abilities: ClassVar = Abilities(longest_text=100_000)
 
@@ -211,7 +211,7 @@ class WebhookAdapter:
         self._front = context.front
         self._routes = read_routes(context)
         self._clock = clock
-        self._taken: dict[str, deque[float]] = {one: deque() for one in self._routes}
+        self._recent: dict[str, deque[float]] = {one: deque() for one in self._routes}
         self._receive: Receive | None = None
         self._http: httpx2.AsyncClient | None = None
 
@@ -219,65 +219,69 @@ class WebhookAdapter:
         """Serve the route."""
         self._receive = receive
         self._http = create_client()
-        route = Route("/webhooks/{route}", self._called, methods=["POST"])
+        route = Route("/webhooks/{route}", self._handle_request, methods=["POST"])
         await self._front.add(ROUTE_OWNER, [route])
 
     async def disconnect(self) -> None:
-        """Serve it no more."""
+        """Stop serving the route."""
         self._front.remove(ROUTE_OWNER)
         self._receive = None
         if self._http is not None:
             await self._http.aclose()
         self._http = None
 
-    # In
+    # Deliveries
 
-    async def _called(self, request: Request) -> Response:
+    async def _handle_request(self, request: Request) -> Response:
         try:
-            number = await self._take(request)
+            delivery_id = await self._take(request)
         except DeliveryRejectedError as error:
             return JSONResponse({"error": str(error)}, error.status, error.headers)
         except (OSError, HermesError) as error:
             log.error("webhook delivery not stored, expecting redelivery: %s", error)
             text = {"error": "The delivery could not be stored. Please send it again."}
             return JSONResponse(text, 503, {"Retry-After": "5"})
-        return JSONResponse({"received": number}, 202)
+        return JSONResponse({"received": delivery_id}, 202)
 
     async def _take(self, request: Request) -> str:
-        """Take a delivery; its id once it is kept."""
+        """Store a delivery; its ID."""
         route = self._routes.get(request.path_params["route"])
         if route is None:
             raise DeliveryRejectedError(404, "Unknown route.")
         body = await _body(request)
         if not routes.is_signed(
-            request.headers, body, route.secret, self._clock(), needs_stamp=route.needs_stamp
+            request.headers,
+            body,
+            route.secret,
+            self._clock(),
+            needs_timestamp=route.needs_timestamp,
         ):
             log.warning("webhook delivery to %s rejected: invalid signature", route.name)
             raise DeliveryRejectedError(401, "The signature is missing, invalid or expired.")
         self._count(route)
         payload = _parsed(body)
-        number = _id(request, body)
+        delivery_id = _id(request, body)
         if self._receive is None:
             raise DeliveryRejectedError(
                 503, "The gateway is restarting. Please send the delivery again.", 5
             )
-        await self._receive(_event(route, number, payload))
-        return number
+        await self._receive(_event(route, delivery_id, payload))
+        return delivery_id
 
     def _count(self, route: WebhookRoute) -> None:
-        """Count a delivery; not more than so many in a minute."""
-        now, taken = self._clock(), self._taken[route.name]
-        while taken and taken[0] <= now - RATE_WINDOW_SECONDS:
-            taken.popleft()
-        if len(taken) >= route.per_minute:
-            pause = max(1, round(taken[0] + RATE_WINDOW_SECONDS - now))
+        """Count a delivery; reject it above the rate limit."""
+        now, recent = self._clock(), self._recent[route.name]
+        while recent and recent[0] <= now - RATE_WINDOW_SECONDS:
+            recent.popleft()
+        if len(recent) >= route.per_minute:
+            pause = max(1, round(recent[0] + RATE_WINDOW_SECONDS - now))
             raise DeliveryRejectedError(429, "Too many deliveries. Please wait.", pause)
-        taken.append(now)
+        recent.append(now)
 
-    # Out
+    # Replies
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Post an answer to where its route wants it."""
+        """Post a reply to the URL of its route."""
         name = outgoing.chat_id.partition(":")[0]
         route = self._routes.get(name)
         if route is None:
@@ -292,7 +296,7 @@ class WebhookAdapter:
 
 
 def make(context: AdapterContext) -> WebhookAdapter:
-    """The adapter of this gateway."""
+    """Create the adapter."""
     return WebhookAdapter(context)
 
 
@@ -313,17 +317,17 @@ def _parsed(body: bytes) -> Any:
 
 
 def _id(request: Request, body: bytes) -> str:
-    """What a delivery is known by, however often it comes."""
-    given = next((request.headers[one] for one in ID_HEADERS if request.headers.get(one)), "")
-    if given and len(given) <= MAX_ID_CHARS and given.isprintable():
-        return given
-    return hashlib.sha256(given.encode() or body).hexdigest()
+    """The ID of a delivery, the same for duplicates."""
+    header = next((request.headers[one] for one in ID_HEADERS if request.headers.get(one)), "")
+    if header and len(header) <= MAX_ID_CHARS and header.isprintable():
+        return header
+    return hashlib.sha256(header.encode() or body).hexdigest()
 
 
-def _event(route: WebhookRoute, number: str, payload: Any) -> MessageEvent:
+def _event(route: WebhookRoute, delivery_id: str, payload: Any) -> MessageEvent:
     source = SessionSource(
         Platform.WEBHOOK,
-        route.name if route.is_fixed else f"{route.name}:{number}",
+        route.name if route.is_fixed else f"{route.name}:{delivery_id}",
         chat_name=route.name,
         user_id=route.name,
         user_name=route.name,
@@ -332,4 +336,4 @@ def _event(route: WebhookRoute, number: str, payload: Any) -> MessageEvent:
         text = format_prompt(route.name, route.prompt, payload)
     except RecursionError as error:
         raise DeliveryRejectedError(400, "The request body is nested too deeply.") from error
-    return MessageEvent(text, source=source, message_id=number)
+    return MessageEvent(text, source=source, message_id=delivery_id)

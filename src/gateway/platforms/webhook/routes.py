@@ -1,4 +1,4 @@
-"""The routes of the webhook platform as the user has written them down."""
+"""The configured routes of the webhook platform, and their signatures."""
 
 from __future__ import annotations
 
@@ -23,27 +23,32 @@ TOLERANCE_SECONDS: Final = 300
 
 
 def github_signature(secret: str, body: bytes) -> str:
-    """A signature in GitHub's form."""
+    """A signature in the format of GitHub."""
     return f"sha256={_digest(secret, body)}"
 
 
 def hermes_signature(secret: str, body: bytes, at: int) -> str:
-    """A signature that says when it was made."""
+    """A signature with a timestamp."""
     return f"t={at},v1={_digest(secret, f'{at}.'.encode() + body)}"
 
 
 def is_signed(
-    headers: Mapping[str, str], body: bytes, secret: str, now: float, *, needs_stamp: bool = False
+    headers: Mapping[str, str],
+    body: bytes,
+    secret: str,
+    now: float,
+    *,
+    needs_timestamp: bool = False,
 ) -> bool:
-    """Whether a body was signed with a secret; where both forms are given, the stamped counts."""
+    """Whether a body is signed with a secret; a signature with a timestamp takes precedence."""
     found = headers.get(HERMES_HEADER)
     if found is not None:
-        return _is_stamped(found, body, secret, now)
-    shown = headers.get(GITHUB_HEADER, "")
-    return not needs_stamp and _is_same(shown, github_signature(secret, body))
+        return _has_valid_timestamp(found, body, secret, now)
+    signature = headers.get(GITHUB_HEADER, "")
+    return not needs_timestamp and _is_same(signature, github_signature(secret, body))
 
 
-def _is_stamped(found: str, body: bytes, secret: str, now: float) -> bool:
+def _has_valid_timestamp(found: str, body: bytes, secret: str, now: float) -> bool:
     parts = dict(one.strip().partition("=")[::2] for one in found.split(","))
     moment = parts.get("t", "")
     if not (moment.isascii() and moment.isdigit() and len(moment) <= 12):
@@ -53,8 +58,8 @@ def _is_stamped(found: str, body: bytes, secret: str, now: float) -> bool:
     return is_right and abs(now - int(moment)) <= TOLERANCE_SECONDS
 
 
-def _is_same(shown: str, expected: str) -> bool:
-    return hmac.compare_digest(shown.encode(), expected.encode())
+def _is_same(signature: str, expected: str) -> bool:
+    return hmac.compare_digest(signature.encode(), expected.encode())
 
 
 def _digest(secret: str, data: bytes) -> str:
@@ -71,14 +76,14 @@ DEFAULT_PER_MINUTE: Final = 30
 
 
 class WebhookRoute(NamedTuple):
-    """Something that may call us, and what becomes of it."""
+    """A route for deliveries."""
 
     name: str
     secret: str
     prompt: str
-    url: str  # where answers go; empty: nowhere
+    url: str  # where replies are posted; empty: nowhere
     is_fixed: bool  # one conversation for all deliveries
-    needs_stamp: bool
+    needs_timestamp: bool
     per_minute: int
 
     def __repr__(self) -> str:
@@ -86,7 +91,7 @@ class WebhookRoute(NamedTuple):
 
 
 def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
-    """All of them; an error says what is wrong with one."""
+    """The configured routes; PlatformRefusedError if one is invalid."""
     found = context.config.extra.get("routes")
     if not isinstance(found, dict) or not found:
         text = "platforms.webhook.routes is required in config.yaml."
@@ -94,47 +99,47 @@ def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
     return {str(name): _route(str(name), one, context.secret) for name, one in found.items()}
 
 
-def _route(name: str, found: Any, secret: Callable[[str], str]) -> WebhookRoute:
-    what = f"platforms.webhook.routes.{name}"
+def _route(name: str, options: Any, secret: Callable[[str], str]) -> WebhookRoute:
+    label = f"platforms.webhook.routes.{name}"
     if not NAME_PATTERN.fullmatch(name):
-        raise PlatformRefusedError(f"{what}: the name may only contain letters, digits, - and _.")
-    if not isinstance(found, dict) or not set(found) <= ROUTE_KEYS:
-        raise PlatformRefusedError(f"{what}: allowed keys are {', '.join(sorted(ROUTE_KEYS))}.")
-    prompt = found.get("prompt")
+        raise PlatformRefusedError(f"{label}: the name may only contain letters, digits, - and _.")
+    if not isinstance(options, dict) or not set(options) <= ROUTE_KEYS:
+        raise PlatformRefusedError(f"{label}: allowed keys are {', '.join(sorted(ROUTE_KEYS))}.")
+    prompt = options.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise PlatformRefusedError(f"{what}: `prompt` is required.")
-    variable = str(found.get("secret_env") or DEFAULT_SECRET_VARIABLE)
+        raise PlatformRefusedError(f"{label}: `prompt` is required.")
+    variable = str(options.get("secret_env") or DEFAULT_SECRET_VARIABLE)
     if not secret(variable):
-        raise PlatformRefusedError(f"{what}: set {variable} in the environment or in .env.")
-    chat = found.get("chat", CHAT_MODES[0])
+        raise PlatformRefusedError(f"{label}: set {variable} in the environment or in .env.")
+    chat = options.get("chat", CHAT_MODES[0])
     if chat not in CHAT_MODES:
-        raise PlatformRefusedError(f"{what}.chat must be one of {', '.join(CHAT_MODES)}.")
+        raise PlatformRefusedError(f"{label}.chat must be one of {', '.join(CHAT_MODES)}.")
     return WebhookRoute(
         name,
         secret(variable),
         prompt,
-        _url(found.get("deliver"), what),
+        _url(options.get("deliver"), label),
         chat == "fixed",
-        config_values.flag(found.get("needs_timestamp"), default=False),
-        _number(found.get("per_minute", DEFAULT_PER_MINUTE), what),
+        config_values.flag(options.get("needs_timestamp"), default=False),
+        _number(options.get("per_minute", DEFAULT_PER_MINUTE), label),
     )
 
 
-def _url(deliver: Any, what: str) -> str:
+def _url(deliver: Any, label: str) -> str:
     if deliver is None:
         return ""
     if not isinstance(deliver, dict) or set(deliver) != {"url"}:
-        raise PlatformRefusedError(f"{what}.deliver may only contain `url`.")
+        raise PlatformRefusedError(f"{label}.deliver may only contain `url`.")
     try:
         url = httpx2.URL(str(deliver["url"]))
     except httpx2.InvalidURL:
         url = httpx2.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
-        raise PlatformRefusedError(f"{what}.deliver.url must be an http(s):// URL.")
+        raise PlatformRefusedError(f"{label}.deliver.url must be an http(s):// URL.")
     return str(deliver["url"])
 
 
-def _number(value: Any, what: str) -> int:
+def _number(value: Any, label: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise PlatformRefusedError(f"{what}.per_minute must be an integer of at least 1.")
+        raise PlatformRefusedError(f"{label}.per_minute must be an integer of at least 1.")
     return value

@@ -14,7 +14,7 @@ from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import WebhookAdapter, make
 from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
-from support.adapters import Setting
+from support.adapters import AdapterSetup
 from support.gateways import started
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Receiver:
         return f"{self.front.url}/answers"
 
 
-class Room(Setting):
+class WebhookSetup(AdapterSetup):
     """What an adapter is made from, and a program that calls."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.platforms.matrix.adapter import MatrixAdapter, make
-from support.adapters import Inbox, Setting
+from support.adapters import AdapterSetup, Inbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGEST = 1_000_000
 
 
-class World(NamedTuple):
+class MatrixSetup(NamedTuple):
     """A bot, a person, and what an adapter is made from."""
 
     bot: Person
@@ -35,19 +35,17 @@ class World(NamedTuple):
         return room
 
 
-def surroundings_of(
-    url: str, token: str, folder: Path, notes: Notes, **extra: Any
-) -> AdapterContext:
+def context_of(url: str, token: str, folder: Path, notes: Notes, **extra: Any) -> AdapterContext:
     secrets = {"MATRIX_HOMESERVER": url, "MATRIX_ACCESS_TOKEN": token}
     extra = {"sync_seconds": 5, **extra}
-    return Setting(notes, folder, secrets, extra, largest=LARGEST).context()
+    return AdapterSetup(notes, folder, secrets, extra, largest=LARGEST).context()
 
 
 @asynccontextmanager
 async def connected(
-    world: World, received: Inbox | None = None
+    setup: MatrixSetup, received: Inbox | None = None
 ) -> AsyncIterator[tuple[MatrixAdapter, Inbox]]:
-    adapter, received = make(world.context), received or Inbox()
+    adapter, received = make(setup.context), received or Inbox()
     try:
         await adapter.connect(received)
         yield adapter, received

@@ -12,7 +12,7 @@ from gateway.platforms.api_server.adapter import ApiAdapter
 from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
 from hermes_core.paths import hermes_home
-from support.adapters import Setting
+from support.adapters import AdapterSetup
 from support.gateways import started
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ RESPONSES = "/v1/responses"
 SLOW = "[{say: one two three four five six, pause: 0.2}]"
 
 
-class Room(Setting):
+class ApiSetup(AdapterSetup):
     """What an adapter is made from, and a client."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:

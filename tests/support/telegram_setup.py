@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.platforms.telegram.adapter import TelegramAdapter
 from gateway.process.adapter_factory import AdapterMemory
-from support.adapters import PNG, World, waited
+from support.adapters import PNG, ServerSetup, waited
 from support.telegram_server import TOKEN, TelegramServer
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-__all__ = ["GROUP", "PNG", "SECRET", "Room", "waited"]
+__all__ = ["GROUP", "PNG", "SECRET", "TelegramSetup", "waited"]
 
 SECRET = "a-secret_of-the-webhook"
 GROUP = -100500
 
 
-class Room(World):
+class TelegramSetup(ServerSetup):
     """A server, and an adapter for it."""
 
     def __init__(self, server: TelegramServer, db: SessionDB, folder: Path) -> None:
