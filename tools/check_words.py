@@ -28,9 +28,7 @@ PAGE = ("web/index.html", "web/src", f"{PLUGIN}/src", f"{PLUGIN}/manifest.json")
 PROGRAMS = (
     "hermes",
     "tools",
-    "src/hermes_cli",
-    "src/hermes_conversation",
-    "src/hermes_plugin_host",
+    "src",
     "plugins/boundary-log",
     "plugins/misbehaving",
 )

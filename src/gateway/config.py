@@ -1,7 +1,7 @@
-"""What the gateway is told: platforms, when a place gets a new conversation, limits.
+"""The gateway configuration: platforms, reset policies, streaming, limits.
 
-Reading is lenient, because these files were written by people and by other programs: an
-unknown platform is skipped, a value that cannot be used is replaced by its default.
+Reading is lenient, because these files are edited by hand and by other programs: an unknown
+platform is skipped, an invalid value is replaced by its default.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
 
 RESET_MODES: Final = ("none", "idle", "daily", "both")
 REPLY_MODES: Final = ("off", "first", "all")
-TRANSPORTS: Final = ("auto", "draft", "edit", "off")
-MAX_AGE_DAYS: Final = 90
+STREAMING_TRANSPORTS: Final = ("auto", "draft", "edit", "off")
+DEFAULT_MAX_AGE_DAYS: Final = 90
 
 
 @dataclass(frozen=True)
 class HomeChannel:
-    """Where messages go that answer nobody."""
+    """The default chat of a platform, for messages that are not replies."""
 
     platform: Platform
     chat_id: str
@@ -39,13 +39,13 @@ class HomeChannel:
     thread_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down."""
-        found = {"platform": self.platform.value, "chat_id": self.chat_id, "name": self.name}
-        return found | ({"thread_id": self.thread_id} if self.thread_id else {})
+        """The JSON form."""
+        data = {"platform": self.platform.value, "chat_id": self.chat_id, "name": self.name}
+        return data | ({"thread_id": self.thread_id} if self.thread_id else {})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down."""
+        """Read the JSON form."""
         thread = data.get("thread_id")
         return cls(
             Platform(data["platform"]),
@@ -57,7 +57,7 @@ class HomeChannel:
 
 @dataclass
 class SessionResetPolicy:
-    """When a place gets a new conversation by itself; not at all, unless somebody says so."""
+    """When a chat gets a new conversation automatically; by default never."""
 
     mode: str = "none"
     at_hour: int = 4
@@ -66,7 +66,7 @@ class SessionResetPolicy:
     notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down."""
+        """The JSON form."""
         return {
             "mode": self.mode,
             "at_hour": self.at_hour,
@@ -77,14 +77,14 @@ class SessionResetPolicy:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down."""
+        """Read the JSON form."""
         default = cls()
         excluded = data.get("notify_exclude_platforms")
         hour = config_values.number(data.get("at_hour"), default.at_hour)
         return cls(
             config_values.choice(data.get("mode"), RESET_MODES, default.mode),
             hour if 0 <= hour <= 23 else default.at_hour,
-            config_values.number(data.get("idle_minutes"), default.idle_minutes, least=1),
+            config_values.number(data.get("idle_minutes"), default.idle_minutes, minimum=1),
             config_values.flag(data.get("notify"), default=default.notify),
             tuple(map(str, excluded))
             if isinstance(excluded, list | tuple)
@@ -92,7 +92,7 @@ class SessionResetPolicy:
         )
 
 
-KNOWN: Final = frozenset(
+PLATFORM_KEYS: Final = frozenset(
     {
         "enabled",
         "token",
@@ -107,7 +107,7 @@ KNOWN: Final = frozenset(
 
 @dataclass
 class PlatformConfig:
-    """One platform."""
+    """The configuration of one platform."""
 
     enabled: bool = False
     token: str | None = None
@@ -116,28 +116,28 @@ class PlatformConfig:
     reply_to_mode: str = "first"
     gateway_restart_notification: bool = True
     extra: dict[str, Any] = field(default_factory=dict)
-    is_off: bool = False  # written as `enabled: false`, which is more than not written
+    is_off: bool = False  # explicitly `enabled: false`
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down."""
-        found: dict[str, Any] = {
+        """The JSON form."""
+        data: dict[str, Any] = {
             "enabled": self.enabled,
             "extra": dict(self.extra),
             "reply_to_mode": self.reply_to_mode,
             "gateway_restart_notification": self.gateway_restart_notification,
         }
         if self.token:
-            found["token"] = self.token
+            data["token"] = self.token
         if self.api_key:
-            found["api_key"] = self.api_key
+            data["api_key"] = self.api_key
         if self.home_channel is not None:
-            found["home_channel"] = self.home_channel.to_dict()
-        return found
+            data["home_channel"] = self.home_channel.to_dict()
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], platform: str = "") -> Self:
-        """As it was written down, for a platform."""
-        rest = {name: one for name, one in data.items() if name not in KNOWN}
+        """Read the JSON form, of a platform."""
+        rest = {name: one for name, one in data.items() if name not in PLATFORM_KEYS}
         extra = {**rest, **config_values.mapping(data.get("extra"))}
         home = data.get("home_channel")
         restart = data.get(
@@ -147,7 +147,7 @@ class PlatformConfig:
             enabled=config_values.flag(data.get("enabled"), default=False),
             token=config_values.text(data.get("token")) or None,
             api_key=config_values.text(data.get("api_key")) or None,
-            home_channel=_home(home, platform),
+            home_channel=_home_channel(home, platform),
             reply_to_mode=config_values.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
             gateway_restart_notification=config_values.flag(restart, default=True),
             extra=extra,
@@ -155,17 +155,17 @@ class PlatformConfig:
         )
 
 
-def _home(data: Any, platform: str) -> HomeChannel | None:
-    """Where messages go that answer nobody: an id, or an id with a name."""
-    found = data if isinstance(data, dict) else {"chat_id": data} if data else {}
-    found = {"platform": platform, **found}
-    if not found.get("chat_id") or known_platform(found["platform"]) is None:
+def _home_channel(data: Any, platform: str) -> HomeChannel | None:
+    """Read a home channel: a chat ID, or an object with a chat ID and a name."""
+    channel = data if isinstance(data, dict) else {"chat_id": data} if data else {}
+    channel = {"platform": platform, **channel}
+    if not channel.get("chat_id") or find_platform(channel["platform"]) is None:
         return None
-    return HomeChannel.from_dict(found)
+    return HomeChannel.from_dict(channel)
 
 
-def known_platform(name: Any) -> Platform | None:
-    """The platform called so, if there is one."""
+def find_platform(name: Any) -> Platform | None:
+    """The platform with a name; None if it is unknown."""
     try:
         return Platform(name)
     except ValueError:
@@ -174,7 +174,7 @@ def known_platform(name: Any) -> Platform | None:
 
 @dataclass
 class StreamingConfig:
-    """Whether and how an answer is shown while it is written."""
+    """Whether and how a reply is shown while it is written."""
 
     enabled: bool = False
     transport: str = "auto"
@@ -184,18 +184,18 @@ class StreamingConfig:
     fresh_final_after_seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down."""
+        """The JSON form."""
         return dict(self.__dict__)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down."""
+        """Read the JSON form."""
         default = cls()
         return cls(
             config_values.flag(data.get("enabled"), default=default.enabled),
-            config_values.choice(data.get("transport"), TRANSPORTS, default.transport),
+            config_values.choice(data.get("transport"), STREAMING_TRANSPORTS, default.transport),
             config_values.fraction(data.get("edit_interval"), default.edit_interval),
-            config_values.number(data.get("buffer_threshold"), default.buffer_threshold, least=1),
+            config_values.number(data.get("buffer_threshold"), default.buffer_threshold, minimum=1),
             config_values.text(data.get("cursor"), default.cursor),
             config_values.fraction(
                 data.get("fresh_final_after_seconds"), default.fresh_final_after_seconds
@@ -205,7 +205,7 @@ class StreamingConfig:
 
 @dataclass
 class GatewayConfig:
-    """Everything the gateway is told."""
+    """The configuration of the gateway."""
 
     platforms: dict[Platform, PlatformConfig] = field(default_factory=dict)
     default_reset_policy: SessionResetPolicy = field(default_factory=SessionResetPolicy)
@@ -223,12 +223,12 @@ class GatewayConfig:
     multiplex_profiles: bool = False
     unauthorized_dm_behavior: str = "pair"
     streaming: StreamingConfig = field(default_factory=StreamingConfig)
-    session_store_max_age_days: int = MAX_AGE_DAYS
+    session_store_max_age_days: int = DEFAULT_MAX_AGE_DAYS
 
     def get_reset_policy(
         self, platform: Platform | None = None, session_type: str | None = None
     ) -> SessionResetPolicy:
-        """The policy of a place: its platform's, else its kind's, else everybody's."""
+        """The policy of the platform, else of the chat type, else the default."""
         if platform is not None and platform in self.reset_by_platform:
             return self.reset_by_platform[platform]
         if session_type is not None and session_type in self.reset_by_type:
@@ -236,23 +236,23 @@ class GatewayConfig:
         return self.default_reset_policy
 
     def get_connected_platforms(self) -> list[Platform]:
-        """The platforms that are switched on."""
+        """The enabled platforms."""
         return [platform for platform, config in self.platforms.items() if config.enabled]
 
     def get_home_channel(self, platform: Platform) -> HomeChannel | None:
-        """Where messages of a platform go that answer nobody."""
+        """The home channel of a platform."""
         config = self.platforms.get(platform)
         return config.home_channel if config else None
 
     def get_unauthorized_dm_behavior(self, platform: Platform | None = None) -> str:
-        """What becomes of strangers: `pair` or `ignore`."""
+        """How unknown users in direct chats are treated: `pair` or `ignore`."""
         config = self.platforms.get(platform) if platform is not None else None
         own = config.extra.get("unauthorized_dm_behavior") if config else None
         default = "ignore" if platform is Platform.EMAIL else self.unauthorized_dm_behavior
         return config_values.choice(own, ("pair", "ignore"), default)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down."""
+        """The JSON form."""
         return {
             "platforms": {one.value: config.to_dict() for one, config in self.platforms.items()},
             "default_reset_policy": self.default_reset_policy.to_dict(),
@@ -277,16 +277,16 @@ class GatewayConfig:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down, by whomever."""
+        """Read the JSON form, of any release."""
         inner = config_values.mapping(data.get("gateway"))
         stt = data.get("stt_enabled", config_values.mapping(data.get("stt")).get("enabled"))
-        most = data.get("max_concurrent_sessions", inner.get("max_concurrent_sessions"))
+        max_sessions = data.get("max_concurrent_sessions", inner.get("max_concurrent_sessions"))
         folder = data.get("sessions_dir")
         triggers = data.get("reset_triggers")
         return cls(
             platforms={
-                one: PlatformConfig.from_dict(found, one.value)
-                for one, found in _by_platform(data.get("platforms"), dict)
+                one: PlatformConfig.from_dict(config, one.value)
+                for one, config in _by_platform(data.get("platforms"), dict)
             },
             default_reset_policy=SessionResetPolicy.from_dict(
                 config_values.mapping(data.get("default_reset_policy") or data.get("session_reset"))
@@ -303,7 +303,7 @@ class GatewayConfig:
             else cls().reset_triggers,
             quick_commands=config_values.mapping(data.get("quick_commands")),
             sessions_dir=Path(folder) if isinstance(folder, str) and folder else cls().sessions_dir,
-            max_concurrent_sessions=config_values.number(most, 0, least=0) or None,
+            max_concurrent_sessions=config_values.number(max_sessions, 0, minimum=0) or None,
             multiplex_profiles=config_values.flag(
                 data.get("multiplex_profiles", inner.get("multiplex_profiles")), default=False
             ),
@@ -314,7 +314,7 @@ class GatewayConfig:
                 config_values.mapping(data.get("streaming") or inner.get("streaming"))
             ),
             session_store_max_age_days=config_values.number(
-                data.get("session_store_max_age_days"), MAX_AGE_DAYS, least=0
+                data.get("session_store_max_age_days"), DEFAULT_MAX_AGE_DAYS, minimum=0
             ),
             **_flags(data, stt),
         )
@@ -327,15 +327,15 @@ def _flags(data: dict[str, Any], stt: Any) -> dict[str, bool]:
         "group_sessions_per_user": True,
         "thread_sessions_per_user": False,
     }
-    found = {
+    flags = {
         name: config_values.flag(data.get(name), default=one) for name, one in defaults.items()
     }
-    return {**found, "stt_enabled": config_values.flag(stt, default=True)}
+    return {**flags, "stt_enabled": config_values.flag(stt, default=True)}
 
 
 def _by_platform(data: Any, read: Any) -> Any:
-    """What is written for each platform; names of none are skipped."""
+    """The value of each known platform."""
     for name, one in config_values.mapping(data).items():
-        platform = known_platform(name)
+        platform = find_platform(name)
         if platform is not None:
             yield platform, read(config_values.mapping(one))

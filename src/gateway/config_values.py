@@ -1,26 +1,26 @@
-"""Reading what people wrote into files: what cannot be used is replaced by the default."""
+"""Tolerant parsing of configuration values: an invalid value is replaced by the default."""
 
 from __future__ import annotations
 
 from typing import Any
 
-YES = frozenset({"1", "true", "yes", "on"})
-NO = frozenset({"0", "false", "no", "off", ""})
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off", ""})
 
 
-def number(value: Any, default: int, *, least: int | None = None) -> int:
-    """A whole number; garbage is the default, too little is the least."""
+def number(value: Any, default: int, *, minimum: int | None = None) -> int:
+    """An integer, at least *minimum*."""
     if isinstance(value, bool) or value is None:
         return default
     try:
-        found = int(value)
+        parsed = int(value)
     except (TypeError, ValueError, OverflowError):
         return default
-    return found if least is None else max(found, least)
+    return parsed if minimum is None else max(parsed, minimum)
 
 
 def fraction(value: Any, default: float) -> float:
-    """A number that may have a fraction."""
+    """A float."""
     try:
         return default if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -28,25 +28,25 @@ def fraction(value: Any, default: float) -> float:
 
 
 def flag(value: Any, *, default: bool) -> bool:
-    """Yes or no, also as a word."""
+    """A boolean, also as a word such as `yes` or `off`."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
-    if value is None or word not in YES | NO:
+    if value is None or word not in TRUE_WORDS | FALSE_WORDS:
         return default
-    return word in YES
+    return word in TRUE_WORDS
 
 
 def text(value: Any, default: str = "") -> str:
-    """A text; a number counts as one."""
+    """A string; numbers are converted."""
     return default if value is None or isinstance(value, dict | list) else str(value)
 
 
 def choice(value: Any, choices: tuple[str, ...], default: str) -> str:
-    """One of some words."""
+    """One of *choices*."""
     return value if isinstance(value, str) and value in choices else default
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """An object; anything else is an empty one."""
+    """A dictionary; empty for any other value."""
     return dict(value) if isinstance(value, dict) else {}

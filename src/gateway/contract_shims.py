@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
 from gateway.config import Platform
-from gateway.inbound.commands import RESET, reset_place
+from gateway.inbound.commands import RESET_REPLY, reset_route
 from gateway.session import SessionStore
 from hermes_core.isolate import Step, attempt
 
@@ -47,7 +47,7 @@ class ContractRunner:
     async def _handle_reset_command(self, event: MessageEvent) -> str:
         """`/new` for a message: the reply to it."""
         await asyncio.to_thread(self._reset, event)
-        return RESET
+        return RESET_REPLY
 
     def _reset(self, event: MessageEvent) -> None:
         source, store = event.source, self.session_store
@@ -56,7 +56,7 @@ class ContractRunner:
         key = store._generate_session_key(source)
         with store._lock:
             old: SessionEntry | None = store._entries.get(key)
-        new = reset_place(store, key, lambda: self._stop_agent(key)) if old else None
+        new = reset_route(store, key, lambda: self._stop_agent(key)) if old else None
         new = new or store.get_or_create_session(source)
         if boundary_db(store) is None:
             platform = source.platform.value
@@ -67,7 +67,7 @@ class ContractRunner:
     def _stop_agent(self, session_key: str) -> None:
         agent = self._running_agents.pop(session_key, None)
         if agent is not None:
-            attempt(Step("stop a turn", lambda: agent.interrupt("a new conversation was started")))
+            attempt(Step("stop turn", lambda: agent.interrupt("new conversation requested")))
 
     async def _stop_assigned(self) -> None:
         """Wait for the assigned agents, finalize them and disconnect the assigned adapters."""
@@ -83,7 +83,7 @@ class ContractRunner:
 
     def _finalize_assigned(self) -> None:
         for agent in list(self._running_agents.values()):
-            attempt(Step("stop a turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
+            attempt(Step("stop turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
             _invoke(
                 "on_session_finalize",
                 session_id=agent.session_id,

@@ -1,6 +1,6 @@
-"""Hermes as an MCP server: other agents look into conversations, and send to chats if they may.
+"""Hermes as an MCP server: other agents read conversations and, if allowed, send to chats.
 
-It reads the store as it is; nothing is changed, unless sending was switched on.
+The tools are read-only unless sending is enabled.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-SENDS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
-MOST: Final = 200
-LONGEST_TEXT: Final = 20_000
+READ_ANNOTATIONS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+SEND_ANNOTATIONS: Final = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, open_world_hint=True
+)
+MAX_RESULTS: Final = 200
+MAX_TEXT_CHARS: Final = 20_000
 
 
-class Tools:
-    """What other agents can ask."""
+class HistoryTools:
+    """The tools that other agents can call."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
@@ -37,7 +39,7 @@ class Tools:
     def conversations_list(
         self, limit: int = 20, offset: int = 0, source: str = ""
     ) -> list[dict[str, Any]]:
-        """List conversations, the one used last first. source: cli, tui, telegram, …"""
+        """List conversations, most recently used first. source: cli, tui, telegram, …"""
         rows = self._db.list_sessions_rich(
             source=source or None, limit=_bounded(limit), offset=offset, order_by_last_active=True
         )
@@ -46,7 +48,7 @@ class Tools:
         return [{name: row.get(name) for name in (*names, *more)} for row in rows]
 
     def conversations_search(self, query: str, limit: int = 20) -> list[dict[str, Any]]:
-        """Find what was said: words, "phrases", beginn*, one OR two, -not. The newest first."""
+        """Search messages: words, "phrases", prefix*, one OR two, -not. Newest first."""
         hits = self._db.search_messages(query, limit=_bounded(limit))
         return [
             {
@@ -62,7 +64,7 @@ class Tools:
     def conversation_read(
         self, conversation: str, after: int = 0, limit: int = 50
     ) -> dict[str, Any]:
-        """Read a conversation by id, title or `last`; after is the number of a message."""
+        """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
         session_id = self._db.resolve(conversation)
         rows = self._db.get_messages(session_id, after_id=after, limit=_bounded(limit))
         messages = [
@@ -70,7 +72,7 @@ class Tools:
                 "message": row["id"],
                 "role": row["role"],
                 "at": row["timestamp"],
-                "text": plain_text(row["content"])[:LONGEST_TEXT],
+                "text": plain_text(row["content"])[:MAX_TEXT_CHARS],
                 "tool": row["tool_name"],
             }
             for row in rows
@@ -80,49 +82,49 @@ class Tools:
         return {"conversation": session_id, "title": title, "messages": messages, "next": last}
 
     def channels_list(self) -> list[dict[str, Any]]:
-        """List the chats the gateway knows, the one used last first."""
-        found = direct_send.channels(self._db, config_of_home())
+        """List the known chats, most recently used first."""
+        channels = direct_send.list_channels(self._db, config_of_home())
         return [
             {"channel": one.address, "name": one.name, "kind": one.kind, "used": one.last_active}
-            for one in found
+            for one in channels
         ]
 
     def message_send(self, channel: str, text: str, key: str = "") -> dict[str, Any]:
-        """Send a text to a chat: its address or name. What has the same key is sent once."""
-        target = direct_send.find(self._db, config_of_home(), channel)
-        numbers = direct_send.send(self._db, target, text, key)
-        return {"channel": target.address, "kept_as": numbers}
+        """Send a text to a chat, given by address or name. key: idempotency key, sent only once."""
+        target = direct_send.find_channel(self._db, config_of_home(), channel)
+        outbox_ids = direct_send.send(self._db, target, text, key)
+        return {"channel": target.address, "kept_as": outbox_ids}
 
 
-def made(db: SessionDB, *, may_send: bool) -> MCPServer:
-    """The server over a store."""
+def build_server(db: SessionDB, *, may_send: bool) -> MCPServer:
+    """The MCP server of a store."""
     server = MCPServer("hermes", log_level="ERROR")
-    tools = Tools(db)
-    reading = (
+    tools = HistoryTools(db)
+    read_tools = (
         tools.conversations_list,
         tools.conversations_search,
         tools.conversation_read,
         tools.channels_list,
     )
-    for tool in reading:
-        server.add_tool(_told(tool), annotations=READS)
+    for tool in read_tools:
+        server.add_tool(_with_tool_errors(tool), annotations=READ_ANNOTATIONS)
     if may_send:
-        server.add_tool(_told(tools.message_send), annotations=SENDS)
+        server.add_tool(_with_tool_errors(tools.message_send), annotations=SEND_ANNOTATIONS)
     return server
 
 
-def _told(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool whose errors are for the one who asked."""
+def _with_tool_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool whose errors are returned to the caller."""
 
     @functools.wraps(tool)
-    def asked(*values: Any, **names: Any) -> Any:
+    def call(*values: Any, **names: Any) -> Any:
         try:
             return tool(*values, **names)
         except HermesError as error:
             raise ToolError(str(error)) from error
 
-    return asked
+    return call
 
 
 def _bounded(limit: int) -> int:
-    return max(1, min(limit, MOST))
+    return max(1, min(limit, MAX_RESULTS))

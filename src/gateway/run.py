@@ -1,6 +1,6 @@
-"""The gateway's runner: it wires; what is done lives in small modules beside it.
+"""The gateway runner: starts and stops the service, the HTTP server and the expiry sweep.
 
-Attributes are made on first use, so that a runner put together by hand works, too.
+Attributes are created on first use, so a runner made without `__init__` works, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway import status
 from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.process import adapter_factory
 from gateway.process.config_loader import config_of_home
-from gateway.process.health import Watching
+from gateway.process.health import HealthEndpoints
 from gateway.process.service import GatewayService
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FIRST_LOOK_SECONDS: Final = 60.0
-LOOK_SECONDS: Final = 300.0
+FIRST_SWEEP_SECONDS: Final = 60.0
+SWEEP_SECONDS: Final = 300.0
 PRUNE_SECONDS: Final = 3600.0
 
 
@@ -45,95 +45,99 @@ class GatewayRunner(ContractRunner):
     _last_session_store_prune_ts = 0.0
     _exit_reason: str | None = None
     _service: GatewayService | None = None
-    _front: HttpServer | None = None
-    _watching: Watching | None = None
-    _watcher: asyncio.Task[None] | None = None
+    _http_server: HttpServer | None = None
+    _health: HealthEndpoints | None = None
+    _expiry_task: asyncio.Task[None] | None = None
     _restart_requested = False
-    _leaving: asyncio.Event | None = None
+    _stop_requested: asyncio.Event | None = None
     _loop: asyncio.AbstractEventLoop | None = None
 
     @cached_property
     def config(self) -> GatewayConfig:
-        """What the gateway was told."""
+        """The configuration."""
         return config_of_home()
 
     @cached_property
     def session_store(self) -> Any:
-        """The places and their conversations."""
+        """The routes: chats and their conversations."""
         return SessionStore(self.config.sessions_dir, self.config)
 
-    # The beginning
+    # Start
 
     async def start(self) -> None:
-        """Connect the platforms and begin to work."""
+        """Connect the platforms and handle messages."""
         db = boundary_db(self.session_store)
         if db is None:
-            raise StoreUnavailableError("the gateway needs a store to keep messages in")
+            raise StoreUnavailableError("The gateway requires a session store.")
         self._running = True
         settings = ConfigFile.of_home().settings()
         self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))
         status.write_runtime_status("starting")
-        self._front = adapter_factory.front_of_home()
-        found = await asyncio.to_thread(adapter_factory.equipped, db, self.config, self._front)
+        self._http_server = adapter_factory.http_server_of_home()
+        created = await asyncio.to_thread(
+            adapter_factory.create_adapters, db, self.config, self._http_server
+        )
         self._service = GatewayService(
-            db, self.session_store, self.config, restart=self.ask_to_restart
+            db, self.session_store, self.config, restart=self.request_restart
         )
-        self._watching = await self._be_watched(db, self._service)
-        self._watcher = asyncio.create_task(self._session_expiry_watcher())
-        await self._service.start(found.adapters, found.refused)
+        self._health = await self._serve_health(db, self._service)
+        self._expiry_task = asyncio.create_task(self._session_expiry_watcher())
+        await self._service.start(created.adapters, created.refused)
         states = self._service.connections.states
-        status.write_runtime_status(self._service.state, platforms=states, http_url=self._front.url)
-
-    async def _be_watched(self, db: SessionDB, service: GatewayService) -> Watching:
-        """Serve health and metrics; a port that is taken is no reason not to work."""
-        connections = service.connections
-        watching = Watching(
-            db, service.meters, lambda: connections.states, lambda: len(service.turns)
+        status.write_runtime_status(
+            self._service.state, platforms=states, http_url=self._http_server.url
         )
-        if self._front is not None:
+
+    async def _serve_health(self, db: SessionDB, service: GatewayService) -> HealthEndpoints:
+        """Serve health and metrics; the gateway also works if the port is taken."""
+        connections = service.connections
+        health = HealthEndpoints(
+            db, service.metrics, lambda: connections.states, lambda: len(service.inbox_workers)
+        )
+        if self._http_server is not None:
             try:
-                await self._front.add("watching", watching.routes())
+                await self._http_server.add("health", health.routes())
             except PlatformDownError as error:
-                log.warning("nobody can watch: %s", error)
-        return watching
+                log.warning("health and metrics endpoints unavailable: %s", error)
+        return health
 
-    def leave(self) -> None:
-        """Ask it to end, for good; from any thread, or a signal."""
+    def request_stop(self) -> None:
+        """Request a stop; from any thread or a signal handler."""
         self._restart_requested = False
-        self._go()
+        self._signal_stop()
 
-    def _go(self) -> None:
-        if self._leaving is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._leaving.set)
+    def _signal_stop(self) -> None:
+        if self._stop_requested is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop_requested.set)
 
-    def ask_to_restart(self) -> None:
-        """Ask it to end and to begin anew; from any thread, or a signal."""
+    def request_restart(self) -> None:
+        """Request a restart; from any thread or a signal handler."""
         self._restart_requested = True
-        self._go()
+        self._signal_stop()
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a turn runs on that does not listen."""
-        return self._service is not None and len(self._service.turns) > 0
+        """Whether a turn is still running after the stop."""
+        return self._service is not None and len(self._service.inbox_workers) > 0
 
-    async def run(self, tell: Callable[[str], object] = log.info) -> bool:
-        """Work until asked to leave; whether it is to begin anew. Who is there is *told*."""
-        self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
+    async def run(self, report: Callable[[str], object] = log.info) -> bool:
+        """Run until a stop is requested; whether to restart. *report* gets a line per platform."""
+        self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
         await self.start()
         for name, state in self._service.connections.states.items() if self._service else ():
-            why = f": {state['error_message']}" if state["error_message"] else ""
-            tell(f"{name} is {state['state']}{why}")
-        await self._leaving.wait()
+            reason = f" ({state['error_message']})" if state["error_message"] else ""
+            report(f"{name}: {state['state']}{reason}")
+        await self._stop_requested.wait()
         await self.stop()
         return self._restart_requested
 
-    # Conversations that are over by themselves
+    # Expired conversations
 
-    async def _session_expiry_watcher(self, interval: float = LOOK_SECONDS) -> None:
-        """End what is over by policy, once each, and forget places nobody uses."""
-        await asyncio.sleep(FIRST_LOOK_SECONDS)
+    async def _session_expiry_watcher(self, interval: float = SWEEP_SECONDS) -> None:
+        """End expired conversations, once each, and prune unused routes."""
+        await asyncio.sleep(FIRST_SWEEP_SECONDS)
         while self._running:
-            await asyncio.to_thread(attempt, Step("end what is over", self._end_expired))
+            await asyncio.to_thread(attempt, Step("end expired conversations", self._end_expired))
             await asyncio.to_thread(self._prune)
             await asyncio.sleep(interval)
 
@@ -147,29 +151,29 @@ class GatewayRunner(ContractRunner):
         self._last_session_store_prune_ts = time.time()
         attempt(
             Step(
-                "forget places nobody uses",
+                "prune unused routes",
                 lambda: self.session_store.prune_old_entries(
                     self.config.session_store_max_age_days
                 ),
             )
         )
 
-    # The end
+    # Stop
 
     async def stop(self) -> None:
-        """Finish or stop what runs, tell plugins, let go of the platforms."""
+        """Finish or stop running turns, deliver boundary events, disconnect the platforms."""
         self._running = False
         self._draining = True
-        if self._watcher is not None:
-            self._watcher.cancel()
-        if self._watching is not None:
-            self._watching.is_leaving = True
+        if self._expiry_task is not None:
+            self._expiry_task.cancel()
+        if self._health is not None:
+            self._health.is_draining = True
         if self._service is not None:
             status.write_runtime_status("draining")
             await self._service.stop(self._restart_drain_timeout)
             await asyncio.to_thread(self._deliver)
-        if self._front is not None:
-            await self._front.close()
+        if self._http_server is not None:
+            await self._http_server.close()
         await self._stop_assigned()
         status.write_runtime_status("stopped", exit_reason=self._exit_reason)
         status.remove_pid_file()
@@ -177,4 +181,4 @@ class GatewayRunner(ContractRunner):
     def _deliver(self) -> None:
         db = boundary_db(self.session_store)
         if db is not None:
-            attempt(Step("deliver boundaries", lambda: delivery.deliver_due(db)))
+            attempt(Step("deliver boundary events", lambda: delivery.deliver_due(db)))

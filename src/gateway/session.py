@@ -1,8 +1,8 @@
-"""The places people write from, and the conversation each of them is having.
+"""The routing table: chats and the conversation of each.
 
-Routes are rows of the store, changed together with the conversations they lead to.
-`sessions.json` is written for people and older tools, now and then and never for each
-message; it is read once, where an older gateway has left one.
+Routes are rows of the store, changed in the same transaction as their conversations.
+`sessions.json` is exported periodically for humans and older tools; it is imported once, if an
+older gateway has left one.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
 
 log = logging.getLogger(__name__)
 
-IMPORTED: Final = "gateway_routes_imported"
+IMPORTED_META_KEY: Final = "gateway_routes_imported"
 
 
 class SessionStore:
-    """Every place, by its key."""
+    """The routes by session key."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class SessionStore:
 
     @cached_property
     def _db(self) -> SessionDB | None:
-        """The store; None keeps everything in the file alone."""
+        """The store; with None the file is the only storage."""
         return SessionDB()
 
-    # What is known
+    # Entries
 
     def _ensure_loaded(self) -> None:
         with self._lock:
@@ -78,8 +78,8 @@ class SessionStore:
         return routes_file.read(self.sessions_dir)
 
     def _import(self, db: SessionDB) -> None:
-        """Take over what an older gateway noted, in its file or in its table, once."""
-        name = f"{IMPORTED}:{self.sessions_dir.resolve()}"
+        """Import the routes of an older gateway from its file and its table, once."""
+        name = f"{IMPORTED_META_KEY}:{self.sessions_dir.resolve()}"
         if db.get_meta(name):
             return
         in_store = routes_file.entries(db.routes_of_the_original(), "gateway_routing")
@@ -92,34 +92,34 @@ class SessionStore:
         db.set_meta(name, datetime.now().astimezone().isoformat())
 
     def get(self, session_key: str) -> SessionEntry | None:
-        """What is noted about a place."""
+        """The entry of a session key."""
         self._ensure_loaded()
         with self._lock:
             return self._entries.get(session_key)
 
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
-        """Every place, or those with something lately; the latest first."""
+        """All entries, or those active lately; most recent first."""
         self._ensure_loaded()
         with self._lock:
-            found = list(self._entries.values())
+            entries = list(self._entries.values())
         if active_minutes is not None:
             since = local_now() - timedelta(minutes=active_minutes)
-            found = [one for one in found if one.updated_at >= since]
-        return sorted(found, key=lambda one: one.updated_at, reverse=True)
+            entries = [one for one in entries if one.updated_at >= since]
+        return sorted(entries, key=lambda one: one.updated_at, reverse=True)
 
     def key_of(self, source: SessionSource) -> str:
-        """The key of the place a message came from."""
+        """The session key of a source."""
         self._ensure_loaded()
         return self._generate_session_key(source)
 
     def _generate_session_key(self, source: SessionSource) -> str:
-        """The key of a place: the text people know, unless another place goes by it."""
-        where = place_of(
+        """The session key of a source: the text form, unless another chat has it already."""
+        key = place_of(
             source,
             group_sessions_per_user=self.config.group_sessions_per_user,
             thread_sessions_per_user=self.config.thread_sessions_per_user,
         )
-        text, canonical = legacy_text(where), where.encode()
+        text, canonical = legacy_text(key), key.encode()
         with self._lock:
             known = self._entries.get(text)
         if known is None or known.place in {"", canonical}:
@@ -127,7 +127,7 @@ class SessionStore:
         return canonical
 
     def is_shared(self, entry: SessionEntry) -> bool:
-        """Whether several people write in one conversation there."""
+        """Whether several users share the conversation of an entry."""
         if entry.chat_type == "dm":
             return False
         is_thread = entry.origin is not None and bool(entry.origin.thread_id)
@@ -138,16 +138,16 @@ class SessionStore:
         return not self.config.group_sessions_per_user
 
     def reply_mode(self, source: SessionSource) -> str:
-        """Which parts of an answer quote the message: `off`, `first` or `all`."""
-        found = self.config.platforms.get(source.platform)
-        return found.reply_to_mode if found else "first"
+        """Which parts of a reply quote the message: `off`, `first` or `all`."""
+        platform = self.config.platforms.get(source.platform)
+        return platform.reply_to_mode if platform else "first"
 
-    # A place and its conversation
+    # Conversations
 
     def get_or_create_session(
         self, source: SessionSource, *, force_new: bool = False
     ) -> SessionEntry:
-        """The conversation of a place; a new one where there is none or policy says so."""
+        """The conversation of a chat; a new one if there is none or it has expired."""
         self._ensure_loaded()
         with self._lock:
             key = self._generate_session_key(source)
@@ -166,20 +166,20 @@ class SessionStore:
             return entry
 
     def _keep_open(self, entry: SessionEntry) -> None:
-        """Note a place; if its conversation was ended elsewhere, it is opened again."""
+        """Store the entry; reopen its conversation if another process has ended it."""
         row = self._db.get_session(entry.session_id) if self._db is not None else None
         if self._db is None or (row is not None and row.get("ended_at") is None):
-            self._note(entry)
+            self._put(entry)
             return
         entry.expiry_finalized = False
         source = entry.platform.value if entry.platform else "unknown"
-        self._db.begin_route(_route(entry), source, _facts(entry))
+        self._db.begin_route(_route(entry), source, _row_fields(entry))
         self._is_export_due = True
 
     def _reset_reason(self, entry: SessionEntry) -> str:
         if entry.suspended:
             return "suspended"
-        if entry.resume_pending or self._is_held(entry):
+        if entry.resume_pending or self._is_busy(entry):
             return ""
         return expiry_reason(entry, self._policy(entry), zone=self._zone) or ""
 
@@ -198,16 +198,16 @@ class SessionStore:
         )
         self._entries[key] = entry
         if self._db is not None:
-            self._db.begin_route(_route(entry), source.platform.value, _facts(entry))
+            self._db.begin_route(_route(entry), source.platform.value, _row_fields(entry))
         self._is_export_due = True
         return entry
 
     def reset_session(
         self, session_key: str, reason: str = "session_reset", mark: str = ""
     ) -> SessionEntry | None:
-        """Give a place a new conversation; the old one is ended and kept.
+        """Start a new conversation in a chat; the old one is ended and kept.
 
-        *mark* is noted with it: for which message it was done.
+        *mark* is stored in the same transaction: the message that caused the reset.
         """
         self._ensure_loaded()
         with self._lock:
@@ -220,12 +220,12 @@ class SessionStore:
         self, entry: SessionEntry, reason: str, *, is_automatic: bool, mark: str = ""
     ) -> SessionEntry:
         had_activity = bool(entry.total_tokens) or self._was_used(entry)
-        new = self._pointed_at(entry, self._new_id(), reason, mark)
+        new = self._point_at(entry, self._new_id(), reason, mark)
         new.was_auto_reset = is_automatic
         new.auto_reset_reason = reason if is_automatic else None
         new.reset_had_activity = had_activity
         new.is_fresh_reset = not is_automatic
-        self._note(new)
+        self._put(new)
         return new
 
     def _was_used(self, entry: SessionEntry) -> bool:
@@ -239,15 +239,15 @@ class SessionStore:
         reason: str = "session_switch",
         mark: str = "",
     ) -> SessionEntry | None:
-        """Point a place at another conversation that is there already."""
+        """Route a chat to another existing conversation."""
         self._ensure_loaded()
         with self._lock:
             entry = self._entries.get(session_key)
             if entry is None or entry.session_id == session_id:
                 return entry
-            return self._pointed_at(entry, session_id, reason, mark)
+            return self._point_at(entry, session_id, reason, mark)
 
-    def _pointed_at(
+    def _point_at(
         self, old: SessionEntry, session_id: str, reason: str, mark: str = ""
     ) -> SessionEntry:
         now = local_now()
@@ -265,50 +265,50 @@ class SessionStore:
         )
         if self._db is not None:
             source = old.platform.value if old.platform else "unknown"
-            self._db.move_route(_route(new), old.session_id, reason, source, _facts(new), mark)
+            self._db.move_route(_route(new), old.session_id, reason, source, _row_fields(new), mark)
         self._entries[old.session_key] = new
         self._is_export_due = True
         return new
 
-    def update_session(self, session_key: str, **facts: Any) -> None:
-        """Note something about a place: tokens, marks, what else an entry has."""
+    def update_session(self, session_key: str, **fields: Any) -> None:
+        """Change fields of an entry."""
         self._ensure_loaded()
         with self._lock:
             entry = self._entries.get(session_key)
             if entry is None:
                 return
-            for name, value in facts.items():
+            for name, value in fields.items():
                 setattr(entry, name, value)
-            self._note(entry)
+            self._put(entry)
 
     def touch(self, session_key: str) -> None:
-        """Something has just happened in a place: its pause begins now."""
+        """Record activity in a chat: its idle time starts now."""
         self.update_session(session_key, updated_at=local_now())
 
-    def spare(self, is_at_work: Callable[[str], bool]) -> None:
-        """Leave alone the places in which something still runs, by their keys."""
-        self._has_active_processes = is_at_work
+    def set_busy_check(self, is_busy: Callable[[str], bool]) -> None:
+        """Set the check for running turns; busy chats do not expire."""
+        self._has_active_processes = is_busy
 
     def suspend_session(self, session_key: str) -> bool:
-        """Keep a conversation for later; the next message begins another."""
+        """Suspend a conversation; the next message starts another."""
         if self.get(session_key) is None:
             return False
         self.update_session(session_key, suspended=True)
         return True
 
-    def _note(self, entry: SessionEntry) -> None:
-        """Write one row, whatever the number of places."""
+    def _put(self, entry: SessionEntry) -> None:
+        """Store one entry."""
         self._is_export_due = True
         if self._db is not None:
             self._db.put_route(_route(entry))
 
-    # Ends
+    # Expiry
 
     def _policy(self, entry: SessionEntry) -> Any:
         return self.config.get_reset_policy(entry.platform, entry.chat_type)
 
-    def _is_held(self, entry: SessionEntry) -> bool:
-        """Whether something still runs for a place; an error counts as yes."""
+    def _is_busy(self, entry: SessionEntry) -> bool:
+        """Whether a turn is running in a chat; an error counts as yes."""
         if self._has_active_processes is None:
             return False
         try:
@@ -317,66 +317,65 @@ class SessionStore:
             return True
 
     def _is_session_expired(self, entry: SessionEntry) -> bool:
-        """Whether policy says that a conversation is over."""
+        """Whether the reset policy has expired a conversation."""
         reason = expiry_reason(entry, self._policy(entry), zone=self._zone)
-        return reason is not None and not self._is_held(entry)
+        return reason is not None and not self._is_busy(entry)
 
     @cached_property
     def _zone(self) -> ZoneInfo:
-        """The zone in which the user's days begin."""
+        """The configured time zone of the user."""
         return user_zone()
 
     def finalize_expired(self, entry: SessionEntry) -> None:
-        """End an expired conversation's row, announced with it; the route stays."""
+        """End an expired conversation, with its boundary event; the route stays."""
         with self._lock:
             is_present = self._entries.get(entry.session_key) is entry
             if entry.expiry_finalized or not is_present or not self._is_session_expired(entry):
-                return  # a message came in between
+                return  # a message has arrived meanwhile
             if self._db is not None:
                 self._db.end_session(entry.session_id, "idle_timeout")
             entry.expiry_finalized = True
-            self._note(entry)
+            self._put(entry)
 
     def prune_old_entries(self, max_age_days: int) -> int:
-        """Forget places where nothing has happened for long; how many.
+        """Drop the routes of inactive chats; how many.
 
-        Those that were suspended and those in which something still runs stay. The
-        conversations of the others are ended and kept.
+        Suspended and busy ones stay. The conversations of the others are ended and kept.
         """
         if max_age_days <= 0:
             return 0
         self._ensure_loaded()
         oldest = local_now() - timedelta(days=max_age_days)
         with self._lock:
-            gone = [one for one in self._entries.values() if self._is_stale(one, oldest)]
-            for entry in gone:
+            stale = [one for one in self._entries.values() if self._is_stale(one, oldest)]
+            for entry in stale:
                 del self._entries[entry.session_key]
-            if gone:
+            if stale:
                 if self._db is not None:
-                    self._db.drop_routes(map(_route, gone))
+                    self._db.drop_routes(map(_route, stale))
                 self._save()
-        return len(gone)
+        return len(stale)
 
     def _is_stale(self, entry: SessionEntry, oldest: datetime) -> bool:
-        return entry.updated_at < oldest and not entry.suspended and not self._is_held(entry)
+        return entry.updated_at < oldest and not entry.suspended and not self._is_busy(entry)
 
-    # The file
+    # Export
 
     def _save(self) -> None:
-        """Write the file for people and older tools, whole."""
+        """Write the export file."""
         with self._lock:
             self._is_export_due = False
             entries = {key: entry.to_dict() for key, entry in self._entries.items()}
         routes_file.write(self.sessions_dir, entries)
 
     def export_if_due(self) -> bool:
-        """Write the file if anything has changed since; called now and then."""
+        """Write the export file if an entry has changed; whether it was written."""
         if self._is_export_due:
             self._save()
             return True
         return False
 
-    # Names
+    # Keys and IDs
 
     def _new_id(self) -> str:
         return new_gateway_session_id(self._db.clock if self._db is not None else SystemClock())
@@ -390,7 +389,7 @@ class SessionStore:
 
 
 def _place(entry: SessionEntry) -> str:
-    """The canonical key of an entry that has only its text; the text where that is all."""
+    """The canonical key of an entry that only has the text form; else the text itself."""
     try:
         certain = parse_legacy(entry.session_key).certain
     except KeyFormatError:
@@ -409,18 +408,18 @@ def _route(entry: SessionEntry) -> Route:
 
 
 def _entry(route: Route) -> SessionEntry | None:
-    """What is noted about a place; None when it cannot be read, which harms no other."""
+    """The entry of a route; None if it is unreadable."""
     try:
         entry = SessionEntry.from_dict(route.entry)
     except (TypeError, ValueError, KeyError) as error:
-        log.warning("the route of %s cannot be read and is left out: %s", route.session_key, error)
+        log.warning("route %s ignored: %s", route.session_key, error)
         return None
     entry.place = route.place
     return entry
 
 
-def _facts(entry: SessionEntry) -> dict[str, Any]:
-    """What a conversation's row says about its place."""
+def _row_fields(entry: SessionEntry) -> dict[str, Any]:
+    """The columns of a conversation that describe its chat."""
     origin = entry.origin
     return {
         "session_key": entry.session_key,
@@ -433,5 +432,5 @@ def _facts(entry: SessionEntry) -> dict[str, Any]:
 
 
 def local_now() -> datetime:
-    """The present by the local clock, without a zone: so entries note their moments."""
-    return datetime.now()  # noqa: DTZ005 - as said
+    """The local time without a zone, as entries store it."""
+    return datetime.now()  # noqa: DTZ005 - naive by format

@@ -1,4 +1,4 @@
-"""Whether a gateway runs here, and how it is: a lock, a pid file, a file with its state."""
+"""The status of the gateway of a Hermes folder: lock, PID file and state file."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KIND: Final = "hermes-gateway"
+STATUS_KIND: Final = "hermes-gateway"
 STATES: Final = ("starting", "running", "degraded", "draining", "stopped", "startup_failed")
 
 
 def pid_path() -> Path:
-    """The file with the process id."""
+    """The PID file."""
     return paths.hermes_home() / "gateway.pid"
 
 
 def state_path() -> Path:
-    """The file with the state."""
+    """The state file."""
     return paths.hermes_home() / "gateway_state.json"
 
 
 def lock_path() -> Path:
-    """The file whose lock only a living gateway has."""
+    """The lock file, locked while a gateway is running."""
     return paths.hermes_home() / "gateway.lock"
 
 
 @contextlib.contextmanager
-def held() -> Iterator[bool]:
-    """Be the gateway of this folder; False when another process is."""
+def hold_lock() -> Iterator[bool]:
+    """Hold the gateway lock of this folder; False if another process has it."""
     with instance_lock.held(lock_path()) as is_ours:
         if is_ours:
             write_pid_file()
@@ -47,18 +47,18 @@ def held() -> Iterator[bool]:
 
 
 def write_pid_file() -> None:
-    """Say which process is the gateway."""
+    """Write the PID file."""
     write_atomically(pid_path(), f"{os.getpid()}\n")
 
 
 def remove_pid_file() -> None:
-    """No process is it any more; another process's file is left alone."""
+    """Remove the PID file, unless it belongs to another process."""
     if read_pid() == os.getpid():
         pid_path().unlink(missing_ok=True)
 
 
 def read_pid() -> int | None:
-    """The process id in the file, alive or not."""
+    """The PID in the file, whether it is running or not."""
     try:
         return int(pid_path().read_text())
     except (OSError, ValueError):
@@ -66,24 +66,28 @@ def read_pid() -> int | None:
 
 
 def running_pid() -> int | None:
-    """The process id of a gateway that runs; None when none does."""
+    """The PID of the running gateway; None if there is none."""
     return read_pid() if instance_lock.is_held(lock_path()) else None
 
 
-def write_runtime_status(state: str, **facts: Any) -> None:
-    """Write down how the gateway is; facts that are not given stay as they were."""
-    found = read_runtime_status() or {"kind": KIND, "start_time": time.time(), "platforms": {}}
-    if found.get("pid") != os.getpid() or state == "starting":  # a restart keeps the number
-        found = {"kind": KIND, "start_time": time.time(), "platforms": {}}
-    found |= {"pid": os.getpid(), "argv": sys.argv, "updated_at": time.time()}
-    found |= {"gateway_state": state, **facts}
-    write_atomically(state_path(), json.dumps(found, indent=2))
+def write_runtime_status(state: str, **fields: Any) -> None:
+    """Update the state file; fields that are not given keep their values."""
+    data = read_runtime_status() or {
+        "kind": STATUS_KIND,
+        "start_time": time.time(),
+        "platforms": {},
+    }
+    if data.get("pid") != os.getpid() or state == "starting":  # a restart keeps the PID
+        data = {"kind": STATUS_KIND, "start_time": time.time(), "platforms": {}}
+    data |= {"pid": os.getpid(), "argv": sys.argv, "updated_at": time.time()}
+    data |= {"gateway_state": state, **fields}
+    write_atomically(state_path(), json.dumps(data, indent=2))
 
 
 def read_runtime_status() -> dict[str, Any] | None:
-    """How the gateway is, or was."""
+    """The contents of the state file."""
     try:
-        found = json.loads(state_path().read_text())
+        data = json.loads(state_path().read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else None

@@ -1,7 +1,4 @@
-"""Writing to a store that refuses for a while: a full disk, another program's lock.
-
-What has to be written before anything else may happen is written as soon as it can be.
-"""
+"""Retries around store calls, for a store that is locked or on a full disk for a while."""
 
 from __future__ import annotations
 
@@ -20,45 +17,48 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TROUBLE: Final = (StoreError, OSError)
-PAUSE_SECONDS: Final = 1.0
-DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+RETRIED_ERRORS: Final = (StoreError, OSError)
+RETRY_SECONDS: Final = 1.0
+DISK_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 
 
-def is_trouble(error: BaseException) -> bool:
-    """Whether it is the store or the disk that refuses, and no fault of what was to be done."""
-    return isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in DISK)
+def is_store_failure(error: BaseException) -> bool:
+    """Whether the store or the disk failed, as opposed to the work that was tried."""
+    is_disk_error = isinstance(error, OSError) and error.errno in DISK_ERRNOS
+    return isinstance(error, StoreError) or is_disk_error
 
 
-async def asked(ask: Callable[[], T], what: str) -> T | None:
-    """What the store answers, from another thread; None when it cannot, after a pause."""
+async def read_or_none(read: Callable[[], T], step: str) -> T | None:
+    """Read in another thread; None, after a pause, if the store fails."""
     try:
-        return await asyncio.to_thread(ask)
-    except TROUBLE as error:
-        log.warning("the store does not let us %s: %s", what, error)
-        await asyncio.sleep(PAUSE_SECONDS)
+        return await asyncio.to_thread(read)
+    except RETRIED_ERRORS as error:
+        log.warning("store unavailable during %s: %s", step, error)
+        await asyncio.sleep(RETRY_SECONDS)
         return None
 
 
-async def written(write: Callable[[], object], what: str) -> None:
-    """Write, from another thread, however long it takes."""
+async def write_with_retry(write: Callable[[], object], step: str) -> None:
+    """Write in another thread; retry until it succeeds."""
     while True:
         try:
             await asyncio.to_thread(write)
-        except TROUBLE as error:
-            log.warning("the store does not let us %s: %s; again", what, error)
-            await asyncio.sleep(PAUSE_SECONDS)
+        except RETRIED_ERRORS as error:
+            log.warning("store unavailable during %s: %s; retrying", step, error)
+            await asyncio.sleep(RETRY_SECONDS)
         else:
             return
 
 
-def write_at_last(write: Callable[[], object], what: str, is_over: Callable[[], bool]) -> None:
-    """Write, in this thread, however long it takes; until nobody waits for it any more."""
-    while not is_over():
+def write_until_stopped(
+    write: Callable[[], object], step: str, is_stopped: Callable[[], bool]
+) -> None:
+    """Write in this thread; retry until it succeeds or *is_stopped*."""
+    while not is_stopped():
         try:
             write()
-        except TROUBLE as error:
-            log.warning("the store does not let us %s: %s; again", what, error)
-            time.sleep(PAUSE_SECONDS)
+        except RETRIED_ERRORS as error:
+            log.warning("store unavailable during %s: %s; retrying", step, error)
+            time.sleep(RETRY_SECONDS)
         else:
             return

@@ -15,9 +15,9 @@ import pytest
 
 from acceptance.campaign import size
 from acceptance.chats import unsettled
-from gateway.outbound.sender import AGAIN
+from gateway.outbound.sender import DUPLICATE_NOTE
 from hermes_state import SessionDB
-from support import crowds
+from support import platform_chats
 from support.adapters import waited
 from support.gateway_process import Gateway
 from support.synapse import running
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from support.crowds import Crowd
+    from support.platform_chats import PlatformChats
 
 WORD = re.compile(r"c\d+-m\d+")
 MESSAGES, KILLS = size(12, 300), size(2, 60)
@@ -39,7 +39,7 @@ MOMENT_SECONDS = 15.0
 class Talk:
     """What people say, each message numbered in its chat."""
 
-    def __init__(self, crowd: Crowd) -> None:
+    def __init__(self, crowd: PlatformChats) -> None:
         self._crowd = crowd
         self._numbers = itertools.count()
         self.said: dict[str, list[str]] = {chat: [] for chat in crowd.chats}
@@ -58,17 +58,17 @@ class Talk:
 @pytest.fixture(params=["telegram", "matrix", "discord", "slack"])
 async def crowd(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Crowd]:
+) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":
             synapse = stack.enter_context(running(tmp_path_factory.mktemp("synapse")))
-            yield await stack.enter_async_context(crowds.on_matrix(synapse))
+            yield await stack.enter_async_context(platform_chats.on_matrix(synapse))
         else:
-            yield await stack.enter_async_context(getattr(crowds, f"on_{request.param}")())
+            yield await stack.enter_async_context(getattr(platform_chats, f"on_{request.param}")())
 
 
 @pytest.fixture
-def gateway(model: None, crowd: Crowd, hermes_home: Path) -> Iterator[Gateway]:
+def gateway(model: None, crowd: PlatformChats, hermes_home: Path) -> Iterator[Gateway]:
     """A gateway for the platform; not yet started."""
     path = hermes_home / "config.yaml"
     platforms = {crowd.platform: {"enabled": True, **crowd.options}}
@@ -78,15 +78,15 @@ def gateway(model: None, crowd: Crowd, hermes_home: Path) -> Iterator[Gateway]:
     found.end()
 
 
-def start(gateway: Gateway, crowd: Crowd) -> None:
+def start(gateway: Gateway, crowd: PlatformChats) -> None:
     gateway.start(**crowd.variables, **{f"{crowd.platform.upper()}_ALLOWED_USERS": "*"})
 
 
-async def answered(crowd: Crowd) -> int:
+async def answered(crowd: PlatformChats) -> int:
     return sum([len(await crowd.answers(chat)) for chat in crowd.chats])
 
 
-async def moment(gateway: Gateway, crowd: Crowd, number: int) -> None:
+async def moment(gateway: Gateway, crowd: PlatformChats, number: int) -> None:
     """Wait for a moment to kill it: mostly one in which something hangs in the air.
 
     Where all was delivered or answered already, there is none, and any other will do.
@@ -97,7 +97,7 @@ async def moment(gateway: Gateway, crowd: Crowd, number: int) -> None:
     await asyncio.sleep(random.uniform(0, 0.05))
 
 
-async def _something(gateway: Gateway, crowd: Crowd, kind: str | None) -> None:
+async def _something(gateway: Gateway, crowd: PlatformChats, kind: str | None) -> None:
     match kind:
         case "delivery":
             before = crowd.deliveries()
@@ -110,14 +110,14 @@ async def _something(gateway: Gateway, crowd: Crowd, kind: str | None) -> None:
             await asyncio.sleep(random.uniform(0, 1.5))
 
 
-async def settled(crowd: Crowd, talk: Talk) -> None:
+async def settled(crowd: PlatformChats, talk: Talk) -> None:
     """Wait until everything that was said has been answered."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while handled(crowd) != talk.said or await asyncio.to_thread(unsettled):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
-async def campaign(gateway: Gateway, crowd: Crowd, talk: Talk) -> None:
+async def campaign(gateway: Gateway, crowd: PlatformChats, talk: Talk) -> None:
     start(gateway, crowd)
     await waited(gateway.is_up)
     await talk.say(len(crowd.chats))  # whom the bot never heard it cannot ask for more
@@ -137,7 +137,7 @@ async def campaign(gateway: Gateway, crowd: Crowd, talk: Talk) -> None:
     assert await asyncio.to_thread(gateway.stop) == 0
 
 
-def turns(db: SessionDB, crowd: Crowd, chat: str) -> tuple[list[str], list[str]]:
+def turns(db: SessionDB, crowd: PlatformChats, chat: str) -> tuple[list[str], list[str]]:
     """What was asked and answered in a chat, as its history has it."""
     key = f"agent:main:{crowd.platform}:dm:{chat}"
     rows = db.list_sessions_rich(limit=-1, session_key=key)
@@ -147,15 +147,15 @@ def turns(db: SessionDB, crowd: Crowd, chat: str) -> tuple[list[str], list[str]]
     return asked, [str(one["content"]) for one in messages if one["role"] == "assistant"]
 
 
-def handled(crowd: Crowd) -> dict[str, list[str]]:
+def handled(crowd: PlatformChats) -> dict[str, list[str]]:
     with SessionDB(is_recovering=False) as db:
         asked = {chat: turns(db, crowd, chat)[0] for chat in crowd.chats}
     return {chat: WORD.findall("\n".join(texts)) for chat, texts in asked.items()}
 
 
-async def repeated(crowd: Crowd, chat: str, owed: list[str]) -> int:
+async def repeated(crowd: PlatformChats, chat: str, owed: list[str]) -> int:
     """How many answers came again; all of them came, in their order."""
-    came = [one.removeprefix(AGAIN) for one in await crowd.answers(chat)]
+    came = [one.removeprefix(DUPLICATE_NOTE) for one in await crowd.answers(chat)]
     assert [text for text, _ in itertools.groupby(came)] == owed
     return len(came) - len(owed)
 
@@ -163,7 +163,7 @@ async def repeated(crowd: Crowd, chat: str, owed: list[str]) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_every_message_is_answered_once_whatever_platform_it_comes_from(
-    gateway: Gateway, crowd: Crowd, figures: Callable[..., None]
+    gateway: Gateway, crowd: PlatformChats, figures: Callable[..., None]
 ) -> None:
     talk = Talk(crowd)
     await campaign(gateway, crowd, talk)

@@ -13,7 +13,7 @@ import pytest
 from gateway import status
 from gateway.platforms import registry
 from gateway.platforms.local import socket_path
-from gateway.platforms.registry import BUILT_IN
+from gateway.platforms.registry import BUILT_IN_PLATFORMS
 from hermes_cli.commands.gateway import setup
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
@@ -59,8 +59,8 @@ def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> N
     assert one["session_id"] in told
     lines = running("gateway", "logs", "--message", str(one["inbox_id"]), "--json").out
     said = [json.loads(line)["message"] for line in lines.splitlines()]
-    assert said == ["a message came in", "a message is answered", "a reply is sent"]
-    assert "a reply is sent" in running("gateway", "logs", "-n", "5").out
+    assert said == ["message received", "message answered", "reply sent"]
+    assert "reply sent" in running("gateway", "logs", "-n", "5").out
     missing = running("gateway", "trace", "nothing")
     assert (missing.code, "Message nothing was not received" in missing.err) == (2, True)
 
@@ -97,10 +97,10 @@ def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> No
 def test_what_cannot_be_sent_says_why(hermes: Any) -> None:
     with SessionDB() as db:
         db.create_session("s1", "cli")
-    assert "no chat is called" in hermes("send", "nobody", "hi").err
-    assert "no platform" in hermes("send", "pigeon:1", "hi").err
-    assert "nothing to send" in hermes("send", "telegram:1", "  ").err
-    assert "is not a file" in hermes("send", "telegram:1", "hi", "--file", "/no/such").err
+    assert "unknown chat" in hermes("send", "nobody", "hi").err
+    assert "unknown platform" in hermes("send", "pigeon:1", "hi").err
+    assert "Nothing to send" in hermes("send", "telegram:1", "  ").err
+    assert "is not a file" in hermes("send", "telegram:1", "hi", "--file", "/not a/such").err
     found = json.loads(hermes("send", "telegram:1", "hi", "--json").out)
     assert (found["state"], found["target"]) == ("waiting", "telegram:1")
 
@@ -141,7 +141,7 @@ def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> No
     assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
 
 
-@pytest.mark.parametrize("name", [one.name for one in BUILT_IN])
+@pytest.mark.parametrize("name", [one.name for one in BUILT_IN_PLATFORMS])
 def test_it_says_what_each_platform_needs(hermes: Any, name: str) -> None:
     told = hermes("gateway", "add", name)
     assert told.code == 0
@@ -152,11 +152,13 @@ def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
     assert "Unknown platform pigeon" in hermes("gateway", "add", "pigeon").err
 
 
-@pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.needs])
+@pytest.mark.parametrize("name", [one.name for one in BUILT_IN_PLATFORMS if one.needs])
 def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
-    text = (registry.LOCKS / f"{name}.lock").read_text()
+    text = (registry.LOCK_FOLDER / f"{name}.lock").read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
     assert len(pins) > 3
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
-    assert registry.library(next(one for one in BUILT_IN if one.name == name)) is not None
+    assert (
+        registry.library_of(next(one for one in BUILT_IN_PLATFORMS if one.name == name)) is not None
+    )

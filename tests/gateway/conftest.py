@@ -1,4 +1,4 @@
-"""A store of places on a real database."""
+"""A store of routes on a real database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def own_plugins() -> Iterator[None]:
 
 
 @pytest.fixture
-def places(db: SessionDB, tmp_path: Path) -> SessionStore:
+def routes(db: SessionDB, tmp_path: Path) -> SessionStore:
     found = SessionStore(tmp_path, GatewayConfig())
     found._db = db
     return found

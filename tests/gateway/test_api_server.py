@@ -15,11 +15,11 @@ import pytest
 from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook.adapter import WebhookAdapter
-from gateway.process.health import GatewayMetrics, Watching
+from gateway.process.health import GatewayMetrics, HealthEndpoints
 from gateway.process.http_server import HttpServer
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
-from support.api_room import COMPLETIONS, KEY, RESPONSES, SLOW, Client, Room, session, text_of
+from support.api_setup import COMPLETIONS, KEY, RESPONSES, SLOW, ApiSetup, Client, session, text_of
 from support.gateways import said
 
 if TYPE_CHECKING:
@@ -31,18 +31,18 @@ PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
 
 
 @pytest.fixture
-def room(db: SessionDB, tmp_path: Path) -> Room:
-    return Room(db, tmp_path)
+def setup(db: SessionDB, tmp_path: Path) -> ApiSetup:
+    return ApiSetup(db, tmp_path)
 
 
 # Whole answers
 
 
 async def test_a_chat_completion_is_answered_in_the_shape_clients_know(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     answering("[{say: Hello there.}]")
-    async with room.open() as client:
+    async with setup.open() as client:
         answer = await client.ask("hi", model="gpt-unheard-of")
         found = answer.json()
     assert found["object"] == "chat.completion"
@@ -53,12 +53,14 @@ async def test_a_chat_completion_is_answered_in_the_shape_clients_know(
     assert (choice["index"], choice["finish_reason"]) == (0, "stop")
     assert choice["message"] == {"role": "assistant", "content": "Hello there.", "refusal": None}
     assert "usage" not in found
-    assert said(room.db, answer.headers["x-hermes-session"], "api_server")[0] == "hi"
+    assert said(setup.db, answer.headers["x-hermes-session"], "api_server")[0] == "hi"
 
 
-async def test_a_response_is_answered_and_can_be_fetched_again(room: Room, answering: Any) -> None:
+async def test_a_response_is_answered_and_can_be_fetched_again(
+    setup: ApiSetup, answering: Any
+) -> None:
     answering("[{say: Hello there.}]")
-    async with room.open() as client:
+    async with setup.open() as client:
         found = await client.respond("hi", metadata={"a": "b"})
         again = (await client.http.get(f"{RESPONSES}/{found['id']}")).json()
     assert (found["object"], found["status"]) == ("response", "completed")
@@ -73,9 +75,9 @@ async def test_a_response_is_answered_and_can_be_fetched_again(room: Room, answe
     assert again["output"] == found["output"]
 
 
-async def test_a_response_goes_on_from_the_one_before(room: Room, answering: Any) -> None:
+async def test_a_response_goes_on_from_the_one_before(setup: ApiSetup, answering: Any) -> None:
     server = answering("[{say: One.}, {say: Two.}]")
-    async with room.open() as client:
+    async with setup.open() as client:
         first = await client.respond("first")
         second = await client.respond("second", previous_response_id=first["id"])
         third = await client.respond("third", previous_response_id=second["id"])
@@ -91,8 +93,8 @@ async def test_a_response_goes_on_from_the_one_before(room: Room, answering: Any
     )
 
 
-async def test_models_names_the_agent(room: Room) -> None:
-    async with room.open() as client:
+async def test_models_names_the_agent(setup: ApiSetup) -> None:
+    async with setup.open() as client:
         found = (await client.http.get("/v1/models")).json()
     assert found["object"] == "list"
     assert [(one["id"], one["object"]) for one in found["data"]] == [("hermes", "model")]
@@ -103,11 +105,11 @@ async def test_models_names_the_agent(room: Room) -> None:
 
 @pytest.mark.parametrize("way", ["header", "user"])
 async def test_in_a_session_only_the_last_message_is_said(
-    room: Room, answering: Any, way: str
+    setup: ApiSetup, answering: Any, way: str
 ) -> None:
     answering("[{say: One.}, {say: Two.}]")
     more: dict[str, Any] = {"headers": session("ada")} if way == "header" else {"user": "ada"}
-    async with room.open() as client:
+    async with setup.open() as client:
         await client.ask("first", **more)
         whole = [
             {"role": "system", "content": "Be brief."},
@@ -118,11 +120,11 @@ async def test_in_a_session_only_the_last_message_is_said(
         answer = await client.ask("", messages=whole, **more)
     assert text_of(answer) == "Two."
     assert answer.headers["x-hermes-session"] == "ada"
-    assert said(room.db, "ada", "api_server") == ["first", "One.", "second", "Two."]
+    assert said(setup.db, "ada", "api_server") == ["first", "One.", "second", "Two."]
 
 
 async def test_without_a_session_the_transcript_reaches_the_model(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     answering("[{say: Blue.}]")
     whole = [
@@ -131,10 +133,10 @@ async def test_without_a_session_the_transcript_reaches_the_model(
         {"role": "assistant", "content": "Noted."},
         {"role": "user", "content": [{"type": "text", "text": "Which is it?"}]},
     ]
-    async with room.open() as client:
+    async with setup.open() as client:
         one, two = [await client.ask("", messages=whole) for _ in range(2)]
     assert one.headers["x-hermes-session"] != two.headers["x-hermes-session"]
-    words = said(room.db, one.headers["x-hermes-session"], "api_server")[0]
+    words = said(setup.db, one.headers["x-hermes-session"], "api_server")[0]
     assert words.splitlines()[2:] == [
         "> instructions: Be brief.",
         "",
@@ -148,20 +150,20 @@ async def test_without_a_session_the_transcript_reaches_the_model(
 
 
 async def test_twenty_sessions_are_answered_at_once_each_with_its_own(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     answering("[]")
-    async with room.open() as client:
+    async with setup.open() as client:
         asking = [client.ask(f"number {one}", headers=session(f"s{one}")) for one in range(20)]
         found = await asyncio.gather(*asking)
     assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(20)]
 
 
 async def test_requests_in_one_session_are_answered_one_after_the_other(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     answering("[]")
-    async with room.open() as client:
+    async with setup.open() as client:
         asking = [client.ask(f"number {one}", headers=session("s")) for one in range(5)]
         found = await asyncio.gather(*asking)
     assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(5)]
@@ -170,10 +172,10 @@ async def test_requests_in_one_session_are_answered_one_after_the_other(
 # Streams
 
 
-async def test_a_completion_streams_while_it_is_written(room: Room, answering: Any) -> None:
+async def test_a_completion_streams_while_it_is_written(setup: ApiSetup, answering: Any) -> None:
     answering(SLOW)
     body = {"messages": [{"role": "user", "content": "count"}]}
-    async with room.open() as client:
+    async with setup.open() as client:
         found = await client.stream(COMPLETIONS, body)
     assert found[-1] == ("", "[DONE]")
     chunks = [one for _, one in found[:-1]]
@@ -187,9 +189,9 @@ async def test_a_completion_streams_while_it_is_written(room: Room, answering: A
     assert [one["choices"][0]["finish_reason"] for one in chunks][-2:] == [None, "stop"]
 
 
-async def test_a_response_streams_while_it_is_written(room: Room, answering: Any) -> None:
+async def test_a_response_streams_while_it_is_written(setup: ApiSetup, answering: Any) -> None:
     answering(SLOW)
-    async with room.open() as client:
+    async with setup.open() as client:
         found = await client.stream(RESPONSES, {"input": "count"})
     assert [name for name, _ in found] == [one["type"] for _, one in found]
     assert [one["sequence_number"] for _, one in found] == list(range(len(found)))
@@ -213,13 +215,13 @@ async def test_a_response_streams_while_it_is_written(room: Room, answering: Any
 
 
 async def test_what_is_said_before_a_tool_runs_streams_as_a_paragraph_of_its_own(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     call = "{name: terminal, arguments: {command: sleep 0.3}}"
     answering(f"[{{say: Let me look., calls: [{call}]}}, {{say: It is there.}}]")
     body = {"messages": [{"role": "user", "content": "look"}]}
     headers = {"Idempotency-Key": "k"}
-    async with room.open() as client:
+    async with setup.open() as client:
         found = await client.stream(COMPLETIONS, {**body, "metadata": {"message_id": "k"}})
         again = await client.http.post(COMPLETIONS, json=body, headers=headers)
     deltas = [one["choices"][0]["delta"].get("content", "") for _, one in found[:-1]]
@@ -230,7 +232,7 @@ async def test_what_is_said_before_a_tool_runs_streams_as_a_paragraph_of_its_own
 # Files
 
 
-async def test_a_picture_comes_along(room: Room, answering: Any) -> None:
+async def test_a_picture_comes_along(setup: ApiSetup, answering: Any) -> None:
     server = answering("[{say: A picture.}]")
     data = "data:image/png;base64," + base64.b64encode(PNG).decode()
     parts = [
@@ -238,22 +240,22 @@ async def test_a_picture_comes_along(room: Room, answering: Any) -> None:
         {"type": "image_url", "image_url": {"url": data}},
         {"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/x.png"}},
     ]
-    async with room.open() as client:
+    async with setup.open() as client:
         answer = await client.ask("", messages=[{"role": "user", "content": parts}])
     assert text_of(answer) == "A picture."
     assert data in json.dumps(server.requests[-1])
-    assert "[a file that could not be fetched: http://127.0.0.1:9/x.png]" in json.dumps(
+    assert "[Attached file, download failed: http://127.0.0.1:9/x.png]" in json.dumps(
         server.requests[-1]
     )
     (kept,) = [one for one in (hermes_home() / "media").rglob("*") if one.is_file()]
     assert kept.read_bytes() == PNG
 
 
-async def test_a_picture_may_be_larger_than_a_text(room: Room, answering: Any) -> None:
+async def test_a_picture_may_be_larger_than_a_text(setup: ApiSetup, answering: Any) -> None:
     answering("[{say: Large.}]")
     data = "data:image/png;base64," + base64.b64encode(PNG + b"\0" * 2_000_000).decode()
     content = [{"type": "input_image", "image_url": data}, {"type": "input_text", "text": "?"}]
-    async with room.open() as client:
+    async with setup.open() as client:
         found = await client.respond([{"role": "user", "content": content}])
         large = await client.ask("x" * 1_100_000)
         larger = await client.ask("x" * 6_000_000)
@@ -271,9 +273,9 @@ async def test_a_picture_may_be_larger_than_a_text(room: Room, answering: Any) -
     [("POST", COMPLETIONS), ("POST", RESPONSES), ("GET", f"{RESPONSES}/x"), ("GET", "/v1/models")],
 )
 async def test_without_the_key_nothing_is_answered(
-    room: Room, shown: str, method: str, path: str
+    setup: ApiSetup, shown: str, method: str, path: str
 ) -> None:
-    async with room.open() as client:
+    async with setup.open() as client:
         headers = {"Authorization": shown.encode()}
         answer = await client.http.request(method, path, headers=headers, content=b"{}")
     assert answer.status_code == 401
@@ -299,9 +301,9 @@ async def test_without_the_key_nothing_is_answered(
 )  # fmt: skip
 @pytest.mark.parametrize("path", [COMPLETIONS, RESPONSES])
 async def test_what_cannot_be_read_is_refused_with_a_reason(
-    room: Room, path: str, body: bytes, code: str
+    setup: ApiSetup, path: str, body: bytes, code: str
 ) -> None:
-    async with room.open() as client:
+    async with setup.open() as client:
         answer = await client.http.post(path, content=body)
     assert answer.status_code == 400
     error = answer.json()["error"]
@@ -309,18 +311,18 @@ async def test_what_cannot_be_read_is_refused_with_a_reason(
     assert error["message"]
 
 
-async def test_what_is_not_there_is_not_found(room: Room) -> None:
-    async with room.open() as client:
+async def test_what_is_not_there_is_not_found(setup: ApiSetup) -> None:
+    async with setup.open() as client:
         answer = await client.http.get(f"{RESPONSES}/resp_none")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
-async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
+async def test_what_cannot_be_kept_is_to_be_asked_again(setup: ApiSetup) -> None:
     async def full(_event: MessageEvent) -> None:
         raise OSError("the disk is full")
 
-    front = room.front
-    adapter = ApiAdapter(room.surroundings())
+    front = setup.front
+    adapter = ApiAdapter(setup.context())
     await adapter.connect(full)
     headers = {"Authorization": f"Bearer {KEY}"}
     async with httpx2.AsyncClient(base_url=front.url, headers=headers) as http:
@@ -345,27 +347,27 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(room: Room) -> None:
     ],
 )
 def test_a_key_has_to_be_long_where_others_can_reach_it(
-    room: Room, host: str, key: str, is_fine: bool
+    setup: ApiSetup, host: str, key: str, is_fine: bool
 ) -> None:
-    room.front, room.secrets["API_SERVER_KEY"] = HttpServer(host, 0), key
+    setup.front, setup.secrets["API_SERVER_KEY"] = HttpServer(host, 0), key
     if is_fine:
-        make(room.surroundings())
+        make(setup.context())
         return
     with pytest.raises(PlatformRefusedError, match="API_SERVER_KEY"):
-        PlatformRegistry().made("api_server", room.surroundings())
+        PlatformRegistry().create_adapter("api_server", setup.context())
 
 
 # Documentation
 
 
-async def test_every_route_that_is_served_is_documented(room: Room, db: SessionDB) -> None:
-    front = room.front
-    api = ApiAdapter(room.surroundings())
-    room.extra["routes"] = {"ci": {"prompt": "{payload}"}}
-    webhook = WebhookAdapter(room.surroundings()._replace(secret=lambda _name: "x" * 20))
+async def test_every_route_that_is_served_is_documented(setup: ApiSetup, db: SessionDB) -> None:
+    front = setup.front
+    api = ApiAdapter(setup.context())
+    setup.extra["routes"] = {"ci": {"prompt": "{payload}"}}
+    webhook = WebhookAdapter(setup.context()._replace(secret=lambda _name: "x" * 20))
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
-    watching = Watching(db, GatewayMetrics(), dict, int)
+    watching = HealthEndpoints(db, GatewayMetrics(), dict, int)
     served = [*watching.routes(), *(one for some in front._routes.values() for one in some)]
     await api.disconnect()
     await webhook.disconnect()

@@ -43,9 +43,9 @@ class World:
 
     def __init__(self, db: SessionDB, folder: Path, policy: SessionResetPolicy) -> None:
         self.db = db
-        self.places = SessionStore(folder, GatewayConfig(default_reset_policy=policy))
-        self.places._db = db
-        self.entry = self.places.get_or_create_session(SOURCE)
+        self.routes = SessionStore(folder, GatewayConfig(default_reset_policy=policy))
+        self.routes._db = db
+        self.entry = self.routes.get_or_create_session(SOURCE)
         db.append_message(self.entry.session_id, "user", "hello")
 
     @property
@@ -53,14 +53,14 @@ class World:
         return self.entry.session_key
 
     def let_pass(self, **span: int) -> None:
-        self.places.update_session(self.key, updated_at=local_now() - timedelta(**span))
+        self.routes.update_session(self.key, updated_at=local_now() - timedelta(**span))
 
     def message(self) -> None:
-        self.places.get_or_create_session(SOURCE)
+        self.routes.get_or_create_session(SOURCE)
 
     def watch(self) -> None:
         runner = object.__new__(GatewayRunner)
-        runner.session_store = self.places
+        runner.session_store = self.routes
         runner._end_expired()
 
     def idle(self) -> None:
@@ -76,20 +76,20 @@ class World:
         self.watch()
 
     def suspended(self) -> None:
-        self.places.suspend_session(self.key)
+        self.routes.suspend_session(self.key)
         self.message()
 
     def resume(self) -> None:
         self.db.create_session("older", "telegram", is_owned=False)
-        self.places.switch_session(self.key, "older")
+        self.routes.switch_session(self.key, "older")
 
     def branch(self) -> None:
         new = self.db.branch_session(self.entry.session_id)
-        self.places.switch_session(self.key, new, "branched")
+        self.routes.switch_session(self.key, new, "branched")
 
     def hand_over(self) -> None:
         self.db.create_session("terminal", "cli", is_owned=False)
-        self.places.switch_session(self.key, "terminal", "handoff")
+        self.routes.switch_session(self.key, "terminal", "handoff")
 
     def compact(self) -> None:
         summary = [{"role": "user", "content": "a summary"}]
@@ -97,11 +97,11 @@ class World:
 
     def prune(self) -> None:
         self.let_pass(days=100)
-        self.places.prune_old_entries(90)
+        self.routes.prune_old_entries(90)
 
 
 HAPPENINGS: dict[str, tuple[BoundaryKind, Callable[[World], None], bool, SessionResetPolicy]] = {
-    "/new": (BoundaryKind.NEW, lambda w: w.places.reset_session(w.key), True, IDLE),
+    "/new": (BoundaryKind.NEW, lambda w: w.routes.reset_session(w.key), True, IDLE),
     "a pause": (BoundaryKind.IDLE, World.idle, True, IDLE),
     "the hour": (BoundaryKind.DAILY, World.daily, True, SessionResetPolicy("daily", at_hour=0)),
     "expiry": (BoundaryKind.EXPIRY, World.expire, True, IDLE),
@@ -155,7 +155,7 @@ def test_a_conversation_that_is_resumed_is_finalised_again_when_it_ends_again(
     db.end_session(first, "shutdown")
     world.message()  # after the restart
     assert (db.get_session(first) or {})["ended_at"] is None
-    world.places.reset_session(world.key)
+    world.routes.reset_session(world.key)
     finals = [one["epoch"] for one in db.list_boundaries(first) if one["is_final"]]
     assert sorted(finals) == [0, 1]
 

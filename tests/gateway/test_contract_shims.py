@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.config import GatewayConfig, Platform
-from gateway.inbound.commands import RESET
+from gateway.inbound.commands import RESET_REPLY
 from gateway.platforms.base import MessageEvent
 from gateway.routing.entries import SessionEntry
 from gateway.routing.sources import SessionSource, build_session_key
@@ -98,7 +98,9 @@ def new_command() -> MessageEvent:
 async def test_new_finalizes_the_old_session_before_it_announces_the_new_one(
     hooks: list[Any],
 ) -> None:
-    assert await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET
+    assert (
+        await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET_REPLY
+    )
     assert hooks == [
         ("on_session_finalize", {"session_id": "old", "platform": "telegram"}),
         ("on_session_reset", {"session_id": "new", "platform": "telegram"}),
@@ -125,7 +127,9 @@ async def test_a_plugin_that_fails_does_not_stop_new(monkeypatch: pytest.MonkeyP
         raise RuntimeError("boom")
 
     monkeypatch.setattr("hermes_cli.plugins.invoke_hook", fail)
-    assert await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET
+    assert (
+        await runner(ForeignStore(entry("old")))._handle_reset_command(new_command()) == RESET_REPLY
+    )
 
 
 async def test_stop_finalizes_assigned_agents_and_survives_a_failing_adapter(

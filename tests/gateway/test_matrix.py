@@ -11,16 +11,16 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, MessageType, OutgoingMessage
 from gateway.platforms.matrix.adapter import (
-    LARGEST_CONTENT,
-    LONGEST_TEXT,
-    edit_of,
+    MAX_CONTENT_BYTES,
+    MAX_TEXT_CHARS,
+    edit_content,
     make,
-    message_of,
+    text_content,
 )
 from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import Inbox, Notes, waited
-from support.matrix_world import World, connected, surroundings_of
+from support.matrix_setup import MatrixSetup, connected, context_of
 from support.synapse import NAME, Line, running
 
 if TYPE_CHECKING:
@@ -47,68 +47,70 @@ def person(synapse: Synapse, name: str, shown: str = "") -> Person:
 
 
 @pytest.fixture
-def world(synapse: Synapse, tmp_path: Path) -> World:
+def setup(synapse: Synapse, tmp_path: Path) -> MatrixSetup:
     bot, ann, notes = person(synapse, "bot", "Hermes"), person(synapse, "ann", "Ann"), Notes()
-    return World(bot, ann, surroundings_of(synapse.url, bot.token, tmp_path, notes), notes)
+    return MatrixSetup(bot, ann, context_of(synapse.url, bot.token, tmp_path, notes), notes)
 
 
-async def test_a_message_comes_in_with_who_and_where(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, received):
-        said = world.ann.say(room, "hello")
+async def test_a_message_comes_in_with_who_and_where(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, received):
+        said = setup.ann.say(room, "hello")
         [event] = await received.until(1)
-    assert adapter.account == world.bot.user_id
+    assert adapter.account == setup.bot.user_id
     assert (event.text, event.message_id, event.is_addressed) == ("hello", said, True)
     source = event.source
     assert source is not None
     assert (source.chat_id, source.chat_type) == (room, "dm")
-    assert (source.user_id, source.user_name) == (world.ann.user_id, "Ann")
+    assert (source.user_id, source.user_name) == (setup.ann.user_id, "Ann")
 
 
-async def test_own_messages_and_notices_are_not_received(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, received):
+async def test_own_messages_and_notices_are_not_received(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, received):
         assert (await adapter.send(OutgoingMessage(room, "mine", "k1"))).success
-        world.ann.send(room, {"msgtype": "m.notice", "body": "a bot"})
-        world.ann.say(room, "hello")
+        setup.ann.send(room, {"msgtype": "m.notice", "body": "a bot"})
+        setup.ann.say(room, "hello")
         await received.until(1)
     assert received.texts == ["hello"]
 
 
-async def test_what_was_said_before_the_first_start_is_not_answered(world: World) -> None:
-    room = world.room()
-    world.ann.say(room, "long ago")
-    waiting = world.ann.room(world.bot.user_id)
-    world.ann.say(waiting, "also long ago")
-    async with connected(world) as (_adapter, received):
-        assert world.bot.user_id in world.ann.members(waiting)
-        world.ann.say(room, "now")
-        world.ann.say(waiting, "now here")
+async def test_what_was_said_before_the_first_start_is_not_answered(setup: MatrixSetup) -> None:
+    room = setup.room()
+    setup.ann.say(room, "long ago")
+    waiting = setup.ann.room(setup.bot.user_id)
+    setup.ann.say(waiting, "also long ago")
+    async with connected(setup) as (_adapter, received):
+        assert setup.bot.user_id in setup.ann.members(waiting)
+        setup.ann.say(room, "now")
+        setup.ann.say(waiting, "now here")
         await received.until(2)
     assert set(received.texts) == {"now", "now here"}
 
 
-async def test_an_invitation_is_followed_and_what_came_with_it_is_heard(world: World) -> None:
-    async with connected(world) as (_adapter, received):
-        room = world.ann.room()
-        world.ann.say(room, "not for the bot")
-        world.ann.invite(room, world.bot.user_id)
-        world.ann.say(room, "are you there?")
+async def test_an_invitation_is_followed_and_what_came_with_it_is_heard(setup: MatrixSetup) -> None:
+    async with connected(setup) as (_adapter, received):
+        room = setup.ann.room()
+        setup.ann.say(room, "not for the bot")
+        setup.ann.invite(room, setup.bot.user_id)
+        setup.ann.say(room, "are you there?")
         await received.until(1)
-        assert world.bot.user_id in world.ann.members(room)
-        world.ann.say(room, "good")
+        assert setup.bot.user_id in setup.ann.members(room)
+        setup.ann.say(room, "good")
         await received.until(2)
     assert received.texts == ["are you there?", "good"]
 
 
-async def test_an_invitation_and_messages_while_it_was_away_are_not_lost(world: World) -> None:
-    async with connected(world):
+async def test_an_invitation_and_messages_while_it_was_away_are_not_lost(
+    setup: MatrixSetup,
+) -> None:
+    async with connected(setup):
         pass
-    room = world.ann.room(world.bot.user_id)
+    room = setup.ann.room(setup.bot.user_id)
     texts = [f"m{number}" for number in range(70)]
     for text in texts:
-        world.ann.say(room, text)
-    async with connected(world) as (_adapter, received):
+        setup.ann.say(room, text)
+    async with connected(setup) as (_adapter, received):
         await received.until(70)
     assert received.texts == texts
 
@@ -117,26 +119,26 @@ async def test_invitations_are_left_alone_where_that_is_wanted(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
-    surroundings = surroundings_of(synapse.url, bot.token, tmp_path, notes, auto_join=False)
-    world = World(bot, ann, surroundings, notes)
-    known = world.room()
+    context = context_of(synapse.url, bot.token, tmp_path, notes, auto_join=False)
+    setup = MatrixSetup(bot, ann, context, notes)
+    known = setup.room()
     invited = ann.room(bot.user_id)
-    async with connected(world) as (_adapter, received):
+    async with connected(setup) as (_adapter, received):
         ann.say(known, "hello")
         await received.until(1)
     assert bot.user_id not in ann.members(invited)
 
 
 async def test_in_a_group_only_a_mention_or_a_reply_is_addressed(
-    world: World, synapse: Synapse
+    setup: MatrixSetup, synapse: Synapse
 ) -> None:
-    room = world.room(person(synapse, "bob", "Bob"))
-    async with connected(world) as (adapter, received):
+    room = setup.room(person(synapse, "bob", "Bob"))
+    async with connected(setup) as (adapter, received):
         mine = (await adapter.send(OutgoingMessage(room, "I am here", "k1"))).message_id
-        world.ann.say(room, "nice weather")
-        world.ann.say(room, "Hermes: what time is it?")
-        world.ann.say(room, "so?", **{"m.mentions": {"user_ids": [world.bot.user_id]}})
-        world.ann.say(room, "really", **{"m.relates_to": {"m.in_reply_to": {"event_id": mine}}})
+        setup.ann.say(room, "nice weather")
+        setup.ann.say(room, "Hermes: what time is it?")
+        setup.ann.say(room, "so?", **{"m.mentions": {"user_ids": [setup.bot.user_id]}})
+        setup.ann.say(room, "really", **{"m.relates_to": {"m.in_reply_to": {"event_id": mine}}})
         events = await received.until(4)
     assert [one.is_addressed for one in events] == [False, True, True, True]
     assert received.texts == ["nice weather", "what time is it?", "so?", "really"]
@@ -144,101 +146,101 @@ async def test_in_a_group_only_a_mention_or_a_reply_is_addressed(
     assert {one.source.chat_type for one in events if one.source} == {"group"}
 
 
-async def test_a_third_person_makes_a_group_of_a_chat(world: World, synapse: Synapse) -> None:
-    room, bob = world.room(), person(synapse, "bob")
-    async with connected(world) as (_adapter, received):
-        world.ann.say(room, "we two")
+async def test_a_third_person_makes_a_group_of_a_chat(setup: MatrixSetup, synapse: Synapse) -> None:
+    room, bob = setup.room(), person(synapse, "bob")
+    async with connected(setup) as (_adapter, received):
+        setup.ann.say(room, "we two")
         await received.until(1)
-        world.ann.invite(room, bob.user_id)
+        setup.ann.invite(room, bob.user_id)
         bob.join(room)
-        world.ann.say(room, "we three")
+        setup.ann.say(room, "we three")
         events = await received.until(2)
     assert [one.source.chat_type for one in events if one.source] == ["dm", "group"]
 
 
-async def test_threads_and_edits_keep_what_they_belong_to(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, received):
-        root = world.ann.say(room, "the root")
+async def test_threads_and_edits_keep_what_they_belong_to(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, received):
+        root = setup.ann.say(room, "the root")
         thread = {"rel_type": "m.thread", "event_id": root, "is_falling_back": True}
         thread["m.in_reply_to"] = {"event_id": root}
-        world.ann.say(room, "in the thread", **{"m.relates_to": thread})
+        setup.ann.say(room, "in the thread", **{"m.relates_to": thread})
         edit = {"rel_type": "m.replace", "event_id": root}
         new = {"msgtype": "m.text", "body": "the new root"}
-        world.ann.say(room, "* the new root", **{"m.relates_to": edit, "m.new_content": new})
+        setup.ann.say(room, "* the new root", **{"m.relates_to": edit, "m.new_content": new})
         events = await received.until(3)
         result = await adapter.send(OutgoingMessage(room, "answer", "k1", thread_id=root))
     assert events[1].source is not None
     assert (events[1].source.thread_id, events[1].reply_to_message_id) == (root, None)
     assert (events[2].is_edit, events[2].message_id, events[2].text) == (True, root, "the new root")
-    sent = next(one for one in world.ann.seen(room) if one["event_id"] == result.message_id)
+    sent = next(one for one in setup.ann.seen(room) if one["event_id"] == result.message_id)
     assert sent["content"]["m.relates_to"]["event_id"] == root
 
 
-async def test_files_are_kept_by_their_contents(world: World, synapse: Synapse) -> None:
-    room = world.room()
-    async with connected(world) as (_adapter, received):
-        url = world.ann.upload(PICTURE, "dot.png")
+async def test_files_are_kept_by_their_contents(setup: MatrixSetup, synapse: Synapse) -> None:
+    room = setup.room()
+    async with connected(setup) as (_adapter, received):
+        url = setup.ann.upload(PICTURE, "dot.png")
         picture = {"msgtype": "m.image", "url": url, "info": {"mimetype": "image/png"}}
-        world.ann.send(room, {**picture, "filename": "dot.png", "body": "look at this"})
+        setup.ann.send(room, {**picture, "filename": "dot.png", "body": "look at this"})
         voice = {"msgtype": "m.audio", "org.matrix.msc3245.voice": {}, "body": "voice.ogg"}
-        sound = world.ann.upload(b"sound", "voice.ogg")
-        world.ann.send(room, {**voice, "url": sound, "info": {"mimetype": "audio/ogg"}})
+        sound = setup.ann.upload(b"sound", "voice.ogg")
+        setup.ann.send(room, {**voice, "url": sound, "info": {"mimetype": "audio/ogg"}})
         gone = f"mxc://{NAME}/nothing"
-        world.ann.send(room, {"msgtype": "m.file", "url": gone, "body": "gone.pdf"})
+        setup.ann.send(room, {"msgtype": "m.file", "url": gone, "body": "gone.pdf"})
         large = {"msgtype": "m.file", "url": url, "body": "huge", "info": {"size": 10**12}}
-        world.ann.send(room, large)
+        setup.ann.send(room, large)
         first, second, third, fourth = await received.until(4)
     assert (first.text, first.message_type) == ("look at this", MessageType.PHOTO)
     assert first.media_types == ["image/png"]
     with open(first.media_urls[0], "rb") as file:  # noqa: ASYNC230, PTH123
         assert file.read() == PICTURE
     assert (second.message_type, len(second.media_urls)) == (MessageType.VOICE, 1)
-    assert third.text == "[a file that could not be fetched: gone.pdf]"
-    assert (fourth.text, fourth.media_urls) == ("[a file that could not be fetched: huge]", [])
+    assert third.text == "[Attached file, download failed: gone.pdf]"
+    assert (fourth.text, fourth.media_urls) == ("[Attached file, download failed: huge]", [])
 
 
 async def test_a_message_that_could_not_be_kept_comes_again(
-    world: World, caplog: pytest.LogCaptureFixture
+    setup: MatrixSetup, caplog: pytest.LogCaptureFixture
 ) -> None:
-    room = world.room()
+    room = setup.room()
     received = Inbox()
-    async with connected(world, received):
-        before = dict(world.notes.kept)
+    async with connected(setup, received):
+        before = dict(setup.notes.kept)
         received.fail(1)
         for text in ("one", "two"):
-            world.ann.say(room, text)
+            setup.ann.say(room, text)
         await waited(lambda: received.tries)
-        assert world.notes.kept == before
+        assert setup.notes.kept == before
         await received.until(2)
-        await waited(lambda: world.notes.kept != before)
+        await waited(lambda: setup.notes.kept != before)
     assert received.texts == ["one", "two"]
     assert "the disk is full" in caplog.text
 
 
-async def test_the_place_is_kept_only_behind_what_was_received(world: World) -> None:
-    room = world.room()
+async def test_the_place_is_kept_only_behind_what_was_received(setup: MatrixSetup) -> None:
+    room = setup.room()
     received = Inbox()
-    async with connected(world, received):
+    async with connected(setup, received):
         received.fail()
-        world.ann.say(room, "in vain")
+        setup.ann.say(room, "in vain")
         await waited(lambda: received.tries)
-    async with connected(world) as (_adapter, again):
+    async with connected(setup) as (_adapter, again):
         await again.until(1)
     assert (received.texts, again.texts) == ([], ["in vain"])
 
 
-async def test_a_long_absence_is_made_up_for_in_order(world: World) -> None:
-    rooms = [world.room(), world.room()]
-    async with connected(world):
+async def test_a_long_absence_is_made_up_for_in_order(setup: MatrixSetup) -> None:
+    rooms = [setup.room(), setup.room()]
+    async with connected(setup):
         pass
     texts = [f"m{number}" for number in range(120)]
     for text in texts:
-        world.ann.say(rooms[0], text)
-    world.ann.say(rooms[1], "elsewhere")
-    async with connected(world) as (_adapter, received):
+        setup.ann.say(rooms[0], text)
+    setup.ann.say(rooms[1], "elsewhere")
+    async with connected(setup) as (_adapter, received):
         events = await received.until(121)
-        world.ann.say(rooms[0], "now")
+        setup.ann.say(rooms[0], "now")
         await received.until(122)
     by_room: dict[str, list[str]] = {one: [] for one in rooms}
     for event in events:
@@ -247,52 +249,52 @@ async def test_a_long_absence_is_made_up_for_in_order(world: World) -> None:
     assert by_room == {rooms[0]: [*texts, "now"], rooms[1]: ["elsewhere"]}
 
 
-async def test_the_same_key_is_one_event(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, _received):
+async def test_the_same_key_is_one_event(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, _received):
         first = await adapter.send(OutgoingMessage(room, "once", "k1"))
-    async with connected(world) as (adapter, _received):
+    async with connected(setup) as (adapter, _received):
         again = await adapter.send(OutgoingMessage(room, "once", "k1"))
         other = await adapter.send(OutgoingMessage(room, "twice", "k2"))
     assert first.success
     assert first.message_id == again.message_id != other.message_id
-    assert world.ann.said_by(room, world.bot.user_id) == ["once", "twice"]
+    assert setup.ann.said_by(room, setup.bot.user_id) == ["once", "twice"]
 
 
 async def test_a_reply_whose_answer_got_lost_arrives_once(
-    world: World, synapse: Synapse, tmp_path: Path
+    setup: MatrixSetup, synapse: Synapse, tmp_path: Path
 ) -> None:
-    room = world.room()
+    room = setup.room()
     async with Line(synapse) as line:
-        surroundings = surroundings_of(line.url, world.bot.token, tmp_path, world.notes)
-        async with connected(world._replace(surroundings=surroundings)) as (adapter, received):
+        context = context_of(line.url, setup.bot.token, tmp_path, setup.notes)
+        async with connected(setup._replace(context=context)) as (adapter, received):
             line.is_deaf = True
             lost = await adapter.send(OutgoingMessage(room, "once", "k1"))
             line.is_deaf = False
             found = await adapter.send(OutgoingMessage(room, "once", "k1"))
-            world.ann.say(room, "thanks")
+            setup.ann.say(room, "thanks")
             await received.until(1)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
     assert found.success
-    assert world.ann.said_by(room, world.bot.user_id) == ["once"]
+    assert setup.ann.said_by(room, setup.bot.user_id) == ["once"]
 
 
-async def test_markdown_is_sent_as_html_and_html_as_text(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, _received):
+async def test_markdown_is_sent_as_html_and_html_as_text(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, _received):
         await adapter.send(OutgoingMessage(room, "**bold** <script>", "k1", reply_to="$nothing"))
-    content = world.ann.seen(room)[-1]["content"]
+    content = setup.ann.seen(room)[-1]["content"]
     assert content["body"] == "**bold** <script>"
     assert content["formatted_body"] == "<p><strong>bold</strong> &lt;script&gt;</p>"
     assert content["m.relates_to"] == {"m.in_reply_to": {"event_id": "$nothing"}}
 
 
-async def test_edits_reactions_and_files_arrive(world: World, tmp_path: Path) -> None:
-    room = world.room()
+async def test_edits_reactions_and_files_arrive(setup: MatrixSetup, tmp_path: Path) -> None:
+    room = setup.room()
     path = tmp_path / "dot.png"
     path.write_bytes(PICTURE)
-    async with connected(world) as (adapter, _received):
-        hers = world.ann.say(room, "hello")
+    async with connected(setup) as (adapter, _received):
+        hers = setup.ann.say(room, "hello")
         mine = (await adapter.send(OutgoingMessage(room, "first", "k1"))).message_id
         assert mine is not None
         for text in ("second", "third"):
@@ -300,7 +302,7 @@ async def test_edits_reactions_and_files_arrive(world: World, tmp_path: Path) ->
         await adapter.react(room, hers, "👍")
         assert (await adapter.send(OutgoingMessage(room, "look", "k2", file=path))).success
         missing = await adapter.send(OutgoingMessage(room, "", "k3", file=tmp_path / "none"))
-    seen = world.ann.seen(room)
+    seen = setup.ann.seen(room)
     edits = [one["content"].get("m.new_content", {}).get("body") for one in seen]
     assert [one for one in edits if one] == ["second", "third"]
     [reaction] = [one["content"] for one in seen if one["type"] == "m.reaction"]
@@ -310,33 +312,33 @@ async def test_edits_reactions_and_files_arrive(world: World, tmp_path: Path) ->
     assert missing.error_kind is ErrorKind.NOT_FOUND
 
 
-async def test_typing_is_shown(world: World) -> None:
-    room = world.room()
-    since = world.ann.call("GET", "/_matrix/client/v3/sync?timeout=0")["next_batch"]
-    async with connected(world) as (adapter, _received):
+async def test_typing_is_shown(setup: MatrixSetup) -> None:
+    room = setup.room()
+    since = setup.ann.call("GET", "/_matrix/client/v3/sync?timeout=0")["next_batch"]
+    async with connected(setup) as (adapter, _received):
         await adapter.typing(room)
         found = await asyncio.to_thread(
-            world.ann.call, "GET", f"/_matrix/client/v3/sync?timeout=20000&since={since}"
+            setup.ann.call, "GET", f"/_matrix/client/v3/sync?timeout=20000&since={since}"
         )
     [event] = found["rooms"]["join"][room]["ephemeral"]["events"]
-    assert event["content"]["user_ids"] == [world.bot.user_id]
+    assert event["content"]["user_ids"] == [setup.bot.user_id]
 
 
-async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(world: World) -> None:
-    room = world.room()
+async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(setup: MatrixSetup) -> None:
+    room = setup.room()
     content = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "x"}
-    async with connected(world) as (_adapter, received):
+    async with connected(setup) as (_adapter, received):
         for _ in range(2):
-            world.ann.send(room, content, "m.room.encrypted")
-        world.ann.say(room, "in the clear")
+            setup.ann.send(room, content, "m.room.encrypted")
+        setup.ann.say(room, "in the clear")
         await received.until(1)
-    assert len(world.ann.said_by(room, world.bot.user_id)) == 1
+    assert len(setup.ann.said_by(room, setup.bot.user_id)) == 1
     assert received.texts == ["in the clear"]
 
 
-async def test_a_room_it_is_not_in_is_forbidden(world: World) -> None:
-    room = world.ann.room()
-    async with connected(world) as (adapter, _received):
+async def test_a_room_it_is_not_in_is_forbidden(setup: MatrixSetup) -> None:
+    room = setup.ann.room()
+    async with connected(setup) as (adapter, _received):
         result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (ErrorKind.FORBIDDEN, False)
     assert (
@@ -345,11 +347,11 @@ async def test_a_room_it_is_not_in_is_forbidden(world: World) -> None:
 
 
 async def test_a_server_that_is_asked_too_often_says_for_how_long(
-    world: World, synapse: Synapse
+    setup: MatrixSetup, synapse: Synapse
 ) -> None:
-    room = world.room()
-    synapse.slow_down(world.bot)
-    async with connected(world) as (adapter, _received):
+    room = setup.room()
+    synapse.slow_down(setup.bot)
+    async with connected(setup) as (adapter, _received):
         results = [await adapter.send(OutgoingMessage(room, "hello", f"k{n}")) for n in range(20)]
     refused = next(one for one in results if not one.success)
     assert (refused.error_kind, refused.may_have_arrived) == (ErrorKind.RATE_LIMITED, False)
@@ -357,23 +359,25 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
     assert refused.retry_after > 0
 
 
-async def test_a_text_that_is_too_long_is_told_from_other_errors(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, _received):
-        fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * LONGEST_TEXT, "k1"))
-        edit = OutgoingMessage(room, "\U0001f601" * LONGEST_TEXT, "k1")
+async def test_a_text_that_is_too_long_is_told_from_other_errors(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, _received):
+        fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * MAX_TEXT_CHARS, "k1"))
+        edit = OutgoingMessage(room, "\U0001f601" * MAX_TEXT_CHARS, "k1")
         edited = await adapter.edit(edit, fits.message_id or "")
         result = await adapter.send(OutgoingMessage(room, "x" * 70_000, "k2"))
     assert (fits.success, edited.success) == (True, True)
     assert result.error_kind is ErrorKind.TOO_LONG
 
 
-async def test_a_room_the_account_calls_direct_is_a_chat(world: World, synapse: Synapse) -> None:
-    room = world.room(person(synapse, "bob"))
-    path = f"/_matrix/client/v3/user/{world.bot.user_id}/account_data/m.direct"
-    world.bot.call("PUT", path, {world.ann.user_id: [room]})
-    async with connected(world) as (_adapter, received):
-        world.ann.send(room, {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"})
+async def test_a_room_the_account_calls_direct_is_a_chat(
+    setup: MatrixSetup, synapse: Synapse
+) -> None:
+    room = setup.room(person(synapse, "bob"))
+    path = f"/_matrix/client/v3/user/{setup.bot.user_id}/account_data/m.direct"
+    setup.bot.call("PUT", path, {setup.ann.user_id: [room]})
+    async with connected(setup) as (_adapter, received):
+        setup.ann.send(room, {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"})
         [event] = await received.until(1)
     assert event.source is not None
     assert (event.source.chat_type, event.is_addressed) == ("dm", True)
@@ -384,34 +388,34 @@ async def test_a_wrong_token_is_refused_and_never_shown(
     synapse: Synapse, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    adapter = make(surroundings_of(synapse.url, "syt_wrong", tmp_path, Notes()))
-    with pytest.raises(PlatformRefusedError, match="log the bot in again") as refused:
+    adapter = make(context_of(synapse.url, "syt_wrong", tmp_path, Notes()))
+    with pytest.raises(PlatformRefusedError, match="Log the bot in again") as refused:
         await adapter.connect(Inbox())
     await adapter.disconnect()
     assert "syt_wrong" not in caplog.text + str(refused.value) + repr(adapter)
 
 
-async def test_a_token_that_is_revoked_is_a_problem(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (adapter, _received):
+async def test_a_token_that_is_revoked_is_a_problem(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (adapter, _received):
         assert adapter.problem == ""
-        world.bot.call("POST", "/_matrix/client/v3/logout")
-        await waited(lambda: "log the bot in again" in adapter.problem)
+        setup.bot.call("POST", "/_matrix/client/v3/logout")
+        await waited(lambda: "Log the bot in again" in adapter.problem)
         result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert result.retryable
 
 
-async def test_a_message_with_nothing_in_it_is_not_received(world: World) -> None:
-    room = world.room()
-    async with connected(world) as (_adapter, received):
-        world.ann.say(room, "")
-        world.ann.say(room, "hello")
+async def test_a_message_with_nothing_in_it_is_not_received(setup: MatrixSetup) -> None:
+    room = setup.room()
+    async with connected(setup) as (_adapter, received):
+        setup.ann.say(room, "")
+        setup.ann.say(room, "hello")
         await received.until(1)
     assert received.texts == ["hello"]
 
 
 async def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
-    adapter = make(surroundings_of("ftp://somewhere", "t", tmp_path, Notes()))
+    adapter = make(context_of("ftp://somewhere", "t", tmp_path, Notes()))
     with pytest.raises(PlatformRefusedError, match="MATRIX_HOMESERVER"):
         await adapter.connect(Inbox())
 
@@ -421,9 +425,9 @@ async def test_a_server_that_is_down_is_waited_for(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
-    world = World(bot, ann, surroundings_of(synapse.url, bot.token, tmp_path, notes), notes)
-    room = world.room()
-    adapter, received = make(world.surroundings), Inbox()
+    setup = MatrixSetup(bot, ann, context_of(synapse.url, bot.token, tmp_path, notes), notes)
+    room = setup.room()
+    adapter, received = make(setup.context), Inbox()
     await asyncio.to_thread(synapse.stop)
     try:
         with pytest.raises(PlatformDownError):
@@ -449,9 +453,9 @@ async def test_a_server_that_is_down_is_waited_for(
 
 
 def test_the_longest_text_fits_into_an_event() -> None:
-    outgoing = OutgoingMessage("!r", "\U0001f600" * LONGEST_TEXT, "k")
-    for content in (message_of(outgoing), edit_of(outgoing, "$e")):
-        assert len(str(content).encode()) < LARGEST_CONTENT
+    outgoing = OutgoingMessage("!r", "\U0001f600" * MAX_TEXT_CHARS, "k")
+    for content in (text_content(outgoing), edit_content(outgoing, "$e")):
+        assert len(str(content).encode()) < MAX_CONTENT_BYTES
 
 
 @pytest.mark.parametrize(

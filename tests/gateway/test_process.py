@@ -15,6 +15,7 @@ from acceptance.campaign import wait_until
 from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
+from gateway.run import GatewayRunner
 from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+
 LISTENER = """
 def register(ctx):
     def note(session_id, **facts):
@@ -33,8 +35,12 @@ def register(ctx):
             file.write(session_id + chr(10))
     ctx.register_hook("on_session_finalize", note)
 """
+
 ROUTE = "platforms: {webhook: {routes: {a: {secret_env: MY_ROUTE}}}}\n"
+
 SLOW = " ".join(f"word{number}" for number in range(40))
+
+RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 @pytest.fixture
@@ -91,7 +97,7 @@ def test_a_second_gateway_refuses(gateway: Gateway) -> None:
     start(gateway)
     second = Gateway()
     second.start()
-    assert second.wait() == main.ALREADY
+    assert second.wait() == main.CONFIG_EXIT_CODE
     assert status.running_pid() == gateway.pid
 
 
@@ -123,7 +129,7 @@ async def test_it_begins_anew_as_the_same_process_and_answers_what_came_meanwhil
         await chat.say("/status", "m3", chat="c2")
         texts = await chat.until(2 if how == "SIGUSR1" else 3)
     assert "After." in texts
-    assert ("I am back." in texts) == (how == "/restart")
+    assert ("The gateway has restarted." in texts) == (how == "/restart")
     assert SLOW not in texts
 
 
@@ -162,3 +168,64 @@ def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) 
         for name in (*names, "MY_ROUTE"):
             patch.setenv(name, "secret")
         assert not {*names, "MY_ROUTE"} & set(environment_without_secrets())
+
+
+async def test_what_waits_for_an_approval_does_not_keep_it_from_ending_or_beginning_anew(
+    gateway: Gateway, answering: Callable[[str], Any]
+) -> None:
+    answering(f"[{{calls: [{RISKY}]}}, {{say: Fine.}}, {{say: Fine.}}]")
+    start(gateway)
+    before = (status.read_runtime_status() or {})["start_time"]
+    async with Chat(socket_path()) as chat:
+        await chat.say("clean up", "m1")
+        assert "Allow this command?" in (await chat.until(1))[0]
+        os.kill(gateway.pid, signal.SIGUSR1)
+        wait_until(
+            lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
+            "the new one",
+        )
+    async with Chat(socket_path()) as chat:
+        await chat.say("clean up", "m1")  # the platform brings it again
+        assert "Fine." in await chat.until(1)  # the turn goes on
+        assert gateway.stop() == 0
+
+
+def test_what_this_process_was_before_it_began_anew_is_dead(db: SessionDB) -> None:
+    db.receive(platform="a", account="a", chat_id="c", message_id="1", session_key="k", payload={})
+    now = db.identity
+    db.identity = now._replace(process_id="before")
+    assert db.claim_incoming() is not None
+    db.identity = now
+    db.sweep()
+    assert db.waiting_places() == 1
+
+
+def test_the_last_order_counts() -> None:
+    runner = object.__new__(GatewayRunner)
+    runner.request_restart()
+    runner.request_stop()
+    assert not runner._restart_requested
+
+
+def test_signals_to_begin_anew_that_come_too_often_do_not_kill_it(gateway: Gateway) -> None:
+    start(gateway)
+    before = (status.read_runtime_status() or {})["start_time"]
+    for _ in range(3):
+        os.kill(gateway.pid, signal.SIGUSR1)
+    wait_until(
+        lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
+        "the new one",
+    )
+    assert gateway.stop() == 0
+
+
+@pytest.mark.parametrize("text", ["platforms: [telegram]\n", "gateway: {attempts: three}\n"])
+def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
+    gateway: Gateway, hermes_home: Path, text: str
+) -> None:
+    (hermes_home / "config.yaml").write_text(text)
+    gateway.start()
+    assert gateway.wait() == main.CONFIG_EXIT_CODE
+    found = status.read_runtime_status() or {}
+    assert found["gateway_state"] == "startup_failed"
+    assert "config.yaml" in found["exit_reason"]

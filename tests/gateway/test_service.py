@@ -46,9 +46,9 @@ async def running(
     db: SessionDB, folder: Path, drain: float = 10, config: GatewayConfig | None = None
 ) -> AsyncIterator[Chat]:
     config = config or GatewayConfig()
-    places = SessionStore(folder, config)
-    places._db = db
-    service = GatewayService(db, places, config, folder)
+    routes = SessionStore(folder, config)
+    routes._db = db
+    service = GatewayService(db, routes, config, folder)
     await service.start({"local": LocalAdapter(folder / "s.sock")})
     async with Chat(folder / "s.sock") as chat:
         try:
@@ -117,11 +117,11 @@ async def test_commands_begin_anew_and_go_back(
         await chat.say("the roses", "m1")
         await chat.until(1)
         await chat.say("/new", "m2")
-        assert "New session" in (await chat.until(2))[1]
+        assert "New session started" in (await chat.until(2))[1]
         await chat.say("the pump", "m3")
         await chat.until(3)
         await chat.say("/resume", "m4")
-        assert "Going on with" in (await chat.until(4))[3]
+        assert "Continuing" in (await chat.until(4))[3]
         await chat.say("and?", "m5")
         assert (await chat.until(5))[4] == "A2"
         await chat.say("/nothing", "m6")
@@ -140,7 +140,7 @@ async def test_nobody_goes_on_with_what_others_said(
         await chat.until(1)
         foreign = db.list_sessions_rich()[0]["id"]
         await chat.say(f"/resume {foreign}", "m1", "yours")
-        assert "no conversation" in (await chat.until(2))[1]
+        assert "No conversation matches" in (await chat.until(2))[1]
         await chat.say("/sessions", "m2", "yours")
         assert foreign not in (await chat.until(3))[2]
 
@@ -167,7 +167,7 @@ async def test_a_turn_is_stopped_from_the_chat(
         await chat.say("count", "m1")
         await waited(lambda: "one" in drafted(db))
         await chat.say("/stop", "m2")
-        assert (await chat.until(1))[0].endswith("(stopped)")
+        assert (await chat.until(1))[0].endswith("(Stopped.)")
 
 
 async def test_what_ran_when_the_gateway_left_is_answered_by_the_next(
@@ -189,12 +189,12 @@ async def test_what_cannot_be_answered_is_said_so_and_not_tried_for_ever(
 ) -> None:
     answering("[]")
     monkeypatch.setattr(
-        "gateway.inbound.turn_runner.TurnRunner.play",
+        "gateway.inbound.turn_runner.TurnRunner.run",
         lambda *_, **__: (_ for _ in ()).throw(RuntimeError("boom")),
     )
     async with running(db, tmp_path) as chat:
         await chat.say("hi", "m1")
-        assert "tried this message 3 times" in (await chat.until(1))[0]
+        assert "interrupted 3 times" in (await chat.until(1))[0]
 
 
 @pytest.mark.clock
@@ -268,24 +268,24 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
         for number, text in enumerate(("one", "/new", "two")):
             await chat.say(text, f"m{number}")
             await chat.until(number + 1)
-    places = SessionStore(tmp_path, GatewayConfig())
-    places._db = db
-    service = GatewayService(db, places, GatewayConfig(), tmp_path)
-    source = places.list_sessions()[0].origin
+    routes = SessionStore(tmp_path, GatewayConfig())
+    routes._db = db
+    service = GatewayService(db, routes, GatewayConfig(), tmp_path)
+    source = routes.list_sessions()[0].origin
     assert source is not None
-    await service.intake.receive("local", MessageEvent(line, source=source, message_id="m9"))
+    await service.receiver.receive("local", MessageEvent(line, source=source, message_id="m9"))
     row = db.claim_incoming()
     assert row is not None
-    service.handling._answer(
-        TurnPrompt([row], [inbox_codec.read(row["payload"])])
+    service.message_handler._answer(
+        TurnPrompt([row], [inbox_codec.decode(row["payload"])])
     )  # and then it is killed
-    after = places.list_sessions()[0].session_id
+    after = routes.list_sessions()[0].session_id
     db.retry_incoming(row["inbox_id"])
     again = db.claim_incoming()
     assert again is not None
-    service.handling.handle(again)
-    assert places.list_sessions()[0].session_id == after
-    service.turns.close()
+    service.message_handler.handle(again)
+    assert routes.list_sessions()[0].session_id == after
+    service.inbox_workers.close()
 
 
 @pytest.mark.clock
@@ -294,25 +294,25 @@ async def test_what_was_said_before_a_long_pause_is_not_said_again_in_a_new_conv
 ) -> None:
     answering("[{say: A1}, {say: Never asked for.}]")
     policy = GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=60))
-    places = SessionStore(tmp_path, policy)
-    places._db = db
-    service = GatewayService(db, places, policy, tmp_path)
+    routes = SessionStore(tmp_path, policy)
+    routes._db = db
+    service = GatewayService(db, routes, policy, tmp_path)
     source = SessionSource(Platform.LOCAL, "c1", user_id="c1")
-    await service.intake.receive("local", MessageEvent("hi", source=source, message_id="m1"))
+    await service.receiver.receive("local", MessageEvent("hi", source=source, message_id="m1"))
     row = db.claim_incoming()
     assert row is not None
-    service.handling._answer(
-        TurnPrompt([row], [inbox_codec.read(row["payload"])])
+    service.message_handler._answer(
+        TurnPrompt([row], [inbox_codec.decode(row["payload"])])
     )  # and then it is killed
-    first = places.list_sessions()[0]
-    places.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
+    first = routes.list_sessions()[0]
+    routes.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
     db.retry_incoming(row["inbox_id"])
     again = db.claim_incoming()
     assert again is not None
-    service.handling.handle(again)
-    assert places.list_sessions()[0].session_id == first.session_id
+    service.message_handler.handle(again)
+    assert routes.list_sessions()[0].session_id == first.session_id
     assert said(db) == ["hi", "A1"]
-    service.turns.close()
+    service.inbox_workers.close()
 
 
 async def test_an_album_is_one_message(db: SessionDB, tmp_path: Path, answering: Any) -> None:
@@ -321,7 +321,7 @@ async def test_an_album_is_one_message(db: SessionDB, tmp_path: Path, answering:
     async with started(db, tmp_path) as service:
         for number, text in enumerate(("look", "")):
             event = MessageEvent(text, source=source, message_id=f"m{number}", group_id="g1")
-            await service.intake.receive("local", event)
+            await service.receiver.receive("local", event)
             await asyncio.sleep(0.2)  # as a platform delivers them
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not answers(db):  # noqa: ASYNC110 - a row on the disk

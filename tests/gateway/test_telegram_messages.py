@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType, OutgoingMessage
-from support.telegram_room import GROUP, Room
 from support.telegram_server import ANN, BOT, Fault, TelegramServer
+from support.telegram_setup import GROUP, TelegramSetup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[TelegramSetup]:
     async with TelegramServer() as server:
         server.chats.add(7)
-        yield Room(server, db, tmp_path)
+        yield TelegramSetup(server, db, tmp_path)
 
 
 # Files
@@ -36,11 +36,11 @@ def photo(name: str, width: int, size: int = 10) -> dict[str, Any]:
     return {**facts, "width": width, "height": width}
 
 
-async def test_a_photo_comes_in_its_largest_size_with_its_caption(room: Room) -> None:
-    room.server.files = {"small": b"s", "large": b"large"}
-    async with room.connected():
-        await room.server.say(caption="look", photo=[photo("small", 90), photo("large", 800)])
-        event = (await room.inbox.until(1))[0]
+async def test_a_photo_comes_in_its_largest_size_with_its_caption(setup: TelegramSetup) -> None:
+    setup.server.files = {"small": b"s", "large": b"large"}
+    async with setup.connected():
+        await setup.server.say(caption="look", photo=[photo("small", 90), photo("large", 800)])
+        event = (await setup.inbox.until(1))[0]
     assert (event.text, event.message_type) == ("look", MessageType.PHOTO)
     assert event.media_types == ["image/jpeg"]
     assert contents(event) == b"large"
@@ -66,64 +66,64 @@ async def test_a_photo_comes_in_its_largest_size_with_its_caption(room: Room) ->
     ],
 )
 async def test_files_are_kept_by_their_contents(
-    room: Room, holder: str, facts: dict[str, Any], kind: MessageType, mime: str
+    setup: TelegramSetup, holder: str, facts: dict[str, Any], kind: MessageType, mime: str
 ) -> None:
-    room.server.files = {"f1": b"contents", "f2": b"contents"}
-    async with room.connected():
+    setup.server.files = {"f1": b"contents", "f2": b"contents"}
+    async with setup.connected():
         for name in ("f1", "f2"):
             file = {"file_id": name, "file_unique_id": name, "file_size": 8, **facts}
-            await room.server.say(**{holder: file})
-        first, second = await room.inbox.until(2)
+            await setup.server.say(**{holder: file})
+        first, second = await setup.inbox.until(2)
     assert (first.message_type, first.media_types) == (kind, [mime])
     assert first.media_urls == second.media_urls
     assert contents(first) == b"contents"
 
 
 @pytest.mark.parametrize("told", [5000, 0])
-async def test_a_file_that_is_too_large_leaves_a_note(room: Room, told: int) -> None:
-    room.server.files = {"f1": b"x" * 5000}
+async def test_a_file_that_is_too_large_leaves_a_note(setup: TelegramSetup, told: int) -> None:
+    setup.server.files = {"f1": b"x" * 5000}
     file = {"file_id": "f1", "file_unique_id": "f1", "file_name": "big.bin"}
-    async with room.connected():
-        await room.server.say(caption="see", document={**file, "file_size": told})
-        event = (await room.inbox.until(1))[0]
-    assert event.text == "see\n[a file that is too large to be fetched: big.bin]"
+    async with setup.connected():
+        await setup.server.say(caption="see", document={**file, "file_size": told})
+        event = (await setup.inbox.until(1))[0]
+    assert event.text == "see\n[Attached file, too large to download: big.bin]"
     assert event.media_urls == []
 
 
 async def test_a_file_that_telegram_does_not_give_leaves_a_note(
-    room: Room, caplog: pytest.LogCaptureFixture
+    setup: TelegramSetup, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = {"file_id": "gone", "file_unique_id": "gone", "file_name": "a.txt"}
     big = {"file_id": "big", "file_unique_id": "big", "file_name": "b.txt"}
-    async with room.connected():
-        await room.server.say(document=gone)
-        await room.inbox.until(1)
+    async with setup.connected():
+        await setup.server.say(document=gone)
+        await setup.inbox.until(1)
         too_big = Fault(400, "Bad Request: file is too big")
-        room.server.plan("getFile", too_big, too_big)
-        await room.server.say(document=big)
-        await room.inbox.until(2)
-    assert room.inbox.texts == [
-        "[a file that could not be fetched: a.txt]",
-        "[a file that is too large to be fetched: b.txt]",
+        setup.server.plan("getFile", too_big, too_big)
+        await setup.server.say(document=big)
+        await setup.inbox.until(2)
+    assert setup.inbox.texts == [
+        "[Attached file, download failed: a.txt]",
+        "[Attached file, too large to download: b.txt]",
     ]
-    assert "could not be fetched" in caplog.text
+    assert "download failed" in caplog.text
 
 
-async def test_a_download_that_is_cut_is_tried_again(room: Room) -> None:
-    room.server.files = {"f1": b"contents"}
-    room.server.plan("file", Fault(is_cut_in_mid_answer=True))
-    async with room.connected():
-        await room.server.say(document={"file_id": "f1", "file_unique_id": "f1"})
-        event = (await room.inbox.until(1))[0]
+async def test_a_download_that_is_cut_is_tried_again(setup: TelegramSetup) -> None:
+    setup.server.files = {"f1": b"contents"}
+    setup.server.plan("file", Fault(is_cut_in_mid_answer=True))
+    async with setup.connected():
+        await setup.server.say(document={"file_id": "f1", "file_unique_id": "f1"})
+        event = (await setup.inbox.until(1))[0]
     assert contents(event) == b"contents"
 
 
-async def test_the_pictures_of_an_album_belong_together(room: Room) -> None:
-    room.server.files = {"p1": b"1", "p2": b"2"}
-    async with room.connected():
-        await room.server.say(caption="two", photo=[photo("p1", 9)], media_group_id="g1")
-        await room.server.say(photo=[photo("p2", 9)], media_group_id="g1")
-        events = await room.inbox.until(2)
+async def test_the_pictures_of_an_album_belong_together(setup: TelegramSetup) -> None:
+    setup.server.files = {"p1": b"1", "p2": b"2"}
+    async with setup.connected():
+        await setup.server.say(caption="two", photo=[photo("p1", 9)], media_group_id="g1")
+        await setup.server.say(photo=[photo("p2", 9)], media_group_id="g1")
+        events = await setup.inbox.until(2)
     assert [one.group_id for one in events] == ["g1", "g1"]
     assert [one.text for one in events] == ["two", ""]
 
@@ -151,7 +151,7 @@ def entity(kind: str, text: str, part: str, **facts: Any) -> dict[str, Any]:
     ],
 )
 async def test_in_a_group_the_bot_is_meant_when_it_is_named(
-    room: Room,
+    setup: TelegramSetup,
     text: str,
     kind: str,
     part: str,
@@ -159,38 +159,40 @@ async def test_in_a_group_the_bot_is_meant_when_it_is_named(
     seen: str,
     is_addressed: bool,
 ) -> None:
-    async with room.connected():
-        await room.server.say(text, GROUP, entities=[entity(kind, text, part, **facts)])
-        event = (await room.inbox.until(1))[0]
+    async with setup.connected():
+        await setup.server.say(text, GROUP, entities=[entity(kind, text, part, **facts)])
+        event = (await setup.inbox.until(1))[0]
     assert (event.text, event.is_addressed) == (seen, is_addressed)
     assert event.source is not None
     assert (event.source.chat_type, event.source.chat_name) == ("group", "Garden")
     assert (event.source.chat_id, event.source.user_id) == (str(GROUP), "7")
 
 
-async def test_in_a_group_a_reply_to_the_bot_is_meant_for_it(room: Room) -> None:
-    own = {**room.server.message("I said", GROUP), "from": BOT}
-    other = room.server.message("Ann said", GROUP)
-    async with room.connected():
-        await room.server.say("and?", GROUP, reply_to_message=own)
-        await room.server.say("oh", GROUP, reply_to_message=other)
-        first, second = await room.inbox.until(2)
+async def test_in_a_group_a_reply_to_the_bot_is_meant_for_it(setup: TelegramSetup) -> None:
+    own = {**setup.server.message("I said", GROUP), "from": BOT}
+    other = setup.server.message("Ann said", GROUP)
+    async with setup.connected():
+        await setup.server.say("and?", GROUP, reply_to_message=own)
+        await setup.server.say("oh", GROUP, reply_to_message=other)
+        first, second = await setup.inbox.until(2)
     assert first.is_addressed
     assert first.reply_to_message_id == str(own["message_id"])
     assert first.reply_to_text == "I said"
     assert not second.is_addressed
 
 
-async def test_who_writes_as_a_channel_or_as_the_group_is_told_apart_by_it(room: Room) -> None:
+async def test_who_writes_as_a_channel_or_as_the_group_is_told_apart_by_it(
+    setup: TelegramSetup,
+) -> None:
     group = {"id": GROUP, "type": "supergroup", "title": "Garden"}
     everybody = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
     channel = {"id": -100900, "type": "channel", "title": "News"}
-    async with room.connected():
-        await room.server.say("as admin", GROUP, sender_chat=group, **{"from": everybody})
-        post = {**room.server.message("news", -100900), "chat": channel, "sender_chat": channel}
+    async with setup.connected():
+        await setup.server.say("as admin", GROUP, sender_chat=group, **{"from": everybody})
+        post = {**setup.server.message("news", -100900), "chat": channel, "sender_chat": channel}
         del post["from"]
-        await room.server.add("channel_post", post)
-        events = await room.inbox.until(2)
+        await setup.server.add("channel_post", post)
+        events = await setup.inbox.until(2)
     first, second = (one.source for one in events)
     assert first is not None
     assert second is not None
@@ -199,27 +201,27 @@ async def test_who_writes_as_a_channel_or_as_the_group_is_told_apart_by_it(room:
     assert not events[1].is_addressed
 
 
-async def test_a_caption_names_the_bot_too(room: Room) -> None:
-    room.server.files = {"p1": b"1"}
+async def test_a_caption_names_the_bot_too(setup: TelegramSetup) -> None:
+    setup.server.files = {"p1": b"1"}
     text = "@HermesBot what is this?"
     named = [entity("mention", text, "@HermesBot")]
-    async with room.connected():
-        await room.server.say(
+    async with setup.connected():
+        await setup.server.say(
             chat=GROUP, caption=text, caption_entities=named, photo=[photo("p1", 9)]
         )
-        event = (await room.inbox.until(1))[0]
+        event = (await setup.inbox.until(1))[0]
     assert (event.text, event.is_addressed) == ("what is this?", True)
 
 
-async def test_a_topic_is_a_thread_both_ways(room: Room) -> None:
-    begin = {**room.server.message(None, GROUP), "from": BOT}
+async def test_a_topic_is_a_thread_both_ways(setup: TelegramSetup) -> None:
+    begin = {**setup.server.message(None, GROUP), "from": BOT}
     begin["forum_topic_created"] = {"name": "Roses", "icon_color": 1}
-    room.server.topics = {33}
-    async with room.connected() as adapter:
+    setup.server.topics = {33}
+    async with setup.connected() as adapter:
         topic = {"message_thread_id": 33, "is_topic_message": True, "reply_to_message": begin}
-        await room.server.say("in it", GROUP, **topic)
-        await room.server.say("a thread of replies", GROUP, message_thread_id=34)
-        first, second = await room.inbox.until(2)
+        await setup.server.say("in it", GROUP, **topic)
+        await setup.server.say("a thread of replies", GROUP, message_thread_id=34)
+        first, second = await setup.inbox.until(2)
         assert first.source is not None
         assert second.source is not None
         assert (first.source.thread_id, second.source.thread_id) == ("33", None)
@@ -228,6 +230,6 @@ async def test_a_topic_is_a_thread_both_ways(room: Room) -> None:
         await adapter.send(OutgoingMessage(str(GROUP), "here", "k1", thread_id="33"))
         await adapter.send(OutgoingMessage(str(GROUP), "general", "k2", thread_id="1"))
         result = await adapter.send(OutgoingMessage(str(GROUP), "gone", "k3", thread_id="44"))
-    assert room.server.sent[0].facts["message_thread_id"] == "33"
-    assert "message_thread_id" not in room.server.sent[1].facts
+    assert setup.server.sent[0].facts["message_thread_id"] == "33"
+    assert "message_thread_id" not in setup.server.sent[1].facts
     assert result.error_kind is ErrorKind.NOT_FOUND

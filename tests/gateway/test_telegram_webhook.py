@@ -9,8 +9,8 @@ import pytest
 
 from hermes_core.errors import PlatformRefusedError, StoreUnavailableError
 from support.adapters import waited
-from support.telegram_room import SECRET, Room
 from support.telegram_server import TelegramServer
+from support.telegram_setup import SECRET, TelegramSetup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,75 +20,77 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[TelegramSetup]:
     async with TelegramServer() as server:
         server.chats.add(7)
-        yield Room(server, db, tmp_path)
+        yield TelegramSetup(server, db, tmp_path)
 
 
 @pytest.fixture
-def webhook(room: Room) -> str:
-    room.extra["webhook_url"] = "https://example.org/hooks/tg"
+def webhook(setup: TelegramSetup) -> str:
+    setup.extra["webhook_url"] = "https://example.org/hooks/tg"
     return "/hooks/tg"
 
 
-async def test_a_webhook_hands_over_before_it_answers(room: Room, webhook: str) -> None:
-    room.inbox.gate = asyncio.Event()
-    async with room.connected():
-        update = await room.server.add("message", room.server.message("hello"))
-        url = room.front.url + webhook
-        answering = asyncio.create_task(room.server.deliver(url, update, SECRET))
-        await waited(lambda: room.inbox.tries)
+async def test_a_webhook_hands_over_before_it_answers(setup: TelegramSetup, webhook: str) -> None:
+    setup.inbox.gate = asyncio.Event()
+    async with setup.connected():
+        update = await setup.server.add("message", setup.server.message("hello"))
+        url = setup.front.url + webhook
+        answering = asyncio.create_task(setup.server.deliver(url, update, SECRET))
+        await waited(lambda: setup.inbox.tries)
         assert not answering.done()
-        room.inbox.gate.set()
+        setup.inbox.gate.set()
         assert await answering == 200
-    assert room.inbox.texts == ["hello"]
-    assert room.server.webhook["url"] == "https://example.org/hooks/tg"
-    assert room.server.webhook["secret_token"] == SECRET
-    assert room.server.webhook["max_connections"] == "1"
+    assert setup.inbox.texts == ["hello"]
+    assert setup.server.webhook["url"] == "https://example.org/hooks/tg"
+    assert setup.server.webhook["secret_token"] == SECRET
+    assert setup.server.webhook["max_connections"] == "1"
 
 
 @pytest.mark.parametrize("secret", [None, "", "wrong", "ünicode"])
 async def test_a_webhook_without_the_secret_is_refused(
-    room: Room, webhook: str, secret: str | None
+    setup: TelegramSetup, webhook: str, secret: str | None
 ) -> None:
-    async with room.connected():
-        update = await room.server.add("message", room.server.message("hello"))
-        assert await room.server.deliver(room.front.url + webhook, update, secret) == 403
-    assert room.inbox.texts == []
+    async with setup.connected():
+        update = await setup.server.add("message", setup.server.message("hello"))
+        assert await setup.server.deliver(setup.front.url + webhook, update, secret) == 403
+    assert setup.inbox.texts == []
 
 
 async def test_a_webhook_answers_with_an_error_when_nothing_was_kept(
-    room: Room, webhook: str
+    setup: TelegramSetup, webhook: str
 ) -> None:
-    room.inbox.fail(1, OSError("disk full"))
-    room.inbox.fail(1, StoreUnavailableError("locked"))
-    async with room.connected():
-        update = await room.server.add("message", room.server.message("hello"))
-        url = room.front.url + webhook
-        found = [await room.server.deliver(url, update, SECRET) for _ in range(3)]
+    setup.inbox.fail(1, OSError("disk full"))
+    setup.inbox.fail(1, StoreUnavailableError("locked"))
+    async with setup.connected():
+        update = await setup.server.add("message", setup.server.message("hello"))
+        url = setup.front.url + webhook
+        found = [await setup.server.deliver(url, update, SECRET) for _ in range(3)]
     assert found == [503, 503, 200]
-    assert room.inbox.texts == ["hello"]
+    assert setup.inbox.texts == ["hello"]
 
 
-async def test_a_webhook_takes_no_more_than_it_should(room: Room, webhook: str) -> None:
-    async with room.connected():
-        large = await room.server.add("message", room.server.message("x" * 2_000_000))
-        assert await room.server.deliver(room.front.url + webhook, large, SECRET) == 413
-        room.server.updates[1] = {"no": "update"}
-        assert await room.server.deliver(room.front.url + webhook, 1, SECRET) == 400
-    assert room.inbox.texts == []
+async def test_a_webhook_takes_no_more_than_it_should(setup: TelegramSetup, webhook: str) -> None:
+    async with setup.connected():
+        large = await setup.server.add("message", setup.server.message("x" * 2_000_000))
+        assert await setup.server.deliver(setup.front.url + webhook, large, SECRET) == 413
+        setup.server.updates[1] = {"no": "update"}
+        assert await setup.server.deliver(setup.front.url + webhook, 1, SECRET) == 400
+    assert setup.inbox.texts == []
 
 
 @pytest.mark.parametrize("secret", ["", "not a good one"])
-def test_a_webhook_does_not_start_without_a_secret(room: Room, webhook: str, secret: str) -> None:
+def test_a_webhook_does_not_start_without_a_secret(
+    setup: TelegramSetup, webhook: str, secret: str
+) -> None:
     assert webhook
-    room.secrets["TELEGRAM_WEBHOOK_SECRET"] = secret
+    setup.secrets["TELEGRAM_WEBHOOK_SECRET"] = secret
     with pytest.raises(PlatformRefusedError, match="TELEGRAM_WEBHOOK_SECRET"):
-        room.adapter()
+        setup.adapter()
 
 
-def test_a_webhook_has_an_https_address(room: Room) -> None:
-    room.extra["webhook_url"] = "http://example.org"
+def test_a_webhook_has_an_https_address(setup: TelegramSetup) -> None:
+    setup.extra["webhook_url"] = "http://example.org"
     with pytest.raises(PlatformRefusedError, match="https"):
-        room.adapter()
+        setup.adapter()

@@ -81,7 +81,7 @@ class Notes:
         self.kept[name] = text
 
 
-class Setting:
+class AdapterSetup:
     """Everything an adapter is made from; a test may change any of it before."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Setting:
         self.media = MediaStore(folder / "media", largest=largest)
         self.memory = memory
 
-    def surroundings(self) -> AdapterContext:
+    def context(self) -> AdapterContext:
         return AdapterContext(
             PlatformConfig(enabled=True, extra=self.extra),
             lambda name: self.secrets.get(name, ""),
@@ -123,7 +123,7 @@ class Setting:
             await self.front.close()
 
 
-class World(Setting):
+class ServerSetup(AdapterSetup):
     """A server, and an adapter for it."""
 
     def __init__(
@@ -134,8 +134,8 @@ class World(Setting):
         self.make = make
 
     def adapter(self) -> Any:
-        return self.make(self.surroundings(), backoff=QUICK)
+        return self.make(self.context(), backoff=QUICK)
 
     async def noted(self, adapter: Any) -> None:
         """Wait until it is written down how far everything was received."""
-        await waited(lambda: not len(adapter._listener._lines))
+        await waited(lambda: not len(adapter._listener._queues))

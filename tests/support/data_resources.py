@@ -29,7 +29,7 @@ class QuietGateway:
     def __init__(self) -> None:
         self.told: dict[str, Any] = {"is_running": False, "platforms": []}
         self.wrong: list[dict[str, Any]] = []
-        self.places: list[dict[str, Any]] = []
+        self.routes: list[dict[str, Any]] = []
 
     def state(self) -> dict[str, Any]:
         return self.told
@@ -38,7 +38,7 @@ class QuietGateway:
         return self.wrong[:limit]
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
-        return self.places[:limit]
+        return self.routes[:limit]
 
 
 @contextlib.contextmanager

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gateway.config import GatewayConfig
+from gateway.config import GatewayConfig, Platform, PlatformConfig
+from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
 from gateway.process.service import GatewayService
+from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from gateway.platforms.base import Adapter
@@ -29,9 +33,9 @@ async def started(
 ) -> AsyncIterator[GatewayService]:
     """A service at work; what it sends on the local socket waits for somebody to connect."""
     config = config or GatewayConfig()
-    places = SessionStore(folder, config)
-    places._db = db
-    service = GatewayService(db, places, config, folder)
+    routes = SessionStore(folder, config)
+    routes._db = db
+    service = GatewayService(db, routes, config, folder)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})
     try:
         yield service
@@ -51,3 +55,29 @@ def answers(db: SessionDB) -> list[str]:
     sql = "SELECT payload FROM hermes_outbox WHERE inbox_id IS NOT NULL ORDER BY outbox_id"
     rows = db.engine.read(lambda reader: reader.rows(sql))
     return [str(json.loads(row[0])["text"]) for row in rows]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition on the store or the service holds."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110 - a condition on the disk
+            await asyncio.sleep(0.01)
+
+
+def message(text: str, message_id: str, user: str = "u1", **fields: Any) -> MessageEvent:
+    """A message of a user in the chat c1."""
+    source = SessionSource(fields.pop("platform", Platform.LOCAL), "c1", user_id=user)
+    return MessageEvent(text, source=source, message_id=message_id, **fields)
+
+
+def open_routes(db: SessionDB, folder: Path, **config: Any) -> SessionStore:
+    """The routes of a store."""
+    routes = SessionStore(folder, GatewayConfig(**config))
+    routes._db = db
+    return routes
+
+
+def guest_config(**extra: Any) -> GatewayConfig:
+    """A configuration with two users on Telegram."""
+    allowed = {"allowed_users": ["guest", "owner"], **extra}
+    return GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(True, extra=allowed)})

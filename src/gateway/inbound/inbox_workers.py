@@ -1,4 +1,4 @@
-"""Messages taken from the inbox and handled: many places at once, one message each."""
+"""Claims messages from the inbox and handles them in threads: one at a time per chat."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-MOST_AT_ONCE: Final = 32
-LOOK_SECONDS: Final = 1.0
+MAX_CONCURRENT_TURNS: Final = 32
+POLL_SECONDS: Final = 1.0
 
 
 class InboxWorkers:
-    """Claims what waits, and has it handled in threads."""
+    """The claim loop and its thread pool."""
 
     def __init__(
         self,
         db: SessionDB,
         handle: Callable[[dict[str, Any]], None],
         on_handled: Callable[[], object],
-        most: int = MOST_AT_ONCE,
+        max_turns: int = MAX_CONCURRENT_TURNS,
     ) -> None:
         self._db = db
         self._handle = handle
         self._on_handled = on_handled
-        self._most = most
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="hermes-place")
+        self._max_turns = max_turns
+        self._pool = ThreadPoolExecutor(max_turns, thread_name_prefix="hermes-inbox")
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = self._is_closed = False
@@ -44,57 +44,58 @@ class InboxWorkers:
         return len(self._tasks)
 
     def wake(self) -> None:
-        """There is something to handle."""
+        """Look at the inbox now."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Handle messages until told to stop."""
+        """Handle messages until stopped."""
         while not self._is_stopping:
             self._wake.clear()
             row = None
-            if len(self._tasks) < self._most:
-                row = await store_retry.asked(self._db.claim_incoming, "look for messages")
+            if len(self._tasks) < self._max_turns:
+                row = await store_retry.read_or_none(self._db.claim_incoming, "inbox claim")
             if row is None:
                 await self._wait()
                 continue
             if self._is_stopping:
-                back = functools.partial(self._db.give_back_incoming, row, is_attempt=False)
-                await store_retry.written(back, "give a message back")
+                release = functools.partial(self._db.give_back_incoming, row, is_attempt=False)
+                await store_retry.write_with_retry(release, "inbox release")
                 return
             task = asyncio.create_task(self._work(row))
             self._tasks.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._finished)
 
     async def _wait(self) -> None:
         try:
-            await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
         except TimeoutError:
-            return  # a message of another process, or one that was given back
+            return  # another process may have stored or released a message
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._wake.set()
 
     async def _work(self, row: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._pool, self._isolated, row)
+        await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
 
-    def _isolated(self, row: dict[str, Any]) -> None:
-        number = row["inbox_id"]
-        failure = attempt(Step(f"handle message {number}", lambda: self._handle(row)))
+    def _handle_isolated(self, row: dict[str, Any]) -> None:
+        inbox_id = row["inbox_id"]
+        failure = attempt(Step(f"handle message {inbox_id}", lambda: self._handle(row)))
         if failure is None:
             return
-        is_trouble = store_retry.is_trouble(failure.error)  # then it was no attempt
-        time.sleep(store_retry.PAUSE_SECONDS)
-        store_retry.write_at_last(
-            lambda: self._db.give_back_incoming(row, is_attempt=not is_trouble),
-            "give a message back",
+        # A failure of the store does not count as an attempt.
+        is_attempt = not store_retry.is_store_failure(failure.error)
+        time.sleep(store_retry.RETRY_SECONDS)
+        store_retry.write_until_stopped(
+            lambda: self._db.give_back_incoming(row, is_attempt=is_attempt),
+            "inbox release",
             lambda: self._is_closed,
         )
 
     async def stop(self, seconds: float) -> bool:
-        """Take nothing more, and wait for what is being handled; whether it has ended."""
+        """Claim nothing more and wait for the messages in progress; whether all are done."""
         self._is_stopping = True
         self._wake.set()
         if self._tasks:
@@ -102,6 +103,6 @@ class InboxWorkers:
         return not self._tasks
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Shut down the thread pool."""
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""A message handled: routed to its conversation, answered, and the answer owed."""
+"""Handles an inbox message: finds its conversation, runs it, stores the reply in the outbox."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.turn_runner import LATER_SECONDS, LaterError, TurnPrompt
-from gateway.outbound.chunks import pieces
+from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, TurnPrompt
+from gateway.outbound.chunks import split_text
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
 from hermes_core.log_file import log_fields
 from hermes_state.delivery.outbox import OutgoingReply
@@ -26,65 +26,65 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BREATH_SECONDS: Final = 2.0
-ALBUM_SECONDS: Final = 1.0
-CUT_SECONDS: Final = 0.7
-CUT_SHARE: Final = 0.9  # of the longest text: longer ones have probably been cut
-STOPPED: Final = "(stopped before it began)"
-GIVEN_UP: Final = (
-    "I have tried this message {attempts} times, and each time something broke off in the middle. "
-    "The conversation is kept; write again to begin another one."
+MERGE_SECONDS: Final = 2.0
+ALBUM_WAIT_SECONDS: Final = 1.0
+SPLIT_WAIT_SECONDS: Final = 0.7
+SPLIT_SHARE: Final = 0.9  # of the maximum length: the platform has probably split longer texts
+STOPPED_REPLY: Final = "(Stopped before the turn started.)"
+GIVEN_UP_REPLY: Final = (
+    "Processing this message was interrupted {attempts} times, so it will not be retried. "
+    "The conversation is saved; your next message starts a new one."
 )
 RESET_NOTE: Final = (
-    "This is a new conversation ({reason}). /resume goes on with the one before, which I can "
-    "search, too."
+    "Started a new conversation ({reason}). /resume continues the previous one, and I can search "
+    "it."
 )
 
 
 class ChatAnswer(NamedTuple):
-    """What is sent back."""
+    """The reply to a message."""
 
     session_id: str | None
     texts: list[str]
 
 
 class MessageHandler:
-    """Handles one message at a time per place; called from as many threads as there are places."""
+    """Handles one message at a time per chat; called from one thread per busy chat."""
 
     def __init__(
         self,
         db: SessionDB,
-        places: SessionStore,
-        playing: TurnRunner,
+        routes: SessionStore,
+        turn_runner: TurnRunner,
         commands: ChatCommands,
         longest_text: Callable[[str], int],
-        most_attempts: int,
+        max_attempts: int,
     ) -> None:
         self._db = db
-        self._places = places
-        self._playing = playing
+        self._routes = routes
+        self._turn_runner = turn_runner
         self._commands = commands
-        self._longest_text = longest_text  # by the platform's name
-        self._most_attempts = most_attempts
+        self._longest_text = longest_text  # by platform name
+        self._max_attempts = max_attempts
 
     def handle(self, row: dict[str, Any]) -> None:
-        """Answer a claimed message; what cannot be answered now is given back."""
+        """Answer a claimed message; one that cannot be answered now is released."""
         if self._read(row) is None:
-            self._db.settle_incoming(row["inbox_id"], error="it cannot be read")
+            self._db.settle_incoming(row["inbox_id"], error="unreadable message")
             return
-        rows = [row, *self._in_one_breath(row)]
-        events = [inbox_codec.read(one["payload"]) for one in rows]
+        rows = [row, *self._claim_merged(row)]
+        events = [inbox_codec.decode(one["payload"]) for one in rows]
         try:
             answer = self._answer(TurnPrompt(rows, events))
-        except LaterError:
+        except RetryLaterError:
             self._db.give_back_incoming(row, is_attempt=False)
             return
-        rows += self._read_meanwhile(row, answer)
+        rows += self._claim_read(row, answer)
         merged = [one["inbox_id"] for one in rows[1:]]
         replies = self._replies(rows[0]["inbox_id"], events, answer)
         self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
         log.info(
-            "a message is answered",
+            "message answered",
             extra=log_fields(
                 inbox_id=row["inbox_id"],
                 merged=merged,
@@ -95,129 +95,131 @@ class MessageHandler:
         )
 
     def _read(self, row: Row) -> MessageEvent | None:
-        """A message as it was kept; None when nobody can read it, of a platform gone, say."""
+        """The event of a row; None if it is unreadable, e.g. from a platform that was removed."""
         try:
-            return inbox_codec.read(row["payload"])
+            return inbox_codec.decode(row["payload"])
         except (ValueError, KeyError, TypeError) as error:
-            log.error("message %s cannot be read: %s", row["inbox_id"], error)
+            log.error("message %s is unreadable: %s", row["inbox_id"], error)
             return None
 
-    # What belongs together
+    # Merging
 
-    def _in_one_breath(self, row: Row) -> list[Row]:
-        """What was sent right behind it and belongs to it: an album, a thought in pieces.
+    def _claim_merged(self, row: Row) -> list[Row]:
+        """Claim the messages that belong to this one: an album, a text sent in several parts.
 
-        When it was said in an earlier attempt, that is what was merged into it then.
+        After an earlier attempt, these are the messages that were merged then.
         """
         if row["payload"]["text"].startswith("/"):
             return []
-        wait = self._more_seconds(row)
+        wait = self._wait_seconds(row)
         time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
-        last, found = row["received_at"], []
+        last, merged = row["received_at"], []
         for one in self._db.waiting_behind(row):
-            if self._read(one) is None or not self._belongs(one, row, last):
-                break  # whatever comes behind it keeps its place behind it
+            if self._read(one) is None or not self._is_part_of(one, row, last):
+                break  # later messages keep their order
             last = one["received_at"]
-            found.append(one)
-        return self._claimed(found)
+            merged.append(one)
+        return self._claim(merged)
 
-    def _claimed(self, rows: list[Row]) -> list[Row]:
-        taken = set(self._db.claim_with([one["inbox_id"] for one in rows]))
-        return [one for one in rows if one["inbox_id"] in taken]
+    def _claim(self, rows: list[Row]) -> list[Row]:
+        claimed = set(self._db.claim_with([one["inbox_id"] for one in rows]))
+        return [one for one in rows if one["inbox_id"] in claimed]
 
-    def _more_seconds(self, row: Row) -> float:
-        """How long more of it may be on its way: an album, or a text a platform has cut."""
+    def _wait_seconds(self, row: Row) -> float:
+        """How long to wait for the rest of an album or of a text that the platform has split."""
         payload = row["payload"]
         if payload.get("group_id"):
-            return ALBUM_SECONDS
+            return ALBUM_WAIT_SECONDS
         longest = self._longest_text(row["platform"])
-        return CUT_SECONDS if len(payload["text"]) >= CUT_SHARE * longest else 0.0
+        return SPLIT_WAIT_SECONDS if len(payload["text"]) >= SPLIT_SHARE * longest else 0.0
 
-    def _belongs(self, one: Row, row: Row, last: float) -> bool:
-        if self._is_said(row):
-            return self._is_said(one)
-        is_close = one["received_at"] - last <= BREATH_SECONDS
+    def _is_part_of(self, one: Row, row: Row, last: float) -> bool:
+        if self._is_stored(row):
+            return self._is_stored(one)
+        is_close = one["received_at"] - last <= MERGE_SECONDS
         is_album = one["payload"].get("group_id") == row["payload"].get("group_id") is not None
         return (is_close or is_album) and not one["payload"]["text"].startswith("/")
 
-    def _read_meanwhile(self, row: Row, answer: ChatAnswer) -> list[Row]:
-        """The messages that came during the turn and were read by it."""
+    def _claim_read(self, row: Row, answer: ChatAnswer) -> list[Row]:
+        """Claim the messages that arrived during the turn and were read by it."""
         session_id = answer.session_id
         if session_id is None:
             return []
-        behind = self._db.waiting_behind(row)
-        return self._claimed([one for one in behind if self._playing.is_said(session_id, one)])
+        later = self._db.waiting_behind(row)
+        return self._claim([one for one in later if self._turn_runner.is_stored(session_id, one)])
 
-    def _is_said(self, row: Row) -> bool:
-        entry = self._places.get(row["session_key"])
-        return entry is not None and self._playing.is_said(entry.session_id, row)
+    def _is_stored(self, row: Row) -> bool:
+        entry = self._routes.get(row["session_key"])
+        return entry is not None and self._turn_runner.is_stored(entry.session_id, row)
 
-    # The answer
+    # The reply
 
     def _answer(self, prompt: TurnPrompt) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         entry = self._entry(row, event)
-        if row["attempts"] > self._most_attempts:
-            self._places.suspend_session(entry.session_key)
-            return ChatAnswer(entry.session_id, [GIVEN_UP.format(attempts=self._most_attempts)])
+        if row["attempts"] > self._max_attempts:
+            self._routes.suspend_session(entry.session_key)
+            return ChatAnswer(
+                entry.session_id, [GIVEN_UP_REPLY.format(attempts=self._max_attempts)]
+            )
         if event.get_command():
-            return self._carried_out(prompt, entry)
+            return self._run_command(prompt, entry)
         if self._is_stopped(prompt.rows):
-            return ChatAnswer(entry.session_id, [STOPPED])
+            return ChatAnswer(entry.session_id, [STOPPED_REPLY])
         note = self._reset_note(entry)
-        answer = self._play(prompt, entry)
+        answer = self._run_turn(prompt, entry)
         if note:
-            self._places.update_session(entry.session_key, was_auto_reset=False)
+            self._routes.update_session(entry.session_key, was_auto_reset=False)
         else:
-            self._places.touch(entry.session_key)
+            self._routes.touch(entry.session_key)
         return ChatAnswer(entry.session_id, [*note, answer])
 
     def _is_stopped(self, rows: list[Row]) -> bool:
-        """Whether `/stop` came before the turn began; it is settled with the message."""
-        if self._is_said(rows[0]):
+        """Whether `/stop` arrived before the turn started; it is settled with the message."""
+        if self._is_stored(rows[0]):
             return False
-        behind = self._db.waiting_behind(rows[-1], limit=1)
-        stop = [one for one in behind if one["payload"].get("text", "").split()[:1] == ["/stop"]]
-        rows += self._claimed(stop)
+        later = self._db.waiting_behind(rows[-1], limit=1)
+        stop = [one for one in later if one["payload"].get("text", "").split()[:1] == ["/stop"]]
+        rows += self._claim(stop)
         return bool(stop)
 
-    def _play(self, prompt: TurnPrompt, entry: SessionEntry) -> str:
-        return self._playing.play(prompt, entry, is_shared=self._places.is_shared(entry))
+    def _run_turn(self, prompt: TurnPrompt, entry: SessionEntry) -> str:
+        return self._turn_runner.run(prompt, entry, is_shared=self._routes.is_shared(entry))
 
     def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
-        """The conversation of a message: where it was said already, or where policy puts it."""
-        known = self._places.get(row["session_key"])
-        if known is not None and (event.internal or self._is_said(row)):
-            return known  # however long ago that was: it is not said again elsewhere
-        return self._places.get_or_create_session(_source(event))
+        """The conversation of a message: where it is stored already, or where policy puts it."""
+        known = self._routes.get(row["session_key"])
+        if known is not None and (event.internal or self._is_stored(row)):
+            return known  # however long ago that was: it is not stored twice
+        return self._routes.get_or_create_session(_source(event))
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:
-        """What is said once about a conversation that policy has begun."""
-        policy = self._places.config.get_reset_policy(entry.platform, entry.chat_type)
+        """The one-time notice of a conversation that the reset policy has started."""
+        policy = self._routes.config.get_reset_policy(entry.platform, entry.chat_type)
         platform = entry.platform.value if entry.platform else ""
-        is_wanted = policy.notify and platform not in policy.notify_exclude_platforms
-        if not (is_wanted and entry.was_auto_reset and entry.reset_had_activity):
+        is_enabled = policy.notify and platform not in policy.notify_exclude_platforms
+        if not (is_enabled and entry.was_auto_reset and entry.reset_had_activity):
             return []
         return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 
-    def _carried_out(self, prompt: TurnPrompt, entry: SessionEntry) -> ChatAnswer:
+    def _run_command(self, prompt: TurnPrompt, entry: SessionEntry) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
-        if self._is_said(row):  # a command that asks again had come that far
-            return ChatAnswer(entry.session_id, [self._play(prompt, entry)])
+        if self._is_stored(row):  # the prompt of a command such as /retry
+            return ChatAnswer(entry.session_id, [self._run_turn(prompt, entry)])
         try:
-            outcome = self._commands.run(entry, event, inbox_codec.uid(row["inbox_id"]))
-        except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
-            time.sleep(LATER_SECONDS)
-            raise LaterError from error
+            outcome = self._commands.run(entry, event, inbox_codec.message_uid(row["inbox_id"]))
+        except LeaseTakenError as error:  # another process is running a turn: wait for it
+            time.sleep(LEASE_RETRY_SECONDS)
+            raise RetryLaterError from error
         except StoreError:
             raise
         except HermesError as error:
             return ChatAnswer(entry.session_id, [str(error)])
         texts = [outcome.text] if outcome.text else []
-        said = outcome.say or outcome.queue or outcome.steer
-        if said:
-            again = self._places.get(entry.session_key) or entry
-            texts.append(self._play(prompt._replace(text=said), again))
+        text = outcome.say or outcome.queue or outcome.steer
+        if text:
+            current = self._routes.get(entry.session_key) or entry
+            texts.append(self._run_turn(prompt._replace(text=text), current))
         return ChatAnswer(entry.session_id, texts)
 
     # Replies
@@ -229,7 +231,7 @@ class MessageHandler:
         platform = source.platform.value
         target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
         texts = [
-            piece for text in answer.texts for piece in pieces(text, self._longest_text(platform))
+            part for text in answer.texts for part in split_text(text, self._longest_text(platform))
         ]
         shown = self._db.shown(inbox_id)
         return [
@@ -240,9 +242,9 @@ class MessageHandler:
     def _payload(
         self, text: str, number: int, event: MessageEvent, shown: str | None
     ) -> dict[str, Any]:
-        """One message of an answer; the first takes the place of what was shown so far."""
+        """The payload of one reply; the first replaces the live reply."""
         payload: dict[str, Any] = {"text": text}
-        mode = self._places.reply_mode(_source(event))
+        mode = self._routes.reply_mode(_source(event))
         if mode == "all" or (mode == "first" and number == 0):
             payload["reply_to"] = event.message_id
         if shown is not None and number == 0:
@@ -252,5 +254,5 @@ class MessageHandler:
 
 def _source(event: MessageEvent) -> SessionSource:
     if event.source is None:
-        raise UsageError("a message without a source cannot be answered")
+        raise UsageError("A message without a source cannot be answered.")
     return event.source

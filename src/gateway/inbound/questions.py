@@ -1,7 +1,7 @@
-"""Questions to a person in a chat: sent like any message, answered with a command or a line.
+"""Questions of the agent in a chat: sent like any message, answered with a command or a text.
 
-A question belongs to a place, to the turn that asks it, and to whoever the turn works for:
-nobody else answers it, but an admin who may decide for all.
+A question belongs to a chat and to the user whose message started the turn: only that user or
+an admin may answer it.
 """
 
 from __future__ import annotations
@@ -14,101 +14,101 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ApprovalRequest
 
-WAIT_SECONDS: Final = 300.0
+ANSWER_SECONDS: Final = 300.0
 
 
 class OpenChatQuestion(NamedTuple):
-    """A question that waits."""
+    """A question that waits for an answer."""
 
     kind: str  # `approval` or `clarify`
-    requester: str  # who the turn works for
+    requester: str  # the user who started the turn
     answered: threading.Event
     answers: list[str]
 
 
 class ChatQuestions:
-    """The open questions of all places: at most one at a time in each."""
+    """The open questions of all chats, by session key: at most one in each."""
 
     def __init__(
-        self, tell: Callable[[str, str], None], wait_seconds: float = WAIT_SECONDS
+        self, send: Callable[[str, str], None], wait_seconds: float = ANSWER_SECONDS
     ) -> None:
-        self._tell = tell  # a place, and what it is asked
+        self._send = send  # gets a session key and the text
         self._wait_seconds = wait_seconds
         self._open: dict[str, OpenChatQuestion] = {}
         self._requesters: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def of(self, session_key: str) -> PlaceQuestions:
-        """Those of one place."""
-        return PlaceQuestions(self, session_key)
+    def prompter_for(self, session_key: str) -> ChatPrompter:
+        """The prompter of one chat."""
+        return ChatPrompter(self, session_key)
 
-    def work_for(self, session_key: str, requester: str) -> None:
-        """A turn begins in a place, for somebody."""
+    def start_turn(self, session_key: str, requester: str) -> None:
+        """Note the user who started a turn."""
         with self._lock:
             self._requesters[session_key] = requester
 
-    def done(self, session_key: str) -> None:
-        """The turn is over."""
+    def end_turn(self, session_key: str) -> None:
+        """Note the end of a turn."""
         with self._lock:
             self._requesters.pop(session_key, None)
 
-    def places(self) -> list[str]:
-        """Where something is being asked."""
+    def open_keys(self) -> list[str]:
+        """The session keys with an open question."""
         with self._lock:
             return list(self._open)
 
     def ask(self, session_key: str, kind: str, text: str) -> str:
-        """Ask, and wait for the answer; empty when there is none."""
+        """Ask and wait for the answer; empty if none arrives in time."""
         with self._lock:
             requester = self._requesters.get(session_key, "")
             question = OpenChatQuestion(kind, requester, threading.Event(), [])
             self._open[session_key] = question
-        self._tell(session_key, text)
+        self._send(session_key, text)
         question.answered.wait(self._wait_seconds)
         with self._lock:
             if self._open.get(session_key) is question:
                 del self._open[session_key]
         return question.answers[0] if question.answers else ""
 
-    def waiting(self, session_key: str) -> OpenChatQuestion | None:
-        """The question that waits in a place."""
+    def pending(self, session_key: str) -> OpenChatQuestion | None:
+        """The open question of a chat."""
         with self._lock:
             return self._open.get(session_key)
 
     def answer(self, session_key: str, text: str, question: OpenChatQuestion | None = None) -> bool:
-        """Answer; whether anything was asked, and it was *question* if one is named."""
+        """Answer the open question, or only *question*; whether it was open."""
         with self._lock:
-            found = self._open.get(session_key)
-            if found is None or (question is not None and found is not question):
+            pending = self._open.get(session_key)
+            if pending is None or (question is not None and pending is not question):
                 return False
             del self._open[session_key]
-        found.answers.append(text)
-        found.answered.set()
+        pending.answers.append(text)
+        pending.answered.set()
         return True
 
-    def give_up(self, session_key: str) -> None:
-        """Nobody will answer."""
+    def cancel(self, session_key: str) -> None:
+        """Close the open question without an answer."""
         self.answer(session_key, "")
 
 
-class PlaceQuestions:
-    """What an agent asks in one place."""
+class ChatPrompter:
+    """Asks the user of one chat."""
 
     def __init__(self, questions: ChatQuestions, session_key: str) -> None:
         self._questions = questions
         self._session_key = session_key
 
     def approve(self, request: ApprovalRequest) -> str:
-        """Whether a command may run; no answer means no."""
+        """Ask whether a command may run; no answer means `deny`."""
         text = (
             f"{request.description}\n\n```\n{request.command}\n```\n\n"
-            "May I? /approve, /approve session, /approve always, or /deny"
+            "Allow this command? Reply /approve, /approve session, /approve always or /deny."
         )
         answer = self._questions.ask(self._session_key, "approval", text)
         return answer if answer in {"once", "session", "always"} else "deny"
 
     def clarify(self, question: str, choices: list[str]) -> str:
-        """The answer to a question of the model."""
+        """Ask a question of the model; the answer."""
         lines = [f"{number}. {choice}" for number, choice in enumerate(choices, 1)]
         answer = self._questions.ask(self._session_key, "clarify", "\n".join([question, *lines]))
         if answer.isdigit() and 0 < int(answer) <= len(choices):

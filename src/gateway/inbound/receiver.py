@@ -1,4 +1,4 @@
-"""Messages coming in: kept before they are confirmed, then handled in their turn or at once."""
+"""Receives messages: stores each in the inbox before the platform may acknowledge it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.prompt_format import said
+from gateway.inbound.prompt_format import format_message
 from gateway.platforms.base import Reacts
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SEEN: Final = "👀"  # for what has to wait behind a turn that runs
+WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn
 
 
 class MessageReceiver:
-    """The door of the gateway."""
+    """Checks and stores incoming messages; offers them to the running turn of their chat."""
 
     def __init__(
         self,
         db: SessionDB,
-        door: AccessControl,
-        places: SessionStore,
+        access: AccessControl,
+        routes: SessionStore,
         conversations: ConversationCache,
         commands: ChatCommands,
         wake: Callable[[], object],
@@ -50,132 +50,131 @@ class MessageReceiver:
         busy_mode: BusyMode,
     ) -> None:
         self._db = db
-        self._door = door
-        self._places = places
+        self._access = access
+        self._routes = routes
         self._conversations = conversations
         self._commands = commands
         self._wake = wake
         self._adapters = adapters
         self._busy_mode = busy_mode
-        self._reacting: set[asyncio.Task[None]] = set()
+        self._reactions: set[asyncio.Task[None]] = set()
 
     async def receive(self, account: str, event: MessageEvent) -> None:
-        """Keep a message; when this returns, it is on the disk."""
-        is_waiting = await asyncio.to_thread(self._keep, account, event)
+        """Store a message; when this returns, it is on disk."""
+        is_waiting = await asyncio.to_thread(self._store, account, event)
         self._wake()
-        if is_waiting:  # the platform need not wait for that
+        if is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
-            self._reacting.add(task)
-            task.add_done_callback(self._reacting.discard)
+            self._reactions.add(task)
+            task.add_done_callback(self._reactions.discard)
 
     async def _react(self, event: MessageEvent) -> None:
-        """Let the sender see that a message has arrived and waits."""
+        """Show the sender that the message has arrived and waits."""
         source = event.source
         adapter = self._adapters.get(source.platform.value) if source else None
         if source is not None and event.message_id and isinstance(adapter, Reacts):
-            reacting = adapter.react(source.chat_id, event.message_id, SEEN)
-            await attempt_async("leave a reaction", reacting)
+            reaction = adapter.react(source.chat_id, event.message_id, WAITING_REACTION)
+            await attempt_async("add reaction", reaction)
 
-    def _keep(self, account: str, event: MessageEvent) -> bool:
-        """Keep a message; whether it waits behind a turn that runs."""
+    def _store(self, account: str, event: MessageEvent) -> bool:
+        """Store a message; whether it waits for a running turn."""
         source = event.source
         if source is None or event.message_id is None:
-            log.warning("a message without a source or an id cannot be kept: %r", event.text[:80])
+            log.warning("message without source or ID dropped: %r", event.text[:80])
             return False
-        if not self._door.is_for_us(source, is_addressed=event.is_addressed):
+        if not self._access.is_for_agent(source, is_addressed=event.is_addressed):
             return False
-        verdict = self._door.verdict(source)
-        if not verdict.is_in:
-            self._turn_away(verdict.answer, source, event.message_id)
+        decision = self._access.decide(source)
+        if not decision.is_allowed:
+            self._drop(decision.reply, source, event.message_id)
             return False
-        message_id = self._changed(account, event, source) if event.is_edit else event.message_id
+        message_id = self._apply_edit(account, event, source) if event.is_edit else event.message_id
         if message_id is None:
             return False
-        key = self._places.key_of(source)
-        received = self._put(account, event, source, message_id, key)
-        return received.is_new and self._looked_at(received.inbox_id, key, event, source)
+        key = self._routes.key_of(source)
+        received = self._insert(account, event, source, message_id, key)
+        return received.is_new and self._offer(received.inbox_id, key, event, source)
 
-    def _put(
+    def _insert(
         self, account: str, event: MessageEvent, source: SessionSource, message_id: str, key: str
     ) -> Received:
-        names = {
+        fields = {
             "platform": source.platform.value,
             "chat_id": source.chat_id,
             "message_id": message_id,
             "session_key": key,
         }
-        received = self._db.receive(account=account, payload=inbox_codec.written(event), **names)
+        received = self._db.receive(account=account, payload=inbox_codec.encode(event), **fields)
         log.info(
-            "a message came in" if received.is_new else "a message came in again",
-            extra=log_fields(inbox_id=received.inbox_id, **names),
+            "message received" if received.is_new else "duplicate message received",
+            extra=log_fields(inbox_id=received.inbox_id, **fields),
         )
         return received
 
-    def _looked_at(
-        self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource
-    ) -> bool:
-        """Whether a message waits behind a turn that runs, and was offered to it.
+    def _offer(self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource) -> bool:
+        """Offer a stored message to the running turn of its chat; whether it waits for that turn.
 
-        It is kept: whatever happens here, it is handled in its turn.
+        An error here is harmless: the message is handled after the turn.
         """
         waits: list[bool] = []
 
-        def look() -> None:
-            waits.append(self._meanwhile(inbox_id, key, event, source))
+        def offer() -> None:
+            waits.append(self._handle_during_turn(inbox_id, key, event, source))
 
-        attempt(Step("look at a message while a turn runs", look))
+        attempt(Step("offer message to running turn", offer))
         return any(waits)
 
-    def _changed(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
-        """Take note of an edit: the id to keep it by; None when there is nothing to keep.
+    def _apply_edit(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
+        """Apply an edit: the message ID to store it under; None if there is nothing to store.
 
-        A message that still waits is changed in its place. One that was handled, or is being
-        handled, is followed by what it says now. One that never came in is new.
+        A message that still waits is changed in place. After one that is handled, or being
+        handled, the new text is stored as another message. An unknown message is new.
         """
-        known = str(event.message_id)
-        number = self._db.incoming_by(source.platform.value, account, source.chat_id, known)
-        before = self._db.incoming(number) if number is not None else None
-        if number is None or before is None:
+        message_id = str(event.message_id)
+        inbox_id = self._db.incoming_by(source.platform.value, account, source.chat_id, message_id)
+        before = self._db.incoming(inbox_id) if inbox_id is not None else None
+        if inbox_id is None or before is None:
             event.is_edit = False
-            return known
+            return message_id
         if before["payload"]["text"] == event.text:
-            return None  # a preview of a link was added, say
+            return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._running(source) is not None
-        amended = {**inbox_codec.written(event), "is_edit": False}
-        if not is_offered and self._db.amend_waiting(number, amended):
+        amended = {**inbox_codec.encode(event), "is_edit": False}
+        if not is_offered and self._db.amend_waiting(inbox_id, amended):
             return None
-        return f"{known}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
+        return f"{message_id}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
 
     def _running(self, source: SessionSource) -> Conversation | None:
-        entry = self._places.get(self._places.key_of(source))
+        entry = self._routes.get(self._routes.key_of(source))
         return self._conversations.running(entry.session_id) if entry else None
 
-    def _turn_away(self, answer: str, source: SessionSource, message_id: str) -> None:
-        """A stranger: nothing of the message is kept."""
-        log.info("a message of %s on %s was not let in", source.user_id, source.platform.value)
-        if answer:
+    def _drop(self, reply: str, source: SessionSource, message_id: str) -> None:
+        """Drop a message from an unauthorized user; nothing of it is stored."""
+        platform = source.platform.value
+        log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
+        if reply:
             self._db.owe_reply(
                 f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},
-                payload={"text": answer},
+                payload={"text": reply},
             )
 
-    # What concerns a turn that runs does not wait for its end
+    # Input during a turn
 
-    def _meanwhile(
+    def _handle_during_turn(
         self, inbox_id: int, key: str, event: MessageEvent, source: SessionSource
     ) -> bool:
-        entry = self._places.get(key)
+        entry = self._routes.get(key)
         running = self._conversations.running(entry.session_id) if entry else None
         if entry is None or running is None:
             return False
         try:
-            text = self._commands.meanwhile(entry, event, inbox_codec.uid(inbox_id))
+            text = self._commands.run_during_turn(entry, event, inbox_codec.message_uid(inbox_id))
         except HermesError as error:
             text = str(error)
         if text is None:
-            self._say_to(running, inbox_id, entry, event)
+            self._offer_input(running, inbox_id, entry, event)
             return True
         if self._db.settle_waiting(inbox_id) and text:
             self._db.owe_reply(
@@ -188,18 +187,18 @@ class MessageReceiver:
             )
         return False
 
-    def _say_to(
+    def _offer_input(
         self, running: Conversation, inbox_id: int, entry: SessionEntry, event: MessageEvent
     ) -> None:
-        """Interrupt the turn, or let it read the message; it waits in the inbox all the same.
+        """Interrupt the turn or steer it with the message, which stays in the inbox as well.
 
-        A message that the turn has read is settled with the turn's answer; one that it has
-        not is handled after it.
+        A message that the turn has read is settled with the turn's reply; any other is handled
+        after it.
         """
         if event.get_command():
             return
         mode = self._busy_mode
         if mode == "steer" and event.media_urls:
-            mode = "queue"  # a turn reads text only
-        text = said(event, is_shared=self._places.is_shared(entry))
-        pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.uid(inbox_id))
+            mode = "queue"  # steering is text only
+        text = format_message(event, is_shared=self._routes.is_shared(entry))
+        pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.message_uid(inbox_id))

@@ -1,7 +1,7 @@
-"""A turn for a chat message: said once, whatever happens, shown while it is written.
+"""Runs the agent turn of an inbox message: exactly once, with a live reply.
 
-What the user said has an identity made of its place in the inbox: when a message comes back
-after a crash, its turn is found as it stands, and either goes on or has its answer sent.
+A user message is stored under a uid made of its inbox ID. When a message is handled again after
+a crash, its stored turn is found by this uid and continued, or its finished reply is sent.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.attachments import heard
-from gateway.inbound.prompt_format import said
+from gateway.inbound.attachments import read_attachments
+from gateway.inbound.prompt_format import format_message
 from hermes_agent import events
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError
@@ -19,10 +19,10 @@ from hermes_core.errors import HermesError, LeaseTakenError, StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.inbound.attachments import Transcriber
     from gateway.inbound.questions import ChatQuestions
-    from gateway.inbound.usage_limits import Limits
-    from gateway.outbound.live_reply import LiveReply, Screen
+    from gateway.inbound.transcription import Transcriber
+    from gateway.inbound.usage_limits import UsageLimits
+    from gateway.outbound.live_reply import LiveReplies, ReplyBuffer
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
@@ -32,127 +32,131 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-LATER_SECONDS: Final = 1.0
+LEASE_RETRY_SECONDS: Final = 1.0
 
 
-class LaterError(Exception):
-    """It cannot be answered now: the gateway leaves, or somebody else has the turn."""
+class RetryLaterError(Exception):
+    """The message cannot be answered now: the gateway stops, or another process has the turn."""
 
 
 class TurnPrompt(NamedTuple):
-    """What is to be said, and by which messages of the inbox."""
+    """The input of a turn and the inbox messages it comes from."""
 
-    rows: list[Row]  # the first is the one that is answered, the others were merged into it
+    rows: list[Row]  # the first is answered, the others are merged into it
     events: list[MessageEvent]
-    text: str = ""  # instead of what the messages say
+    text: str = ""  # replaces the text of the messages
 
 
 class TurnRunner:
-    """Plays turns; called from as many threads as there are places at work."""
+    """Runs turns; called from one thread per busy chat."""
 
     def __init__(
         self,
         db: SessionDB,
         conversations: ConversationCache,
         questions: ChatQuestions,
-        showing: LiveReply,
-        limits: Limits,
-        write_down: Transcriber | None,
+        live_replies: LiveReplies,
+        limits: UsageLimits,
+        transcribe: Transcriber | None,
     ) -> None:
         self._db = db
         self._conversations = conversations
         self._questions = questions
-        self._showing = showing
+        self._live_replies = live_replies
         self._limits = limits
-        self._write_down = write_down
-        self.is_leaving = False
+        self._transcribe = transcribe
+        self.is_stopping = False
 
-    def is_said(self, session_id: str, row: Row) -> bool:
-        """Whether a message stands in a conversation already, from an earlier attempt."""
-        return self._db.message_of(session_id, inbox_codec.uid(row["inbox_id"])) is not None
+    def is_stored(self, session_id: str, row: Row) -> bool:
+        """Whether an earlier attempt has stored the message in a conversation."""
+        uid = inbox_codec.message_uid(row["inbox_id"])
+        return self._db.message_of(session_id, uid) is not None
 
-    def play(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
-        """The answer to what is said in a place."""
+    def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
+        """Run the turn of a prompt; the reply."""
         source = prompt.events[0].source
-        if source is not None and not self.is_said(entry.session_id, prompt.rows[0]):
+        if source is not None and not self.is_stored(entry.session_id, prompt.rows[0]):
             refusal = self._limits.refusal(source, prompt.rows[0]["inbox_id"])
             if refusal:
                 return refusal
         requester = source.user_id if source is not None else None
-        self._questions.work_for(entry.session_key, requester or "")
+        self._questions.start_turn(entry.session_key, requester or "")
         try:
-            conversation = self._conversations.take(entry)
-            before = _cost(conversation)
-            answer = self._played(prompt, conversation, is_shared=is_shared)
+            conversation = self._conversations.acquire(entry)
+            cost_before = _cost(conversation)
+            reply = self._run(prompt, conversation, is_shared=is_shared)
             if source is not None:
-                self._limits.spent(source, _cost(conversation) - before)
-        except LeaseTakenError as error:  # a terminal is at work in it: its turn comes first
-            time.sleep(LATER_SECONDS)
-            raise LaterError from error
+                self._limits.add_cost(source, _cost(conversation) - cost_before)
+        except LeaseTakenError as error:  # another process is running a turn: wait for it
+            time.sleep(LEASE_RETRY_SECONDS)
+            raise RetryLaterError from error
         except StoreError:
-            raise  # it is tried again when the store lets us
+            raise  # the inbox worker retries
         except HermesError as error:
-            return f"I cannot answer: {error}"
+            return f"Cannot answer: {error}"
         else:
-            return answer
+            return reply
         finally:
-            self._conversations.give_back(entry.session_id)
-            self._questions.done(entry.session_key)
+            self._conversations.release(entry.session_id)
+            self._questions.end_turn(entry.session_key)
 
-    def _played(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
+    def _run(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
         row = prompt.rows[0]
-        place = self._db.message_of(conversation.session_id, inbox_codec.uid(row["inbox_id"]))
-        if place is None:
-            turn = self._said(prompt, conversation, is_shared=is_shared)
+        uid = inbox_codec.message_uid(row["inbox_id"])
+        message_id = self._db.message_of(conversation.session_id, uid)
+        if message_id is None:
+            turn = self._start(prompt, conversation, is_shared=is_shared)
         else:
-            answer = _finished(self._db.get_messages(conversation.session_id, after_id=place))
-            if answer is not None:
-                return answer
+            later = self._db.get_messages(conversation.session_id, after_id=message_id)
+            reply = _finished_reply(later)
+            if reply is not None:
+                return reply
             turn = conversation.continue_turn()
-        with self._showing.of(row["inbox_id"], prompt.events[-1]) as screen:
-            last = _followed(turn, screen)
-        conversation.agent.take_steering()  # what it has not read waits in the inbox
-        return self._told(last)
+        with self._live_replies.show(row["inbox_id"], prompt.events[-1]) as buffer:
+            last = _follow(turn, buffer)
+        conversation.agent.take_steering()  # unread steering stays in the inbox
+        return self._reply_of(last)
 
-    def _said(
+    def _start(
         self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool
     ) -> Iterable[Event]:
-        uid, *merged = [inbox_codec.uid(one["inbox_id"]) for one in prompt.rows]
-        found = [heard(event, self._write_down) for event in prompt.events]
-        words = [prompt.text] if prompt.text else self._words(prompt, is_shared=is_shared)
-        notes = [note for one in found for note in one.notes]
+        uid, *merged = [inbox_codec.message_uid(one["inbox_id"]) for one in prompt.rows]
+        attachments = [read_attachments(event, self._transcribe) for event in prompt.events]
+        texts = [prompt.text] if prompt.text else _texts(prompt, is_shared=is_shared)
+        notes = [note for one in attachments for note in one.notes]
         return conversation.send(
-            "\n".join([*words, *notes]),
-            [picture for one in found for picture in one.pictures],
+            "\n".join([*texts, *notes]),
+            [image for one in attachments for image in one.images],
             uid=uid,
             aliases=merged,
             platform_message_id=prompt.rows[0]["message_id"],
         )
 
-    def _words(self, prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
-        spoken = [said(event, is_shared=is_shared) for event in prompt.events]
-        return [one for one in spoken if one.strip()]
-
-    def _told(self, last: events.TurnFinished | None) -> str:
+    def _reply_of(self, last: events.TurnFinished | None) -> str:
         if last is None:
-            return "Something broke off in the middle; please write again."
+            return "The turn ended unexpectedly. Please send your message again."
         if last.end is events.TurnEnd.INTERRUPTED:
-            if self.is_leaving:
-                raise LaterError
-            return f"{last.text}\n\n(stopped)".strip()
+            if self.is_stopping:
+                raise RetryLaterError
+            return f"{last.text}\n\n(Stopped.)".strip()
         if last.end is events.TurnEnd.FAILED:
-            return f"{last.text}\n\nI could not go on: {last.error}".strip()
-        return last.text or "(nothing to say)"
+            return f"{last.text}\n\nThe turn failed: {last.error}".strip()
+        return last.text or "(empty reply)"
 
 
-def _followed(turn: Iterable[Event], screen: Screen) -> events.TurnFinished | None:
-    """Play a turn to its end, on a screen."""
+def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
+    texts = [format_message(event, is_shared=is_shared) for event in prompt.events]
+    return [one for one in texts if one.strip()]
+
+
+def _follow(turn: Iterable[Event], buffer: ReplyBuffer) -> events.TurnFinished | None:
+    """Run a turn to its end and write its text to a live reply."""
     last = None
     for event in turn:
         if isinstance(event, events.TextDelta):
-            screen.add(event.text)
+            buffer.append(event.text)
         elif isinstance(event, events.ToolStarted):
-            screen.begin_again()
+            buffer.start_message()
         elif isinstance(event, events.TurnFinished):
             last = event
     return last
@@ -163,8 +167,8 @@ def _cost(conversation: Conversation) -> float:
     return float(row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0)
 
 
-def _finished(rows: list[Row]) -> str | None:
-    """The answer behind a message, if it was given to its end."""
+def _finished_reply(rows: list[Row]) -> str | None:
+    """The reply in the messages after a prompt; None if it is not complete."""
     last = rows[-1] if rows else None
     if last is None or last["role"] != "assistant" or last["tool_calls"]:
         return None

@@ -1,4 +1,4 @@
-"""How much one person may ask for: turns in a minute, dollars in a day."""
+"""Usage limits per user: turns per minute and dollars per day."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
 
-MINUTE: Final = 60.0
-MOST_PEOPLE: Final = 10_000  # remembered at once; the others begin anew
+    UserKey = tuple[str, str]  # platform, user ID
+
+SECONDS_PER_MINUTE: Final = 60.0
+MAX_TRACKED_USERS: Final = 10_000  # above it all counts start again
 
 
-class Limits:
-    """What a person has used up; 0 means that there is no limit."""
+class UsageLimits:
+    """What each user has used; a limit of 0 means no limit."""
 
     def __init__(
         self,
@@ -37,13 +39,13 @@ class Limits:
         self._dollars = dollars_per_day
         self._zone = zone
         self._clock = clock
-        self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
-        self._counted: dict[tuple[str, str], int] = {}  # the last message of each
+        self._buckets: dict[UserKey, tuple[float, float]] = {}
+        self._last_counted: dict[UserKey, int] = {}  # the inbox ID of each user's last message
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, db: SessionDB, settings: Settings) -> Limits:
-        """Those of the settings."""
+    def of(cls, db: SessionDB, settings: Settings) -> UsageLimits:
+        """The limits in the settings."""
         return cls(
             db,
             settings.get_int("gateway.user_turns_per_minute"),
@@ -51,40 +53,44 @@ class Limits:
             time_zones.find_zone(settings.get_str("display.timezone")),
         )
 
-    def refusal(self, source: SessionSource, message: int | None = None) -> str:
-        """Why a person has to wait; empty when they need not. Counts a turn, once per message."""
-        who = (source.platform.value, source.user_id or source.chat_id)
-        if self._dollars and self._spent(who) >= self._dollars:
-            return f"You have used up the ${self._dollars:g} of today; tomorrow there is more."
-        if message is not None and self._counted.get(who) == message:
+    def refusal(self, source: SessionSource, inbox_id: int | None = None) -> str:
+        """Why a user has to wait; empty if not. Counts a turn, once per message."""
+        user = _user_key(source)
+        if self._dollars and self._cost_today(user) >= self._dollars:
+            return f"Daily limit of ${self._dollars:g} reached. Try again tomorrow."
+        if inbox_id is not None and self._last_counted.get(user) == inbox_id:
             return ""
-        pause = self._pause(who)
-        if message is not None and not pause:
-            self._counted[who] = message
-        return f"That is a little fast; please write again in {pause:.0f} s." if pause else ""
+        wait_seconds = self._take_turn(user)
+        if inbox_id is not None and not wait_seconds:
+            self._last_counted[user] = inbox_id
+        return f"Rate limit reached. Try again in {wait_seconds:.0f} s." if wait_seconds else ""
 
-    def _spent(self, who: tuple[str, str]) -> float:
-        return self._db.spending(*who, day=self._day())
+    def _cost_today(self, user: UserKey) -> float:
+        return self._db.spending(*user, day=self._today())
 
-    def spent(self, source: SessionSource, dollars: float) -> None:
-        """A turn has cost so much."""
+    def add_cost(self, source: SessionSource, dollars: float) -> None:
+        """Record the cost of a turn."""
         if self._dollars and dollars > 0:
-            who = (source.platform.value, source.user_id or source.chat_id)
-            self._db.add_spending(*who, day=self._day(), dollars=dollars)
+            user = _user_key(source)
+            self._db.add_spending(*user, day=self._today(), dollars=dollars)
 
-    def _day(self) -> str:
+    def _today(self) -> str:
         return datetime.now(self._zone).date().isoformat()
 
-    def _pause(self, who: tuple[str, str]) -> float:
-        """A bucket of turns that fills up evenly."""
+    def _take_turn(self, user: UserKey) -> float:
+        """Take a turn from the user's token bucket; the seconds to wait if it is empty."""
         if not self._turns:
             return 0.0
-        now, rate = self._clock(), self._turns / MINUTE
+        now, rate = self._clock(), self._turns / SECONDS_PER_MINUTE
         with self._lock:
-            left, at = self._buckets.get(who, (float(self._turns), now))
+            left, at = self._buckets.get(user, (float(self._turns), now))
             left = min(self._turns, left + (now - at) * rate)
-            if len(self._buckets) >= MOST_PEOPLE:
+            if len(self._buckets) >= MAX_TRACKED_USERS:
                 self._buckets.clear()
-                self._counted.clear()
-            self._buckets[who] = (left - 1 if left >= 1 else left, now)
+                self._last_counted.clear()
+            self._buckets[user] = (left - 1 if left >= 1 else left, now)
         return 0.0 if left >= 1 else max(1.0, (1 - left) / rate)
+
+
+def _user_key(source: SessionSource) -> UserKey:
+    return source.platform.value, source.user_id or source.chat_id

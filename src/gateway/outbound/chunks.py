@@ -1,7 +1,7 @@
-"""A long answer in pieces that a platform takes, with its Markdown whole in each.
+"""Splits a long reply into chunks that a platform accepts, each with valid Markdown.
 
-A piece ends between paragraphs if it can, else between lines, else between words. A block
-of code that has to be cut is closed in the one piece and opened again in the next.
+A chunk ends between paragraphs if possible, else between lines, else between words. A code block
+that has to be split is closed in one chunk and opened again in the next.
 """
 
 from __future__ import annotations
@@ -13,67 +13,68 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FENCE: Final = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
-LEAST_SHARE: Final = 0.5  # of a piece: a better place to cut is not worth more than that
+MIN_CHUNK_SHARE: Final = 0.5  # of the maximum: a better boundary is not worth a shorter chunk
 
 
-def pieces(text: str, longest: int, length: Callable[[str], int] = len) -> list[str]:
-    """*text* in pieces of at most *longest* by *length*; nothing is lost but space at cuts."""
-    if longest < 1:
-        raise ValueError("a piece has room for one character at least")
-    return [piece for piece in _pieces(text.strip("\n"), longest, length) if piece.strip()]
+def split_text(text: str, max_length: int, length: Callable[[str], int] = len) -> list[str]:
+    """*text* in chunks of at most *max_length* by *length*; only whitespace at cuts is dropped."""
+    if max_length < 1:
+        raise ValueError("a chunk must hold at minimum one character")
+    chunks = _chunks(text.strip("\n"), max_length, length)
+    return [one for one in chunks if one.strip()]
 
 
 def utf16_length(text: str) -> int:
-    """The length as some platforms count it: characters beyond the first plane are two."""
+    """The length in UTF-16 units, as some platforms count it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _pieces(text: str, longest: int, length: Callable[[str], int]) -> Iterator[str]:
+def _chunks(text: str, max_length: int, length: Callable[[str], int]) -> Iterator[str]:
     opening = ""
     while text:
-        whole = opening + text
-        if length(whole) <= longest:
-            yield whole
+        remaining = opening + text
+        if length(remaining) <= max_length:
+            yield remaining
             return
-        room = _most(whole, longest, length)
-        cut = max(_place(whole, room), len(opening) + 1)
-        piece, rest = whole[:cut], whole[cut:]
-        fence = _open_fence(piece)
-        if fence and length(piece) + length(_closing(fence)) > longest:
-            room = _most(whole, max(longest - length(_closing(fence)), 1), length)
-            cut = max(_place(whole, room), len(opening) + 1)
-            piece, rest = whole[:cut], whole[cut:]
-            fence = _open_fence(piece)
-        fits = fence and length(piece) + length(_closing(fence)) <= longest
-        yield piece.rstrip("\n") + (_closing(fence) if fits else "")
+        limit = _fitting_length(remaining, max_length, length)
+        cut = max(_cut_position(remaining, limit), len(opening) + 1)
+        chunk, rest = remaining[:cut], remaining[cut:]
+        fence = _open_fence(chunk)
+        if fence and length(chunk) + length(_closing(fence)) > max_length:
+            limit = _fitting_length(remaining, max(max_length - length(_closing(fence)), 1), length)
+            cut = max(_cut_position(remaining, limit), len(opening) + 1)
+            chunk, rest = remaining[:cut], remaining[cut:]
+            fence = _open_fence(chunk)
+        fits = fence and length(chunk) + length(_closing(fence)) <= max_length
+        yield chunk.rstrip("\n") + (_closing(fence) if fits else "")
         opening = f"{fence}\n" if fits else ""
         text = rest.lstrip("\n") if not fits else rest.removeprefix("\n")
 
 
-def _most(text: str, longest: int, length: Callable[[str], int]) -> int:
-    """How many characters from the beginning fit."""
-    low, high = 0, min(len(text), longest)
+def _fitting_length(text: str, max_length: int, length: Callable[[str], int]) -> int:
+    """How many characters from the start fit."""
+    low, high = 0, min(len(text), max_length)
     while low < high:
         middle = (low + high + 1) // 2
-        if length(text[:middle]) <= longest:
+        if length(text[:middle]) <= max_length:
             low = middle
         else:
             high = middle - 1
     return max(low, 1)
 
 
-def _place(text: str, room: int) -> int:
-    """Where to cut within *room* characters: behind the best boundary that is far enough."""
-    least = int(room * LEAST_SHARE)
+def _cut_position(text: str, limit: int) -> int:
+    """Where to cut within *limit* characters: after the best boundary that is far enough."""
+    minimum = int(limit * MIN_CHUNK_SHARE)
     for boundary in ("\n\n", "\n", " "):
-        found = text.rfind(boundary, least, room)
+        found = text.rfind(boundary, minimum, limit)
         if found > 0:
             return found + len(boundary)
-    return room
+    return limit
 
 
 def _open_fence(text: str) -> str:
-    """The line that opened a block of code which *text* does not close."""
+    """The opening line of a code block that *text* does not close."""
     opened = ""
     for line in text.split("\n"):
         found = FENCE.match(line)

@@ -1,16 +1,16 @@
-"""Messages that answer nobody: sent through the outbox, and noted where they arrive.
+"""Messages that are not replies: sent through the outbox and recorded in the conversation.
 
-What a script or another agent sends to a chat is part of the conversation there: whoever
-answers it finds an agent that knows what was said.
+A message that a script or another agent sends to a chat becomes part of the conversation there,
+so the agent has it in context when a user answers it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gateway.config import known_platform
+from gateway.config import find_platform
 from gateway.inbound import inbox_codec
-from gateway.outbound.chunks import pieces
+from gateway.outbound.chunks import split_text
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.names import Platform
 from gateway.routing.entries import SessionEntry
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Channel(NamedTuple):
-    """A chat, and the conversation that is had there."""
+    """A chat and its current conversation."""
 
     platform: str
     chat_id: str
@@ -39,69 +39,69 @@ class Channel(NamedTuple):
 
     @property
     def address(self) -> str:
-        """How it is written: `platform:chat` or `platform:chat:thread`."""
+        """The address of the chat: `platform:chat` or `platform:chat#thread`."""
         thread = f"#{self.thread_id}" if self.thread_id else ""
         return f"{self.platform}:{self.chat_id}{thread}"
 
     def target(self) -> dict[str, Any]:
-        """As the outbox knows it."""
+        """The target of an outbox row."""
         return {"chat_id": self.chat_id, "thread_id": self.thread_id}
 
 
-def channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
-    """Every chat that is known, the one used last first; then home channels nobody has used."""
-    found = [one for route in db.routes() if (one := _used(route.entry, route.updated_at))]
+def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
+    """All known chats, most recently used first; then home channels without messages."""
+    found = [one for route in db.routes() if (one := _channel_of(route.entry, route.updated_at))]
     found.sort(key=lambda one: one.last_active or 0, reverse=True)
     known = {(one.platform, one.chat_id, one.thread_id) for one in found}
-    homes = (one for one in _homes(config) if one[:3] not in known)
+    homes = (one for one in _home_channels(config) if one[:3] not in known)
     return [*found, *homes]
 
 
-def _used(entry: dict[str, Any], at: float) -> Channel | None:
+def _channel_of(entry: dict[str, Any], at: float) -> Channel | None:
     try:
-        read = SessionEntry.from_dict(entry)
+        route = SessionEntry.from_dict(entry)
     except (TypeError, ValueError, KeyError):
-        return None  # the gateway says so when it starts
-    origin = read.origin
+        return None  # the gateway logs it when it starts
+    origin = route.origin
     if origin is None:
         return None
-    name = origin.chat_name or read.display_name or origin.user_name or origin.chat_id
+    name = origin.chat_name or route.display_name or origin.user_name or origin.chat_id
     return Channel(
         origin.platform.value,
         origin.chat_id,
         origin.thread_id,
         name,
-        read.chat_type,
-        read.session_id,
-        read.session_key,
+        route.chat_type,
+        route.session_id,
+        route.session_key,
         at,
     )
 
 
-def _homes(config: GatewayConfig) -> Iterable[Channel]:
+def _home_channels(config: GatewayConfig) -> Iterable[Channel]:
     for platform, written in config.platforms.items():
         home = written.home_channel
         if home is not None:
             yield Channel(platform.value, home.chat_id, home.thread_id, home.name, "home")
 
 
-def find(db: SessionDB, config: GatewayConfig, text: str) -> Channel:
-    """The chat somebody means: `platform:chat`, a platform's home channel, or a name."""
-    known = channels(db, config)
+def find_channel(db: SessionDB, config: GatewayConfig, text: str) -> Channel:
+    """The chat of `platform:chat`, of a platform's home channel, or with a name."""
+    known = list_channels(db, config)
     platform, colon, rest = text.partition(":")
     if colon and rest:
         return _by_address(known, platform.lower(), rest)
-    homes = [one for one in _homes(config) if one.platform == text.lower()]
+    homes = [one for one in _home_channels(config) if one.platform == text.lower()]
     if homes:
         return next((one for one in known if one.address == homes[0].address), homes[0])
-    fitting = [one for one in known if text.casefold() in {one.name.casefold(), one.platform}]
-    if not fitting:
-        raise UsageError(f"no chat is called {text!r}; `hermes gateway channels` lists them")
-    places = {(one.platform, one.chat_id, one.thread_id) for one in fitting}
-    if len(places) > 1:
-        addresses = ", ".join(sorted({one.address for one in fitting}))
-        raise UsageError(f"{text!r} may be any of these: {addresses}")
-    return fitting[0]
+    matching = [one for one in known if text.casefold() in {one.name.casefold(), one.platform}]
+    if not matching:
+        raise UsageError(f"unknown chat {text!r}; `hermes gateway channels` lists the known ones")
+    targets = {(one.platform, one.chat_id, one.thread_id) for one in matching}
+    if len(targets) > 1:
+        addresses = ", ".join(sorted({one.address for one in matching}))
+        raise UsageError(f"{text!r} matches several chats: {addresses}")
+    return matching[0]
 
 
 def _by_address(known: list[Channel], platform: str, rest: str) -> Channel:
@@ -112,31 +112,30 @@ def _by_address(known: list[Channel], platform: str, rest: str) -> Channel:
         if (one.platform, one.chat_id, one.thread_id) == (platform, chat_id, thread_id or None):
             return one
     if platform not in {one.value for one in Platform}:
-        raise UsageError(f"there is no platform {platform!r}")
+        raise UsageError(f"unknown platform {platform!r}")
     return Channel(platform, chat_id, thread_id or None, chat_id, "dm")
 
 
-LONGEST_TEXT: Final = 4000
-ACCOUNT: Final = "mirror"  # whose messages these are, in the inbox
+MAX_PART_CHARS: Final = 4000
+MIRROR_ACCOUNT: Final = "mirror"  # the account of these messages in the inbox
 
 
 def send(
     db: SessionDB, channel: Channel, text: str, key: str = "", file: Path | None = None
 ) -> list[int]:
-    """Owe a chat a message; the numbers of its parts in the outbox.
+    """Store a message to a chat in the outbox; the outbox IDs of its parts.
 
-    The same *key* again is the same message. It is noted in the conversation of the chat, if
-    one is had there.
+    *key* is an idempotency key. The message is recorded in the conversation of the chat, if any.
     """
     if not text.strip() and file is None:
-        raise UsageError("there is nothing to send")
+        raise UsageError("Nothing to send: give a text or a file.")
     key = key or db.ids.new()
-    payloads: list[dict[str, Any]] = [{"text": one} for one in pieces(text, LONGEST_TEXT)] or [
-        {"text": ""}
-    ]
+    payloads: list[dict[str, Any]] = [
+        {"text": one} for one in split_text(text, MAX_PART_CHARS)
+    ] or [{"text": ""}]
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())
-    numbers = [
+    outbox_ids = [
         db.owe_reply(
             f"send:{key}:{number}",
             platform=channel.platform,
@@ -146,16 +145,18 @@ def send(
         )
         for number, payload in enumerate(payloads)
     ]
-    note(db, channel, text if file is None else f"{text}\n[sent the file {file.name}]".strip(), key)
-    return numbers
+    record_sent(
+        db, channel, text if file is None else f"{text}\n[Sent file: {file.name}]".strip(), key
+    )
+    return outbox_ids
 
 
-def note(db: SessionDB, channel: Channel, text: str, key: str) -> None:
-    """Let the conversation of a chat know what was sent there, in its turn.
+def record_sent(db: SessionDB, channel: Channel, text: str, key: str) -> None:
+    """Record in the conversation of a chat what was sent there.
 
-    It is a message of the inbox like any other, so that it stands where it belongs.
+    The record is an inbox message like any other, so it keeps its position among them.
     """
-    platform = known_platform(channel.platform)
+    platform = find_platform(channel.platform)
     if channel.session_key is None or platform is None:
         return
     source = SessionSource(
@@ -164,9 +165,9 @@ def note(db: SessionDB, channel: Channel, text: str, key: str) -> None:
     event = MessageEvent(f"/sent {text}", source=source, message_id=f"sent:{key}", internal=True)
     db.receive(
         platform=channel.platform,
-        account=ACCOUNT,
+        account=MIRROR_ACCOUNT,
         chat_id=channel.chat_id,
         message_id=f"sent:{key}",
         session_key=channel.session_key,
-        payload=inbox_codec.written(event),
+        payload=inbox_codec.encode(event),
     )

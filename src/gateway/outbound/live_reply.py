@@ -1,7 +1,7 @@
-"""An answer while it is written: the platform shows that somebody types, and how it grows.
+"""Live replies: the typing indicator, and a message that is edited while the reply is written.
 
-What is shown is one message that is edited. Its id is noted, so that the answer, when it is
-finished, takes its place: also when that happens after a restart.
+The ID of the edited message is stored, so that the finished reply replaces it, also after a
+restart.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TYPING_SECONDS: Final = 4.0  # platforms forget it after five or more
-LETTING_GO_SECONDS: Final = 15.0
-LEAST_SECONDS: Final = 0.2
+TYPING_SECONDS: Final = 4.0  # platforms hide the indicator after five seconds or more
+STOP_TIMEOUT_SECONDS: Final = 15.0
+MIN_EDIT_SECONDS: Final = 0.2
 STREAM_SECONDS: Final = 0.05
 
 
-class Screen:
-    """What is shown of one answer; written to by the thread of its turn."""
+class ReplyBuffer:
+    """The text of a reply so far; written by the thread of the turn."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._text = ""
         self._earlier = ""
-        self.is_over = False
+        self.is_finished = False
 
-    def add(self, piece: str) -> None:
-        """More of the answer."""
+    def append(self, text: str) -> None:
+        """Add text to the current message."""
         with self._lock:
-            self._text += piece
+            self._text += text
 
-    def begin_again(self) -> None:
-        """What comes now is another message of the model's."""
+    def start_message(self) -> None:
+        """Start another message of the model, after a tool call."""
         with self._lock:
             self._earlier += f"{self._text}\n\n" if self._text else ""
             self._text = ""
 
     @property
     def text(self) -> str:
-        """What there is to be shown."""
+        """The current message."""
         with self._lock:
             return self._text
 
     @property
-    def whole(self) -> tuple[str, str]:
-        """What the messages before said, and what there is of the present one."""
+    def parts(self) -> tuple[str, str]:
+        """The earlier messages of the turn and the current one."""
         with self._lock:
             return self._earlier, self._text
 
 
-class LiveReply:
-    """Screens of all turns that run."""
+class LiveReplies:
+    """Shows the replies of all running turns."""
 
     def __init__(
         self, db: SessionDB, adapters: Mapping[str, Adapter], config: StreamingConfig
@@ -77,37 +77,38 @@ class LiveReply:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Work in the loop that runs now."""
+        """Use the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
-    def of(self, inbox_id: int, event: MessageEvent) -> Iterator[Screen]:
-        """Show a turn while it runs; called from its thread. After it nothing is shown any more."""
-        screen = Screen()
+    def show(self, inbox_id: int, event: MessageEvent) -> Iterator[ReplyBuffer]:
+        """Show the reply of a turn until the block ends; called from the turn's thread."""
+        buffer = ReplyBuffer()
         source = event.source
         adapter = self._adapters.get(source.platform.value) if source is not None else None
         if self._loop is None or source is None or adapter is None:
-            yield screen
+            yield buffer
             return
-        where = OutgoingMessage(
+        target = OutgoingMessage(
             source.chat_id, "", f"show:{inbox_id}", source.thread_id, event.message_id
         )
-        player = _Player(self._db, adapter, self._config, inbox_id, where)
-        showing = attempt_async("show an answer", player.run(screen))  # it harms no answer
-        playing = asyncio.run_coroutine_threadsafe(showing, self._loop)
+        reply = _LiveReply(self._db, adapter, self._config, inbox_id, target)
+        # A failure to show the reply must not fail the turn.
+        running = attempt_async("show live reply", reply.run(buffer))
+        future = asyncio.run_coroutine_threadsafe(running, self._loop)
         try:
-            yield screen
+            yield buffer
         finally:
-            screen.is_over = True
-            self._loop.call_soon_threadsafe(player.end)
+            buffer.is_finished = True
+            self._loop.call_soon_threadsafe(reply.stop)
             try:
-                playing.result(LETTING_GO_SECONDS)
+                future.result(STOP_TIMEOUT_SECONDS)
             except concurrent.futures.TimeoutError:
-                playing.cancel()
+                future.cancel()
 
 
-class _Player:
-    """Shows one screen on one platform."""
+class _LiveReply:
+    """Shows one reply on one platform."""
 
     def __init__(
         self,
@@ -115,80 +116,82 @@ class _Player:
         adapter: Adapter,
         config: StreamingConfig,
         inbox_id: int,
-        where: OutgoingMessage,
+        target: OutgoingMessage,
     ) -> None:
         self._db = db
         self._adapter = adapter
         self._config = config
         self._inbox_id = inbox_id
-        self._where = where
-        self._receipt: str | None = None
+        self._target = target
+        self._message_id: str | None = None
         self._shown = ""
         self._typed_at = 0.0
         self._not_before = 0.0
-        self._over = asyncio.Event()
+        self._stopped = asyncio.Event()
 
-    async def run(self, screen: Screen) -> None:
-        """Until the turn is over."""
+    async def run(self, buffer: ReplyBuffer) -> None:
+        """Show the reply until the turn is finished."""
         abilities = self._adapter.abilities
-        is_streaming = self._config.enabled and self._config.transport != "off" and abilities.edit
-        pause = max(self._config.edit_interval, LEAST_SECONDS) if is_streaming else LEAST_SECONDS
-        if is_streaming:
-            self._receipt = await asyncio.to_thread(self._db.shown, self._inbox_id)
+        is_editing = self._config.enabled and self._config.transport != "off" and abilities.edit
+        pause = (
+            max(self._config.edit_interval, MIN_EDIT_SECONDS) if is_editing else MIN_EDIT_SECONDS
+        )
+        if is_editing:
+            self._message_id = await asyncio.to_thread(self._db.shown, self._inbox_id)
         elif isinstance(self._adapter, Streams):
             pause = STREAM_SECONDS
-        while not screen.is_over:
+        while not buffer.is_finished:
             try:
                 await self._type()
-                await self._hand_on(screen)
-                if is_streaming:
-                    await self._show(screen.text)
+                await self._stream(buffer)
+                if is_editing:
+                    await self._show(buffer.text)
             except OSError as error:
-                log.info("an answer could not be shown while it is written: %s", error)
+                log.info("live reply not updated: %s", error)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), pause)
+                await asyncio.wait_for(self._stopped.wait(), pause)
 
-    def end(self) -> None:
-        """The turn is over: there is nothing to wait for."""
-        self._over.set()
+    def stop(self) -> None:
+        """End the current pause: the turn is finished."""
+        self._stopped.set()
 
-    async def _hand_on(self, screen: Screen) -> None:
+    async def _stream(self, buffer: ReplyBuffer) -> None:
         if isinstance(self._adapter, Streams):
-            earlier, text = screen.whole
-            await self._adapter.piece(self._where._replace(text=text), earlier)
+            earlier, text = buffer.parts
+            await self._adapter.piece(self._target._replace(text=text), earlier)
 
     async def _type(self) -> None:
         adapter, now = self._adapter, time.monotonic()
         if not isinstance(adapter, Types) or now - self._typed_at < TYPING_SECONDS:
             return
         self._typed_at = now
-        await adapter.typing(self._where.chat_id, self._where.thread_id)
+        await adapter.typing(self._target.chat_id, self._target.thread_id)
 
     async def _show(self, text: str) -> None:
-        """Show what is new, if it is enough and the platform lets us."""
+        """Show new text if there is enough of it and the platform allows another request."""
         adapter = self._adapter
-        longest = adapter.abilities.longest_text - len(self._config.cursor)
-        cut = text[:longest]
-        is_new = len(cut) - len(self._shown) >= self._config.buffer_threshold
-        is_other = not cut.startswith(self._shown) and bool(cut)
-        if not (is_new or is_other) or time.monotonic() < self._not_before:
+        max_chars = adapter.abilities.longest_text - len(self._config.cursor)
+        visible = text[:max_chars]
+        is_longer = len(visible) - len(self._shown) >= self._config.buffer_threshold
+        is_other = not visible.startswith(self._shown) and bool(visible)
+        if not (is_longer or is_other) or time.monotonic() < self._not_before:
             return
-        outgoing = self._where._replace(text=cut + self._config.cursor)
-        if self._receipt is None:
-            await self._begin(await adapter.send(outgoing), cut)
+        outgoing = self._target._replace(text=visible + self._config.cursor)
+        if self._message_id is None:
+            await self._send_first(await adapter.send(outgoing), visible)
         elif isinstance(adapter, Edits):
-            self._note(await adapter.edit(outgoing, self._receipt), cut)
+            self._record(await adapter.edit(outgoing, self._message_id), visible)
 
-    async def _begin(self, result: SendResult, text: str) -> None:
-        self._note(result, text)
+    async def _send_first(self, result: SendResult, text: str) -> None:
+        self._record(result, text)
         if result.success and result.message_id:
-            self._receipt = result.message_id
-            await asyncio.to_thread(self._db.note_shown, self._inbox_id, self._receipt)
+            self._message_id = result.message_id
+            await asyncio.to_thread(self._db.note_shown, self._inbox_id, self._message_id)
 
-    def _note(self, result: SendResult, text: str) -> None:
+    def _record(self, result: SendResult, text: str) -> None:
         if result.success:
             self._shown = text
-        else:  # the answer itself is sent in any case
-            log.info("an answer could not be shown while it is written: %s", result.error)
+        else:  # the finished reply is sent in any case
+            log.info("live reply not updated: %s", result.error)
             pause = result.retry_after or TYPING_SECONDS
             self._not_before = time.monotonic() + pause

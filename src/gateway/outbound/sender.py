@@ -1,4 +1,4 @@
-"""Replies on their way to a platform: taken from the outbox, sent, settled or put off."""
+"""Claims replies from the outbox, sends them, and settles or postpones them."""
 
 from __future__ import annotations
 
@@ -21,80 +21,84 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0
-# Why an answer cannot take the place of what was shown; by itself it may be sent.
-NOT_IN_PLACE: Final = frozenset({ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.TOO_LONG})
-AGAIN: Final = "(This may reach you twice: the first try was cut off.)\n\n"
+POLL_SECONDS: Final = 1.0
+# Reasons why a reply cannot replace its live reply and is sent as a new message.
+NOT_EDITABLE_KINDS: Final = frozenset(
+    {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.TOO_LONG}
+)
+DUPLICATE_NOTE: Final = (
+    "(This message may be a duplicate: its first delivery was not confirmed.)\n\n"
+)
 
 
-class Sender:
-    """Sends the replies of one platform, one after the other."""
+class OutboxSender:
+    """Sends the replies of one platform, one after another."""
 
     def __init__(
         self,
         db: SessionDB,
         platform: str,
         adapter: Adapter,
-        note: Callable[[str, str], object] = lambda _platform, _outcome: None,
+        on_attempt: Callable[[str, str], object] = lambda _platform, _outcome: None,
         is_connected: Callable[[], bool] = lambda: True,
     ) -> None:
         self._db = db
         self._platform = platform
         self._adapter = adapter
-        self._note = note  # the platform, and what became of a try
-        self._is_connected = is_connected  # a platform that is down uses up no tries
+        self._on_attempt = on_attempt  # gets the platform and the outcome
+        self._is_connected = is_connected  # no attempt is used up while the platform is down
         self._wake = asyncio.Event()
         self._is_stopping = False
 
     def wake(self) -> None:
-        """There is something to send."""
+        """Look at the outbox now."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Stop when everything that is due has been sent."""
+        """Stop once all due replies are sent."""
         self._is_stopping = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until told to stop."""
+        """Send replies until stopped."""
         while True:
             self._wake.clear()
             reply = None
             if self._is_connected():
-                reply = await store_retry.asked(self._claim, "look for replies")
+                reply = await store_retry.read_or_none(self._claim, "outbox claim")
             if reply is not None:
                 await self._send(reply)
                 continue
             if self._is_stopping:
                 return
             try:
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
             except TimeoutError:
                 continue
 
     async def _send(self, reply: dict[str, Any]) -> None:
-        result = await self._tried(reply)
-        self._note(self._platform, _outcome(result))
+        result = await self._try(reply)
+        self._on_attempt(self._platform, _outcome(result))
         if result.success:
-            log.info("a reply is sent", extra=self._facts(reply, receipt=result.message_id))
+            log.info("reply sent", extra=self._fields(reply, receipt=result.message_id))
             settle = functools.partial(self._db.settle_reply, reply["outbox_id"], result.message_id)
-            await store_retry.written(settle, "note that a reply was sent")
+            await store_retry.write_with_retry(settle, "outbox settlement")
             return
-        log.warning("a reply was not sent: %s", result.error, extra=self._facts(reply))
+        log.warning("reply not sent: %s", result.error, extra=self._fields(reply))
         postpone = functools.partial(
             self._db.postpone_reply,
             reply["outbox_id"],
-            result.error or "it was not sent",
+            result.error or "not sent",
             may_have_arrived=result.may_have_arrived,
             after_seconds=result.retry_after,
             is_hopeless=not result.retryable and not result.may_have_arrived,
         )
-        await store_retry.written(postpone, "put a reply off")
+        await store_retry.write_with_retry(postpone, "outbox postponement")
 
     def _claim(self) -> dict[str, Any] | None:
         return self._db.claim_reply(self._platform)
 
-    def _facts(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _fields(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
         return log_fields(
             outbox_id=reply["outbox_id"],
             inbox_id=reply["inbox_id"],
@@ -103,12 +107,12 @@ class Sender:
             **more,
         )
 
-    async def _tried(self, reply: dict[str, Any]) -> SendResult:
+    async def _try(self, reply: dict[str, Any]) -> SendResult:
         target, text = reply["target"], str(reply["payload"]["text"])
         payload = reply["payload"]
         is_safe = self._adapter.abilities.idempotent or payload.get("in_place_of")
         if reply["was_ambiguous"] and not is_safe:
-            text = AGAIN + text
+            text = DUPLICATE_NOTE + text
         outgoing = OutgoingMessage(
             str(target["chat_id"]),
             text,
@@ -117,9 +121,9 @@ class Sender:
             payload.get("reply_to"),
             Path(payload["file"]) if payload.get("file") else None,
         )
-        sending = self._sent(outgoing, payload.get("in_place_of"))
-        result = await attempt_async(f"send on {self._platform}", sending)
-        if isinstance(result, Failure):  # whatever an adapter does, the next reply is sent
+        request = self._send_or_edit(outgoing, payload.get("in_place_of"))
+        result = await attempt_async(f"send on {self._platform}", request)
+        if isinstance(result, Failure):  # a faulty adapter does not stop the sender
             return SendResult(
                 False,
                 error=f"{type(result.error).__name__}: {result.error}",
@@ -128,13 +132,13 @@ class Sender:
             )
         return result
 
-    async def _sent(self, outgoing: OutgoingMessage, shown: str | None) -> SendResult:
-        """Send, or finish what is being shown; where that is gone, it is sent after all."""
+    async def _send_or_edit(self, outgoing: OutgoingMessage, shown: str | None) -> SendResult:
+        """Replace the live reply, or send a new message if there is none or it cannot be edited."""
         adapter = self._adapter
         if not shown or not isinstance(adapter, Edits):
             return await adapter.send(outgoing)
         result = await adapter.edit(outgoing, shown)
-        return await adapter.send(outgoing) if result.error_kind in NOT_IN_PLACE else result
+        return await adapter.send(outgoing) if result.error_kind in NOT_EDITABLE_KINDS else result
 
 
 def _outcome(result: SendResult) -> str:

@@ -1,4 +1,4 @@
-"""What a chat platform is to the gateway: messages in, messages out, what it is able to do."""
+"""The platform interface: message events, send results, abilities, adapter protocols."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from hermes_core.media_store import MediaStore
 
-    # Called for every message; when it returns, the message is safe and may be confirmed.
+    # Called for every message; when it returns, the message is stored and may be acknowledged.
     Receive = Callable[["MessageEvent"], Awaitable[None]]
 
 
 class MessageType(Enum):
-    """What a message is."""
+    """The kind of a message."""
 
     TEXT = "text"
     LOCATION = "location"
@@ -36,7 +36,7 @@ class MessageType(Enum):
 
 @dataclass
 class MessageEvent:
-    """A message from a platform, in the words of none."""
+    """A message in platform-independent form."""
 
     text: str
     message_type: MessageType = MessageType.TEXT
@@ -50,12 +50,12 @@ class MessageEvent:
     reply_to_text: str | None = None
     is_edit: bool = False
     group_id: str | None = None  # of an album
-    is_addressed: bool = True  # False in a group, when neither a mention nor a reply is in it
+    is_addressed: bool = True  # False in a group without a mention or a reply
     internal: bool = False
     timestamp: float = field(default_factory=time.time)
 
     def get_command(self) -> str | None:
-        """The command a message is, without its slash and the bot's name; None when it is none."""
+        """The command of a message without slash and bot name; None if it is not a command."""
         if not self.text.startswith("/"):
             return None
         word = (self.text[1:].split(maxsplit=1) or [""])[0]
@@ -63,11 +63,11 @@ class MessageEvent:
         return name if name and "/" not in name else None
 
     def get_command_args(self) -> str:
-        """What stands behind a command; a dash that a phone made of two is two again."""
+        """The arguments of a command; an em dash from a phone keyboard becomes `--` again."""
         if not self.get_command():
             return self.text
-        _, *words = self.text.split(maxsplit=1)
-        return "".join(words).replace("—", "--").strip()
+        _, *arguments = self.text.split(maxsplit=1)
+        return "".join(arguments).replace("—", "--").strip()
 
 
 class ErrorKind(Enum):
@@ -83,24 +83,24 @@ class ErrorKind(Enum):
 
 
 class SendResult(NamedTuple):
-    """What became of sending."""
+    """The outcome of a send."""
 
     success: bool
     message_id: str | None = None
     error: str | None = None
     error_kind: ErrorKind | None = None
     retry_after: float | None = None
-    may_have_arrived: bool = False  # the answer got lost: nobody knows
+    may_have_arrived: bool = False  # the response was lost
     raw_response: Any = None
 
     @property
     def retryable(self) -> bool:
-        """Whether another try makes sense."""
+        """Whether another attempt makes sense."""
         return self.error_kind in {ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN}
 
 
 class Abilities(NamedTuple):
-    """What a platform can do besides sending text."""
+    """What a platform supports besides sending text."""
 
     edit: bool = False
     typing: bool = False
@@ -112,38 +112,38 @@ class Abilities(NamedTuple):
 
 
 class OutgoingMessage(NamedTuple):
-    """Something to be sent."""
+    """A message to send."""
 
     chat_id: str
     text: str
-    key: str  # the same for every try
+    key: str  # the idempotency key, the same for every attempt
     thread_id: str | None = None
     reply_to: str | None = None
     file: Path | None = None  # the text is its caption; only where abilities.files
 
 
 class Adapter(Protocol):
-    """A platform.
+    """The connection to a platform.
 
-    One that can come to an end by itself (its token is revoked, say) has an attribute
-    `problem`: why nothing is heard any more, empty while all is well.
+    An adapter whose connection can fail permanently, e.g. after its token is revoked, has an
+    attribute `problem`: the reason, empty while the connection works.
     """
 
     abilities: ClassVar[Abilities]
-    account: str  # who the bot is there; known once it is connected
+    account: str  # the account of the bot; known once connected
 
     async def connect(self, receive: Receive) -> None:
-        """Begin to listen; each message is handed to *receive* before it is confirmed.
+        """Start listening; each message is passed to *receive* before it is acknowledged.
 
         Returns once it listens. PlatformDownError: try again later; PlatformRefusedError:
-        what is configured is wrong. Later losses of the connection the adapter mends itself.
+        the configuration is wrong. The adapter reconnects on its own after that.
         """
 
     async def disconnect(self) -> None:
-        """Stop listening; what was confirmed was handed over. Also after a failed connect."""
+        """Stop listening; acknowledged messages are stored. Also after a failed connect."""
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text, or a file; never raises for what the platform answers."""
+        """Send a text or a file; an error response of the platform does not raise."""
 
 
 @runtime_checkable
@@ -151,17 +151,17 @@ class Edits(Protocol):
     """A platform with `abilities.edit`."""
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message that was sent."""
+        """Replace the text of a sent message."""
 
 
 @runtime_checkable
 class Streams(Protocol):
-    """A platform that hands an answer on while it is written, whatever the user has set."""
+    """A platform that streams replies regardless of the streaming settings."""
 
     async def piece(self, outgoing: OutgoingMessage, earlier: str) -> None:
-        """What is written of the present message so far, and what stood before it.
+        """The current message so far; *earlier* is the text of the messages before it.
 
-        *earlier* and the text together only grow; the answer itself is sent in any case.
+        *earlier* and the text together only grow; the complete reply is sent in any case.
         """
 
 
@@ -170,7 +170,7 @@ class Types(Protocol):
     """A platform with `abilities.typing`."""
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
-        """Show for a few seconds that an answer is being written; a failure is only logged."""
+        """Show the typing indicator for a few seconds; a failure is only logged."""
 
 
 @runtime_checkable
@@ -178,24 +178,24 @@ class Reacts(Protocol):
     """A platform with `abilities.reactions`."""
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message; a failure is only logged."""
+        """Add an emoji reaction to a message; a failure is only logged."""
 
 
 class Memory(Protocol):
-    """What an adapter remembers from one start to the next: small texts by name."""
+    """Small texts by name that an adapter keeps across restarts."""
 
     async def recall(self, name: str) -> str | None:
-        """What was kept under a name."""
+        """The text stored under a name."""
 
     async def keep(self, name: str, text: str) -> None:
-        """Keep a text; when this returns, it is on the disk."""
+        """Store a text; when this returns, it is on disk."""
 
 
 class AdapterContext(NamedTuple):
-    """What an adapter is made from."""
+    """What an adapter is created with."""
 
-    config: PlatformConfig  # `extra` holds what is written for the platform in config.yaml
-    secret: Callable[[str], str]  # by the name of its variable; empty when it is not set
-    media: MediaStore  # where files that come in are kept
+    config: PlatformConfig  # `extra` holds the platform's keys of config.yaml
+    secret: Callable[[str], str]  # by variable name; empty if it is not set
+    media: MediaStore  # stores incoming files
     memory: Memory
-    front: HttpServer  # the web server, for platforms that call us
+    front: HttpServer  # the HTTP server, for webhooks

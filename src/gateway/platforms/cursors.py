@@ -1,7 +1,7 @@
-"""How far each channel was received, from one start to the next.
+"""Cursors: the last received message of each channel, kept across restarts.
 
-Messages are numbered by when they were written, across all channels. A channel is written
-down before its first message is handed over: what is not written down was never received.
+Message IDs increase with time across all channels. A channel is stored before its first message
+is received, so a channel that is not stored was never received.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.platforms.base import Memory
 
-SAVE_EVERY: Final = 20  # messages of a channel that come in one go
+MESSAGES_PER_SAVE: Final = 20  # of one channel, while more are queued
 
 
 class Cursors:
-    """The last message that was received in each channel."""
+    """The last received message of each channel."""
 
-    def __init__(self, memory: Memory, account: str, hour: int) -> None:
+    def __init__(self, memory: Memory, account: str, ids_per_hour: int) -> None:
         self._memory = memory
         self._account = account
-        self._hour = hour  # as many numbers as are between two messages an hour apart
+        self._ids_per_hour = ids_per_hour  # the distance of two IDs an hour apart
         self._last: dict[str, int] = {}
         self._unsaved: dict[str, int] = {}
-        self._list = asyncio.Lock()  # two channels that are new at once are both written down
-        self.beginning = 0  # what came before it in a channel not known is not for us
+        self._channels_lock = asyncio.Lock()  # guards the stored list of channels
+        self.start = 0  # older messages of an unknown channel are ignored
 
     async def load(self, now: int) -> None:
-        """Read what was kept; at the first start everything begins *now*."""
+        """Load the cursors; the first start ignores everything before *now*."""
         since = await self._memory.recall(f"since:{self._account}")
         if since is None:
             since = str(now)
@@ -38,45 +38,45 @@ class Cursors:
         for channel in json.loads(kept or "[]"):
             last = await self._memory.recall(self._name(channel))
             self._last[str(channel)] = int(last or since)
-        self.beginning = max(int(since), max(self._last.values(), default=0) - self._hour)
+        self.start = max(int(since), max(self._last.values(), default=0) - self._ids_per_hour)
 
     @property
     def channels(self) -> list[str]:
-        """The channels that are known."""
+        """The known channels."""
         return list(self._last)
 
     def last(self, channel: str) -> int | None:
-        """The last message that was received; None where a channel is not known."""
+        """The last received message; None for an unknown channel."""
         return self._last.get(channel)
 
     async def open(self, channel: str, after: int) -> int:
-        """Write a channel down, if it is new; where it begins."""
-        async with self._list:
+        """Store a channel if it is new; its cursor."""
+        async with self._channels_lock:
             if channel not in self._last:
                 await self._memory.keep(self._name(channel), str(after))
-                await self._keep_channels([*self._last, channel])
+                await self._store_channels([*self._last, channel])
                 self._last[channel] = after
             return self._last[channel]
 
     async def forget(self, channel: str) -> None:
-        """A channel is gone."""
-        async with self._list:
+        """Remove a channel."""
+        async with self._channels_lock:
             if channel in self._last:
-                await self._keep_channels([one for one in self._last if one != channel])
+                await self._store_channels([one for one in self._last if one != channel])
                 del self._last[channel]
                 self._unsaved.pop(channel, None)
 
     async def reached(self, channel: str, message: int) -> None:
-        """A message was received, which is written down now and then, and by `save`."""
+        """Advance the cursor; it is stored every few messages and by `save`."""
         if channel not in self._last:
-            return  # it cannot be read, so there is nowhere to go on from
+            return  # its history is unreadable, so it has no cursor
         self._last[channel] = max(message, self._last[channel])
         self._unsaved[channel] = self._unsaved.get(channel, 0) + 1
-        if self._unsaved[channel] >= SAVE_EVERY:
+        if self._unsaved[channel] >= MESSAGES_PER_SAVE:
             await self.save(channel)
 
     async def save(self, channel: str) -> None:
-        """Write down how far a channel was received, where that is not done yet."""
+        """Store the cursor of a channel if it has advanced."""
         if self._unsaved.get(channel):
             await self._memory.keep(self._name(channel), str(self._last[channel]))
             self._unsaved[channel] = 0
@@ -84,5 +84,5 @@ class Cursors:
     def _name(self, channel: str) -> str:
         return f"last:{self._account}:{channel}"
 
-    async def _keep_channels(self, channels: list[str]) -> None:
+    async def _store_channels(self, channels: list[str]) -> None:
         await self._memory.keep(f"channels:{self._account}", json.dumps(channels))

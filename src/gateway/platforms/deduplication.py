@@ -1,4 +1,4 @@
-"""The last few things that were done, with a note to each."""
+"""Deduplication: idempotency keys, and a bounded set of recent items with notes."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 
-def key_of(*words: str) -> str:
-    """The same for the same words; a platform takes what has it once."""
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:40]
+def idempotency_key(*parts: str) -> str:
+    """A stable key of some texts, for platforms that deduplicate by key."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-REMEMBERED: Final = 5000
+MAX_REMEMBERED_ITEMS: Final = 5000
 
 
-class Recent:
-    """Remembers so many things and no more."""
+class RecentItems:
+    """A bounded mapping from items to notes; the oldest are dropped."""
 
-    def __init__(self, limit: int = REMEMBERED) -> None:
+    def __init__(self, limit: int = MAX_REMEMBERED_ITEMS) -> None:
         self._limit = limit
-        self._known: OrderedDict[Hashable, str] = OrderedDict()
+        self._items: OrderedDict[Hashable, str] = OrderedDict()
 
-    def __contains__(self, thing: Hashable) -> bool:
-        return thing in self._known
+    def __contains__(self, item: Hashable) -> bool:
+        return item in self._items
 
-    def add(self, thing: Hashable, note: str = "") -> None:
-        """Remember; the oldest is forgotten for it."""
-        self._known[thing] = note
-        self._known.move_to_end(thing)
-        while len(self._known) > self._limit:
-            self._known.popitem(last=False)
+    def add(self, item: Hashable, note: str = "") -> None:
+        """Add an item; drop the oldest above the limit."""
+        self._items[item] = note
+        self._items.move_to_end(item)
+        while len(self._items) > self._limit:
+            self._items.popitem(last=False)
 
-    def note_of(self, thing: Hashable) -> str | None:
-        """What was noted about a thing."""
-        return self._known.get(thing)
+    def note_of(self, item: Hashable) -> str | None:
+        """The note of an item."""
+        return self._items.get(item)
 
-    def forget(self, thing: Hashable) -> str | None:
-        """Remember a thing no longer; what was noted about it."""
-        return self._known.pop(thing, None)
+    def forget(self, item: Hashable) -> str | None:
+        """Remove an item; its note."""
+        return self._items.pop(item, None)

@@ -1,4 +1,4 @@
-"""Files that come in: how much of one is read, from whom, and how it shows in a message."""
+"""Incoming files: size limits, allowed hosts, and how a file appears in a message."""
 
 from __future__ import annotations
 
@@ -16,61 +16,61 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from hermes_core.media_store import StoredFile
 
-NOT_FETCHED: Final = "[a file that could not be fetched: {name}]"
-KINDS: Final = {
+DOWNLOAD_FAILED_NOTE: Final = "[Attached file, download failed: {name}]"
+MESSAGE_TYPES: Final = {
     "image": MessageType.PHOTO,
     "audio": MessageType.AUDIO,
     "video": MessageType.VIDEO,
 }
-CHUNK: Final = 65536
+CHUNK_BYTES: Final = 65536
 
 
-def kind_of(mime: str) -> MessageType:
-    """What a message with such a file is."""
-    return KINDS.get(mime.partition("/")[0], MessageType.DOCUMENT)
+def message_type_of(mime: str) -> MessageType:
+    """The message type of a file's MIME type."""
+    return MESSAGE_TYPES.get(mime.partition("/")[0], MessageType.DOCUMENT)
 
 
-def attach(event: MessageEvent, kept: StoredFile, kind: MessageType) -> None:
-    """Put a file to a message; the first one says what the message is."""
+def attach(event: MessageEvent, stored: StoredFile, message_type: MessageType) -> None:
+    """Attach a stored file to a message; the first one sets the message type."""
     if not event.media_urls:
-        event.message_type = kind
-    event.media_urls.append(str(kept.path))
-    event.media_types.append(kept.mime)
+        event.message_type = message_type
+    event.media_urls.append(str(stored.path))
+    event.media_types.append(stored.mime)
 
 
-def leave_note(event: MessageEvent, name: str, template: str = NOT_FETCHED) -> None:
-    """Say in a message that there was a file."""
+def add_note(event: MessageEvent, name: str, template: str = DOWNLOAD_FAILED_NOTE) -> None:
+    """Mention a file in the text of a message."""
     event.text = f"{event.text}\n{template.format(name=name)}".strip()
 
 
-def check(size: int, largest: int) -> None:
-    """UsageError where a file has more bytes than are taken."""
-    if size > largest:
-        raise UsageError(f"it is larger than {largest} bytes")
+def check_size(size: int, max_bytes: int) -> None:
+    """UsageError if a file is larger than allowed."""
+    if size > max_bytes:
+        raise UsageError(f"the file exceeds {max_bytes} bytes")
 
 
-async def read(stream: StreamReader, largest: int) -> bytes:
-    """The bytes of an answer, read no further than is allowed."""
+async def read_limited(stream: StreamReader, max_bytes: int) -> bytes:
+    """The bytes of a response, read up to the limit."""
     data = bytearray()
-    async for part in stream.iter_chunked(CHUNK):
+    async for part in stream.iter_chunked(CHUNK_BYTES):
         data += part
-        check(len(data), largest)
+        check_size(len(data), max_bytes)
     return bytes(data)
 
 
-def is_at(url: str, hosts: Iterable[str], base_url: str) -> bool:
-    """Whether an address is one of a platform's own.
+def is_hosted_by(url: str, hosts: Iterable[str], base_url: str) -> bool:
+    """Whether a URL belongs to a platform; a sender may put any other into a message.
 
-    Whoever writes a message may name any other; *base_url* stands in for the platform's hosts.
+    A *base_url* replaces the platform's hosts.
     """
     try:
-        place = urlsplit(url)
-        port = place.port
+        parts = urlsplit(url)
+        port = parts.port
     except ValueError:
         return False
     if base_url:
         own = urlsplit(base_url)
-        return (place.scheme, place.netloc) == (own.scheme, own.netloc)
-    host = place.hostname or ""
+        return (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+    host = parts.hostname or ""
     is_known = any(host == one or host.endswith(f".{one}") for one in hosts)
-    return place.scheme == "https" and is_known and port in {None, 443}
+    return parts.scheme == "https" and is_known and port in {None, 443}

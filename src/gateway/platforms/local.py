@@ -1,9 +1,9 @@
-"""A socket of this machine: one JSON object on a line each way, for scripts and tests.
+"""The local socket: one JSON object per line in each direction, for scripts and tests.
 
-In: `{"chat": "…", "user": "…", "id": "…", "text": "…"}`; it is confirmed with
-`{"received": "…"}` once it is safe. Out: `{"chat": "…", "text": "…", "key": "…"}`, which is
-to be confirmed with `{"arrived": "…"}`. A key that comes twice is the same message. A message
-that could not be kept is answered with `{"not_received": "…", "error": "…"}`: send it again.
+In: `{"chat": "…", "user": "…", "id": "…", "text": "…"}`, acknowledged with `{"received": "…"}`
+once it is stored. Out: `{"chat": "…", "text": "…", "key": "…"}`, to be acknowledged with
+`{"arrived": "…"}`; a repeated key is the same message. If a message cannot be stored, the answer
+is `{"not_received": "…", "error": "…"}`: send it again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONFIRM_SECONDS: Final = 10.0
-LONGEST_LINE: Final = 1024 * 1024
-MOST_WAITING: Final = 10_000  # messages that were read and are not kept yet
+MAX_LINE_BYTES: Final = 1024 * 1024
+MAX_QUEUED_MESSAGES: Final = 10_000  # read but not stored yet
 
 
 class LocalAdapter:
-    """Clients on a Unix socket; each chat belongs to the client that spoke last in it."""
+    """Clients on a Unix socket; a chat belongs to the client that wrote to it last."""
 
     abilities: ClassVar = Abilities(idempotent=True, longest_text=100_000)
 
@@ -47,12 +47,12 @@ class LocalAdapter:
         self._arrivals: dict[str, asyncio.Future[None]] = {}
 
     async def connect(self, receive: Receive) -> None:
-        """Listen."""
+        """Start listening."""
         self._receive = receive
         private_folder(self._path.parent)
         self._path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(
-            self._serve, str(self._path), limit=LONGEST_LINE
+            self._serve, str(self._path), limit=MAX_LINE_BYTES
         )
         self._path.chmod(0o600)
 
@@ -65,80 +65,82 @@ class LocalAdapter:
         self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read what a client says; messages are kept in their order, confirmations at once."""
-        messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
-        keeping = asyncio.create_task(self._keep(messages, writer))
-        keeping.add_done_callback(functools.partial(_ended, writer))
+        """Read the lines of a client; messages are stored in order."""
+        messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MAX_QUEUED_MESSAGES)
+        storing = asyncio.create_task(self._store_all(messages, writer))
+        storing.add_done_callback(functools.partial(_ended, writer))
         try:
             while line := await reader.readline():
-                await self._take(line, writer, messages)
+                await self._parse_line(line, writer, messages)
         except (ConnectionError, ValueError) as error:
-            log.info("a local client is gone: %s", error)
+            log.info("local client disconnected: %s", error)
         finally:
-            for chat in [one for one, known in self._chats.items() if known is writer]:
+            for chat in [one for one, owner in self._chats.items() if owner is writer]:
                 del self._chats[chat]
-            keeping.cancel()
+            storing.cancel()
             writer.close()
 
-    async def _keep(
+    async def _store_all(
         self, messages: asyncio.Queue[dict[str, Any]], writer: asyncio.StreamWriter
     ) -> None:
         while True:
-            await self._hand_over(await messages.get(), writer)
+            await self._store(await messages.get(), writer)
 
-    async def _take(
+    async def _parse_line(
         self, line: bytes, writer: asyncio.StreamWriter, messages: asyncio.Queue[dict[str, Any]]
     ) -> None:
         try:
-            found = json.loads(line)
+            message = json.loads(line)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            await _write(writer, {"error": "this is no JSON object"})
-        elif "arrived" in found:
-            waiting = self._arrivals.get(str(found["arrived"]))
+            message = None
+        if not isinstance(message, dict):
+            await _write(writer, {"error": "not a JSON object"})
+        elif "arrived" in message:
+            waiting = self._arrivals.get(str(message["arrived"]))
             if waiting is not None and not waiting.done():
                 waiting.set_result(None)
-        elif not all(isinstance(found.get(name), str) for name in ("chat", "id", "text")):
-            await _write(writer, {"error": "`chat`, `id` and `text` are needed, as texts"})
+        elif not all(isinstance(message.get(name), str) for name in ("chat", "id", "text")):
+            await _write(writer, {"error": "`chat`, `id` and `text` are required strings"})
         else:
-            self._chats[found["chat"]] = writer
-            await messages.put(found)
+            self._chats[message["chat"]] = writer
+            await messages.put(message)
 
-    async def _hand_over(self, found: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        user = str(found.get("user") or found["chat"])
+    async def _store(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        user = str(message.get("user") or message["chat"])
         source = SessionSource(
             Platform.LOCAL,
-            found["chat"],
-            chat_type=str(found.get("chat_type") or "dm"),
+            message["chat"],
+            chat_type=str(message.get("chat_type") or "dm"),
             user_id=user,
-            user_name=str(found.get("user_name") or user),
+            user_name=str(message.get("user_name") or user),
         )
         if self._receive is None:
             return
         try:
-            await self._receive(MessageEvent(found["text"], source=source, message_id=found["id"]))
+            await self._receive(
+                MessageEvent(message["text"], source=source, message_id=message["id"])
+            )
         except (HermesError, OSError) as error:
-            log.warning("a message could not be kept: %s", error)
-            await _write(writer, {"not_received": found["id"], "error": str(error)})
+            log.warning("local message not stored: %s", error)
+            await _write(writer, {"not_received": message["id"], "error": str(error)})
         else:
-            await _write(writer, {"received": found["id"]})
+            await _write(writer, {"received": message["id"]})
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text to whoever spoke last in the chat; sent is what was confirmed."""
+        """Send a text to the client of the chat; it counts as sent once acknowledged."""
         writer = self._chats.get(outgoing.chat_id)
         if writer is None:
-            return SendResult(False, error="nobody is connected", error_kind=ErrorKind.TRANSIENT)
+            return SendResult(False, error="no client is connected", error_kind=ErrorKind.TRANSIENT)
         arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrivals[outgoing.key] = arrival
         try:
-            message = {"chat": outgoing.chat_id, "text": outgoing.text, "key": outgoing.key}
-            await _write(writer, message)
+            line = {"chat": outgoing.chat_id, "text": outgoing.text, "key": outgoing.key}
+            await _write(writer, line)
             await asyncio.wait_for(arrival, CONFIRM_SECONDS)
         except (TimeoutError, ConnectionError) as error:
             return SendResult(
                 False,
-                error=f"it was not confirmed: {error}",
+                error=f"delivery not confirmed: {error}",
                 error_kind=ErrorKind.TRANSIENT,
                 may_have_arrived=True,
             )
@@ -148,20 +150,20 @@ class LocalAdapter:
 
 
 def socket_path() -> Path:
-    """Where programs of this machine talk to the gateway."""
+    """The path of the local socket."""
     return hermes_home() / "run" / "gateway.sock"
 
 
-def make(_surroundings: AdapterContext) -> LocalAdapter:
-    """The adapter of this Hermes folder."""
+def make(_context: AdapterContext) -> LocalAdapter:
+    """Create the adapter."""
     return LocalAdapter(socket_path())
 
 
 def _ended(writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
-    """A client whose messages are not kept any more is hung up on, and sends them again."""
+    """Disconnect a client whose messages cannot be stored; it sends them again."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        log.error("messages of a local client are not kept", exc_info=error)
+        log.error("local client messages are no longer stored", exc_info=error)
         writer.close()
 
 

@@ -1,4 +1,4 @@
-"""Markdown as models write it, read in the same way for every platform."""
+"""The Markdown parser shared by the platforms."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 
-def reader(*, has_breaks: bool = False) -> MarkdownIt:
-    """Reads Markdown with tables and struck out words; HTML in it stays what it looks like."""
+def create_parser(*, has_breaks: bool = False) -> MarkdownIt:
+    """A parser with tables and strikethrough; HTML is treated as text."""
     rules = MarkdownIt("commonmark", {"html": False, "breaks": has_breaks})
     return rules.enable(["table", "strikethrough"])
 
 
-def tree_of(markdown: str) -> SyntaxTreeNode:
-    """A text as a tree of blocks."""
-    return SyntaxTreeNode(reader().parse(markdown))
+def parse_tree(markdown: str) -> SyntaxTreeNode:
+    """The syntax tree of a text."""
+    return SyntaxTreeNode(create_parser().parse(markdown))
 
 
-def lines_of(markdown: str) -> list[str]:
-    """The lines that the nodes of a tree count."""
+def split_lines(markdown: str) -> list[str]:
+    """The lines that the nodes of a tree refer to."""
     return markdown.replace("\r\n", "\n").split("\n")

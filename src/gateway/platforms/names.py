@@ -1,4 +1,4 @@
-"""The platforms there are names for; platform plugins add theirs."""
+"""Platform names; plugins add theirs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Platform(Enum):
-    """Where messages come from. Its value is the name in files and keys."""
+    """A platform; its value is the name in files and keys."""
 
     LOCAL = "local"
     TELEGRAM = "telegram"
@@ -36,7 +36,7 @@ class Platform(Enum):
 
     @classmethod
     def registered(cls, name: str) -> Platform:
-        """The platform called *name*, made where a plugin brings one that has no name yet."""
+        """The platform with a name, created if it is new (of a plugin)."""
         try:
             return cls(name)
         except ValueError:

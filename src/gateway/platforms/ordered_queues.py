@@ -1,8 +1,8 @@
-"""Work that is done in order within a line, and side by side in different lines.
+"""Ordered job queues: in order within a queue, concurrent between queues.
 
-A platform has a line for each of its channels. What fails is tried again, with backoff, and
-whatever stands behind it waits; other channels go on. A line has an end: what comes when it is
-full is not kept in memory, and has to be fetched from the platform when its turn has come.
+A platform has a queue per channel. A failed job is retried with backoff and blocks its queue
+only. Queues are bounded: jobs that do not fit are replaced by one catch-up job, which fetches
+the missed messages from the platform.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientError
 
-from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
+from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
@@ -27,49 +27,52 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING: Final = 500  # in a line
-MOST_IN_ALL: Final = 20  # lines that may be full
+MAX_QUEUED_JOBS: Final = 500  # per queue
+MAX_FULL_QUEUES: Final = 20  # bounds the total
 
 
-class Lines:
-    """Lines of work; one that is empty costs nothing."""
+class OrderedQueues:
+    """Job queues by name; an empty one uses no resources."""
 
-    def __init__(self, label: str, backoff: Backoff = RECONNECT, most: int = MOST_WAITING) -> None:
+    def __init__(
+        self, label: str, backoff: Backoff = RECONNECT_BACKOFF, max_jobs: int = MAX_QUEUED_JOBS
+    ) -> None:
         self._label = label
         self._backoff = backoff
-        self._most = most
+        self._max_jobs = max_jobs
         self._waiting: dict[str, deque[Job]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
-        self._full: set[str] = set()  # lines that end with catching up
+        self._full: set[str] = set()  # queues that end with a catch-up job
         self._count = 0
 
     def add(self, name: str, job: Job, catch_up: Job) -> None:
-        """Do something behind everything else in a line.
+        """Append a job to a queue.
 
-        What a full line does not take is left out, and *catch_up* is done at its end: once,
-        in the place of all that was left out.
+        If the queue is full, the job is dropped and *catch_up* is appended once instead.
         """
         if name in self._full:
             return
-        line = self._waiting.setdefault(name, deque())
-        if len(line) >= self._most or self._count >= self._most * MOST_IN_ALL:
-            log.warning("%s: too much waits in %s; the rest is fetched later", self._label, name)
+        queue = self._waiting.setdefault(name, deque())
+        if len(queue) >= self._max_jobs or self._count >= self._max_jobs * MAX_FULL_QUEUES:
+            log.warning(
+                "%s queue is full: %s; remaining messages are fetched later", self._label, name
+            )
             self._full.add(name)
             job = _CatchUp(functools.partial(self._full.discard, name), catch_up)
-        line.append(job)
+        queue.append(job)
         self._count += 1
         if name not in self._workers:
             self._start(name)
 
     def is_waiting(self, name: str) -> bool:
-        """Whether something stands behind what is being done in a line."""
+        """Whether a job waits behind the running one."""
         return len(self._waiting.get(name, ())) > 1
 
     def __len__(self) -> int:
         return self._count
 
     async def close(self) -> None:
-        """Stop; what was not finished is dropped."""
+        """Stop; unfinished jobs are dropped."""
         workers = list(self._workers.values())
         self._waiting.clear()
         self._full.clear()
@@ -86,14 +89,14 @@ class Lines:
 
     async def _work(self, waiting: deque[Job]) -> None:
         while waiting:
-            await self._done(waiting[0])
-            self._remove_first(waiting)
+            await self._run_with_retry(waiting[0])
+            self._pop(waiting)
 
-    def _remove_first(self, waiting: deque[Job]) -> None:
+    def _pop(self, waiting: deque[Job]) -> None:
         waiting.popleft()
         self._count -= 1
 
-    async def _done(self, job: Job) -> None:
+    async def _run_with_retry(self, job: Job) -> None:
         delay = ReconnectDelay(self._backoff)
         while True:
             try:
@@ -101,19 +104,21 @@ class Lines:
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 pause = delay.next_delay()
                 reason = str(error) or type(error).__name__
-                log.warning("%s: %s; the same again in %g s", self._label, reason, pause)
+                log.warning(
+                    "%s message not handled: %s; retrying in %g s", self._label, reason, pause
+                )
                 await asyncio.sleep(pause)
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """A job that is broken is said and left out; it does not hold up a line for ever."""
+        """Log and drop a job that raised an unexpected error, and continue with the next."""
         del self._workers[name]
         waiting = self._waiting.get(name)
         if task.cancelled() or waiting is None:
             return
         error = task.exception()
         if error is not None:
-            log.error("%s: a message could not be read", self._label, exc_info=error)
-            self._remove_first(waiting)
+            log.error("%s message is unreadable", self._label, exc_info=error)
+            self._pop(waiting)
         if waiting:
             self._start(name)
         else:
@@ -121,14 +126,17 @@ class Lines:
 
 
 class _CatchUp:
-    """A job; before its first try the line takes again what may come too late to be fetched."""
+    """A job that reopens its full queue before its first attempt.
 
-    def __init__(self, take_again: Callable[[], None], job: Job) -> None:
-        self._take_again: Callable[[], None] | None = take_again
+    Later jobs may arrive after the fetch, so they have to be queued again.
+    """
+
+    def __init__(self, reopen: Callable[[], None], job: Job) -> None:
+        self._reopen: Callable[[], None] | None = reopen
         self._job = job
 
     async def __call__(self) -> None:
-        if self._take_again is not None:
-            self._take_again()
-        self._take_again = None
+        if self._reopen is not None:
+            self._reopen()
+        self._reopen = None
         await self._job()

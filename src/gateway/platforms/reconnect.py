@@ -10,16 +10,16 @@ from hermes_core.backoff import Backoff
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RECONNECT: Final = Backoff(0.5, 60.0)
+RECONNECT_BACKOFF: Final = Backoff(0.5, 60.0)
 STABLE_SECONDS: Final = 30.0  # a connection that ends sooner counts as a failure
-REFUSED_FACTOR: Final = 5  # times the maximum delay, after the platform rejected the account
+REFUSED_DELAY_FACTOR: Final = 5  # times the maximum delay, after the platform rejected the account
 
 
 class ReconnectDelay:
     """Counts consecutive failures of one connection."""
 
     def __init__(
-        self, backoff: Backoff = RECONNECT, clock: Callable[[], float] = time.monotonic
+        self, backoff: Backoff = RECONNECT_BACKOFF, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._backoff = backoff
         self._clock = clock
@@ -47,5 +47,5 @@ class ReconnectDelay:
         self._connected_at = None
         self._failures += 1
         if is_refused:
-            return self._backoff.max_seconds * REFUSED_FACTOR
+            return self._backoff.max_seconds * REFUSED_DELAY_FACTOR
         return self._backoff.delay(self._failures)

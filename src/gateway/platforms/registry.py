@@ -1,7 +1,6 @@
-"""The platforms there are: what each needs, and how its adapter is made.
+"""The platform registry: the requirements of each platform and how its adapter is created.
 
-Nothing of a platform is imported before it is switched on. Plugins add theirs with
-`ctx.register_platform`.
+A platform is imported only if it is enabled. Plugins add platforms with `ctx.register_platform`.
 """
 
 from __future__ import annotations
@@ -24,45 +23,50 @@ if TYPE_CHECKING:
 
     Make = Callable[[AdapterContext], Adapter]
 
-LOCKS: Final = Path(__file__).with_name("libraries")
-SIZES: Final = {"telegram": (9, 36), "matrix": (9, 39), "discord": (6, 23), "slack": (5, 19)}  # MB
+LOCK_FOLDER: Final = Path(__file__).with_name("libraries")
+LIBRARY_SIZES_MB: Final = {
+    "telegram": (9, 36),
+    "matrix": (9, 39),
+    "discord": (6, 23),
+    "slack": (5, 19),
+}
 
 
-def library(entry: PlatformEntry) -> Library | None:
-    """What a platform needs; None when it needs nothing, or a plugin sees to it."""
-    if not entry.needs or entry.name not in SIZES:
+def library_of(entry: PlatformEntry) -> Library | None:
+    """The library of a platform; None if it needs none or belongs to a plugin."""
+    if not entry.needs or entry.name not in LIBRARY_SIZES_MB:
         return None
-    lock = LOCKS / f"{entry.name}.lock"
-    return Library(entry.name, entry.label, entry.needs, lock, *SIZES[entry.name])
+    lock = LOCK_FOLDER / f"{entry.name}.lock"
+    return Library(entry.name, entry.label, entry.needs, lock, *LIBRARY_SIZES_MB[entry.name])
 
 
 def is_usable(entry: PlatformEntry) -> bool:
-    """Whether a platform's library can be imported."""
-    found = library(entry)
-    return found is None or found.is_usable()
+    """Whether the library of a platform can be imported."""
+    needed = library_of(entry)
+    return needed is None or needed.is_usable()
 
 
-def fetch(entry: PlatformEntry, progress: Progress) -> bool:
-    """Have a platform's library in place; whether anything had to be fetched."""
-    found = library(entry)
-    if found is None:
-        raise UsageError(f"{entry.label} needs no library")
-    return found.fetch(progress)
+def install_library(entry: PlatformEntry, progress: Progress) -> bool:
+    """Install the library of a platform; whether anything was downloaded."""
+    needed = library_of(entry)
+    if needed is None:
+        raise UsageError(f"{entry.label} does not need a library")
+    return needed.fetch(progress)
 
 
 class PlatformEntry(NamedTuple):
-    """A platform: its module has `make(surroundings)`, unless *make* is given."""
+    """A platform; without *make*, its module has a function `make(context)`."""
 
     name: str
     label: str
     module: str = ""
-    needs: str = ""  # the library, as it is imported
-    secrets: tuple[str, ...] = ()  # variables that all have to be set
+    needs: str = ""  # the import name of the library
+    secrets: tuple[str, ...] = ()  # the variables that must be set
     make: Make | None = None
 
 
-BUILT_IN: Final = (
-    PlatformEntry("local", "a socket of this machine", "gateway.platforms.local"),
+BUILT_IN_PLATFORMS: Final = (
+    PlatformEntry("local", "Local socket", "gateway.platforms.local"),
     PlatformEntry(
         "telegram",
         "Telegram",
@@ -92,11 +96,11 @@ BUILT_IN: Final = (
         ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     ),
     PlatformEntry(
-        "webhook", "signed HTTP", "gateway.platforms.webhook.adapter", secrets=("WEBHOOK_SECRET",)
+        "webhook", "Signed HTTP", "gateway.platforms.webhook.adapter", secrets=("WEBHOOK_SECRET",)
     ),
     PlatformEntry(
         "api_server",
-        "the API of OpenAI",
+        "OpenAI-compatible API",
         "gateway.platforms.api_server.adapter",
         secrets=("API_SERVER_KEY",),
     ),
@@ -104,16 +108,16 @@ BUILT_IN: Final = (
 
 
 class PlatformRegistry:
-    """Platforms by name."""
+    """The platforms by name."""
 
     def __init__(self, added: Iterable[PlatformEntry] = ()) -> None:
-        self._entries = {one.name: one for one in (*BUILT_IN, *added)}
+        self._entries = {one.name: one for one in (*BUILT_IN_PLATFORMS, *added)}
         for name in self._entries:
             Platform.registered(name)
 
     @classmethod
     def of_home(cls) -> PlatformRegistry:
-        """The built-in ones, and what plugins of the user's bring."""
+        """The built-in platforms and those of enabled plugins."""
         if not may_be_set("plugins.enabled"):
             return cls()
         return cls(
@@ -126,23 +130,23 @@ class PlatformRegistry:
         return iter(self._entries.values())
 
     def get(self, name: str) -> PlatformEntry | None:
-        """The platform called *name*."""
+        """The platform with a name."""
         return self._entries.get(name)
 
-    def made(self, name: str, surroundings: AdapterContext) -> Adapter:
-        """The adapter of a platform; an error says what is missing and how to get it."""
+    def create_adapter(self, name: str, context: AdapterContext) -> Adapter:
+        """Create the adapter of a platform; PlatformRefusedError if something is missing."""
         entry = self._entries.get(name)
         if entry is None:
             known = ", ".join(self._entries)
-            raise PlatformRefusedError(f"there is no platform {name}; there are {known}")
-        missing = [one for one in entry.secrets if not surroundings.secret(one)]
+            raise PlatformRefusedError(f"Unknown platform {name}. Available: {known}.")
+        missing = [one for one in entry.secrets if not context.secret(one)]
         if missing:
-            text = f"{entry.label} needs {' and '.join(missing)}, in the environment or in .env"
+            text = f"{entry.label}: set {' and '.join(missing)} in the environment or in .env."
             raise PlatformRefusedError(text)
         if not is_usable(entry):
-            text = f"{entry.label} needs a library: run `hermes gateway add {entry.name}`"
+            text = f"{entry.label}: library not installed. Run `hermes gateway add {entry.name}`."
             raise PlatformRefusedError(text)
         if entry.make is not None:
-            return entry.make(surroundings)
+            return entry.make(context)
         make: Make = importlib.import_module(entry.module).make
-        return make(surroundings)
+        return make(context)

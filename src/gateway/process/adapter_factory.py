@@ -1,4 +1,4 @@
-"""The adapters of the platforms that are switched on, each with what it is made from."""
+"""Creates the adapters of the enabled platforms."""
 
 from __future__ import annotations
 
@@ -24,68 +24,68 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class StoredMemory:
-    """What an adapter remembers, in the store."""
+class AdapterMemory:
+    """The memory of an adapter, in the store."""
 
     def __init__(self, db: SessionDB, platform: str) -> None:
         self._db = db
-        self._start = f"platform:{platform}:"
+        self._prefix = f"platform:{platform}:"
 
     async def recall(self, name: str) -> str | None:
-        """What was kept under a name."""
-        return await asyncio.to_thread(self._db.get_meta, self._start + name)
+        """The text stored under a name."""
+        return await asyncio.to_thread(self._db.get_meta, self._prefix + name)
 
     async def keep(self, name: str, text: str) -> None:
-        """Keep a text."""
-        await asyncio.to_thread(self._db.set_meta, self._start + name, text)
+        """Store a text."""
+        await asyncio.to_thread(self._db.set_meta, self._prefix + name, text)
 
 
-class Equipped(NamedTuple):
-    """Adapters, and the platforms that could not be made, with the reason."""
+class CreatedAdapters(NamedTuple):
+    """The adapters by platform, and the error of each platform without one."""
 
     adapters: dict[str, Adapter]
     refused: dict[str, str]
 
 
-def front_of_home() -> HttpServer:
-    """The web server, where the settings want it."""
+def http_server_of_home() -> HttpServer:
+    """The HTTP server at the configured address."""
     settings = ConfigFile.of_home().settings()
     return HttpServer(settings.get_str("gateway.http_host"), settings.get_int("gateway.http_port"))
 
 
-def equipped(
+def create_adapters(
     db: SessionDB,
     config: GatewayConfig,
-    front: HttpServer,
+    http_server: HttpServer,
     registry: PlatformRegistry | None = None,
-) -> Equipped:
-    """Make the adapters; one that cannot be made keeps no other from it."""
+) -> CreatedAdapters:
+    """Create the adapters; a platform that fails does not affect the others."""
     registry = registry or PlatformRegistry.of_home()
     secrets = config_loader.Secrets()
-    found = Equipped({}, {})
-    for entry in config_loader.enabled(config, registry, secrets):
-        surroundings = AdapterContext(
-            config_loader.of(config, entry.name),
+    created = CreatedAdapters({}, {})
+    for entry in config_loader.enabled_platforms(config, registry, secrets):
+        context = AdapterContext(
+            config_loader.platform_config(config, entry.name),
             secrets,
             media_store.of_home(),
-            StoredMemory(db, entry.name),
-            front,
+            AdapterMemory(db, entry.name),
+            http_server,
         )
         failure = attempt(
             Step(
-                f"make {entry.name}",
-                functools.partial(_make, found, registry, entry.name, surroundings),
+                f"create {entry.name} adapter",
+                functools.partial(_create, created, registry, entry.name, context),
             )
         )
-        if failure is not None:  # whatever a plugin does, the others work
-            found.refused[entry.name] = str(failure.error)
-    return found
+        if failure is not None:  # a faulty plugin does not affect the other platforms
+            created.refused[entry.name] = str(failure.error)
+    return created
 
 
-def _make(
-    found: Equipped, registry: PlatformRegistry, name: str, surroundings: AdapterContext
+def _create(
+    created: CreatedAdapters, registry: PlatformRegistry, name: str, context: AdapterContext
 ) -> None:
     try:
-        found.adapters[name] = registry.made(name, surroundings)
+        created.adapters[name] = registry.create_adapter(name, context)
     except PlatformError as error:
-        found.refused[name] = str(error)
+        created.refused[name] = str(error)

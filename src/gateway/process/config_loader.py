@@ -1,4 +1,4 @@
-"""The gateway's settings, from where people write them: `gateway.json`, then `config.yaml`."""
+"""Loads the gateway configuration from `gateway.json` and `config.yaml`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEGACY: Final = "gateway.json"
-BLOCKS: Final = ("platforms", "reset_by_platform", "reset_by_type", "streaming")
-FLAGS: Final = ("group_sessions_per_user", "thread_sessions_per_user")
-NUMBERS: Final = ("max_concurrent_sessions", "session_store_max_age_days")
+LEGACY_FILE_NAME: Final = "gateway.json"
+BLOCK_KEYS: Final = ("platforms", "reset_by_platform", "reset_by_type", "streaming")
+FLAG_KEYS: Final = ("group_sessions_per_user", "thread_sessions_per_user")
+NUMBER_KEYS: Final = ("max_concurrent_sessions", "session_store_max_age_days")
 
 
 def config_of_home() -> GatewayConfig:
-    """What the user has written down; `config.yaml` wins over the older file."""
-    PlatformRegistry.of_home()  # so that the platforms of plugins have names
-    data = _legacy()
+    """The configuration; `config.yaml` overrides the older `gateway.json`."""
+    PlatformRegistry.of_home()  # registers the names of plugin platforms
+    data = _read_legacy()
     config = ConfigFile.of_home()
     settings = config.settings()
     data["session_reset"] = {
@@ -34,51 +34,51 @@ def config_of_home() -> GatewayConfig:
         "at_hour": settings.get_int("session_reset.at_hour"),
         "idle_minutes": settings.get_int("session_reset.idle_minutes"),
     }
-    for name in BLOCKS:
+    for name in BLOCK_KEYS:
         data[name] = {**_mapping(data.get(name)), **config.block(name)}
-    written = {
+    configured = {
         one: config.entry(f"gateway.{one}")
-        for one in (*FLAGS, *NUMBERS, "unauthorized_dm_behavior")
+        for one in (*FLAG_KEYS, *NUMBER_KEYS, "unauthorized_dm_behavior")
     }
-    for name, entry in written.items():
+    for name, entry in configured.items():
         if entry.source != "default" or name not in data:
             data[name] = entry.value
     return GatewayConfig.from_dict(data)
 
 
-def _legacy() -> dict[str, Any]:
-    path = paths.hermes_home() / LEGACY
+def _read_legacy() -> dict[str, Any]:
+    path = paths.hermes_home() / LEGACY_FILE_NAME
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        log.warning("%s cannot be read and is left out: %s", path, error)
+        log.warning("%s ignored: %s", path, error)
         return {}
-    return _mapping(found)
+    return _mapping(data)
 
 
-def _mapping(found: Any) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _mapping(data: Any) -> dict[str, Any]:
+    return data if isinstance(data, dict) else {}
 
 
 class Secrets:
-    """Tokens and keys: from the environment, then `.env`, and from nowhere else."""
+    """Tokens and keys, only from the environment and `.env`."""
 
     def __init__(self, config: ConfigFile | None = None) -> None:
         self._variables = (config or ConfigFile.of_home()).variables()
 
     def __call__(self, name: str) -> str:
-        """The secret of a variable; empty when it is not set."""
+        """The secret in a variable; empty if it is not set."""
         return self._variables.get(name, "").strip()
 
 
-def enabled(
+def enabled_platforms(
     config: GatewayConfig, registry: PlatformRegistry, secrets: Secrets
 ) -> list[PlatformEntry]:
-    """The platforms to be connected: those switched on, and those whose tokens are there.
+    """The platforms to connect: those that are enabled, and those whose secrets are set.
 
-    The socket of this machine always is; `enabled: false` switches any other off.
+    The local socket is always enabled; `enabled: false` disables any other platform.
     """
     return [one for one in registry if _is_enabled(one, config, secrets)]
 
@@ -86,19 +86,18 @@ def enabled(
 def _is_enabled(entry: PlatformEntry, config: GatewayConfig, secrets: Secrets) -> bool:
     if entry.name == "local":
         return True
-    written = config.platforms.get(Platform.registered(entry.name))
-    if written is not None and (written.enabled or written.is_off):
-        return not written.is_off
+    configured = config.platforms.get(Platform.registered(entry.name))
+    if configured is not None and (configured.enabled or configured.is_off):
+        return not configured.is_off
     return bool(entry.secrets) and all(map(secrets, entry.secrets))
 
 
-def of(config: GatewayConfig, name: str) -> PlatformConfig:
-    """What is written for a platform; a token in a file is not used."""
-    found = config.platforms.get(Platform.registered(name)) or PlatformConfig()
-    if found.token or found.api_key:
+def platform_config(config: GatewayConfig, name: str) -> PlatformConfig:
+    """The configuration of a platform; a token in it is ignored."""
+    configured = config.platforms.get(Platform.registered(name)) or PlatformConfig()
+    if configured.token or configured.api_key:
         log.warning(
-            "the token of %s in a configuration file is not used: put it into .env or the "
-            "environment",
+            "token of %s in a configuration file ignored: set it in .env or the environment",
             name,
         )
-    return found
+    return configured

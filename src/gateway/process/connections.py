@@ -1,7 +1,7 @@
-"""Platforms being connected: each by itself, again and again while it is down.
+"""Connects the platforms, each independently and with reattempts while it is down.
 
-A platform that does not answer keeps nobody else waiting. One that refuses what is
-configured is left alone until the next start, and `hermes gateway status` says why.
+A platform that rejects its configuration is not retried until the next start; `hermes gateway
+status` shows the reason.
 """
 
 from __future__ import annotations
@@ -21,113 +21,113 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RECONNECT: Final = Backoff(1.0, 300.0, factor=4.0)
-LETTING_GO_SECONDS: Final = 5.0
+CONNECT_BACKOFF: Final = Backoff(1.0, 300.0, factor=4.0)
+DISCONNECT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class Connections:
-    """The adapters, and how each of them fares."""
+    """The adapters and their connection states."""
 
     def __init__(
         self,
         receive: Callable[[str, MessageEvent], Awaitable[None]],
         on_change: Callable[[], object],
-        backoff: Backoff = RECONNECT,
+        backoff: Backoff = CONNECT_BACKOFF,
     ) -> None:
         self._receive = receive
         self._on_change = on_change
         self._backoff = backoff
         self._tasks: list[asyncio.Task[None]] = []
-        self._tried: dict[str, asyncio.Event] = {}
+        self._first_attempts: dict[str, asyncio.Event] = {}
         self.adapters: dict[str, Adapter] = {}
         self._states: dict[str, dict[str, Any]] = {}
 
     @property
     def states(self) -> dict[str, dict[str, Any]]:
-        """How each platform fares, by name."""
-        return {name: self._present(name, state) for name, state in self._states.items()}
+        """The state of each platform, by name."""
+        return {name: self._current(name, state) for name, state in self._states.items()}
 
-    def _present(self, name: str, state: dict[str, Any]) -> dict[str, Any]:
+    def _current(self, name: str, state: dict[str, Any]) -> dict[str, Any]:
         problem = getattr(self.adapters.get(name), "problem", "")
         return {"state": "lost", "error_message": problem} if problem else state
 
     def start(self, adapters: Mapping[str, Adapter]) -> None:
-        """Begin to connect all of them."""
+        """Start connecting all adapters."""
         self.adapters.update(adapters)
         for name, adapter in adapters.items():
-            self._tried[name] = asyncio.Event()
+            self._first_attempts[name] = asyncio.Event()
             self._note(name, "connecting")
             task = asyncio.create_task(self._connect(name, adapter))
             task.add_done_callback(functools.partial(self._ended, name))
             self._tasks.append(task)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all are connected."""
+    def all_connected(self) -> bool:
+        """Whether every platform is connected."""
         return all(one["state"] == "connected" for one in self.states.values())
 
     def is_connected(self, name: str) -> bool:
-        """Whether a platform is."""
+        """Whether a platform is connected."""
         return self._states.get(name, {}).get("state") == "connected"
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until each has been tried once, but not for ever."""
-        waiting = [asyncio.create_task(one.wait()) for one in self._tried.values()]
-        if waiting:
-            await asyncio.wait(waiting, timeout=seconds)
-        for task in waiting:
+    async def wait_for_first_attempts(self, seconds: float) -> None:
+        """Wait until each platform has been tried once, at most *seconds*."""
+        waits = [asyncio.create_task(one.wait()) for one in self._first_attempts.values()]
+        if waits:
+            await asyncio.wait(waits, timeout=seconds)
+        for task in waits:
             task.cancel()
 
     def refuse(self, name: str, error: str) -> None:
-        """A platform that could not even be made."""
-        log.error("%s is not used: %s", name, error)
+        """Mark a platform as refused; it is not retried."""
+        log.error("%s not started: %s", name, error)
         self._note(name, "refused", error)
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """A platform that fails in a way nobody foresaw, a plugin's say, is shown as down."""
+        """Mark a platform as refused after an unexpected error, e.g. of a plugin."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("%s cannot be connected: %s", name, error, exc_info=error)
+            log.error("%s connection failed: %s", name, error, exc_info=error)
             self._note(name, "refused", f"{type(error).__name__}: {error}")
 
     async def _connect(self, name: str, adapter: Adapter) -> None:
-        tries = 0
+        attempts = 0
         while True:
             try:
-                await adapter.connect(functools.partial(self._handed_over, adapter))
+                await adapter.connect(functools.partial(self._forward, adapter))
             except PlatformRefusedError as error:
                 self.refuse(name, str(error))
                 return
             except (PlatformError, OSError, TimeoutError) as error:
-                tries += 1
-                pause = self._backoff.delay(tries)
-                log.warning("%s is down (%s); again in %g s", name, error, pause)
+                attempts += 1
+                pause = self._backoff.delay(attempts)
+                log.warning("%s is down: %s; retrying in %g s", name, error, pause)
                 self._note(name, "down", str(error))
                 await adapter.disconnect()
                 await asyncio.sleep(pause)
             else:
-                log.info("%s is connected as %s", name, adapter.account)
+                log.info("%s connected: account %s", name, adapter.account)
                 self._note(name, "connected")
                 return
 
-    async def _handed_over(self, adapter: Adapter, event: MessageEvent) -> None:
+    async def _forward(self, adapter: Adapter, event: MessageEvent) -> None:
         await self._receive(adapter.account, event)
 
     def _note(self, name: str, state: str, error: str | None = None) -> None:
         self._states[name] = {"state": state, "error_message": error}
-        if state != "connecting" and name in self._tried:
-            self._tried[name].set()
+        if state != "connecting" and name in self._first_attempts:
+            self._first_attempts[name].set()
         self._on_change()
 
     async def close(self) -> None:
-        """Let go of all of them, with a limit for each."""
+        """Disconnect all platforms, each with a time limit."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(self._let_go(*one) for one in self.adapters.items()))
+        await asyncio.gather(*(self._disconnect(*one) for one in self.adapters.items()))
 
-    async def _let_go(self, name: str, adapter: Adapter) -> None:
+    async def _disconnect(self, name: str, adapter: Adapter) -> None:
         try:
-            await asyncio.wait_for(adapter.disconnect(), LETTING_GO_SECONDS)
+            await asyncio.wait_for(adapter.disconnect(), DISCONNECT_TIMEOUT_SECONDS)
         except (PlatformError, OSError, RuntimeError, TimeoutError) as error:
-            log.warning("%s did not let go: %s", name, error)
+            log.warning("%s failed to shut down cleanly: %s", name, error)

@@ -1,4 +1,4 @@
-"""How the gateway fares, for those who watch it: `/healthz`, `/readyz` and `/metrics`."""
+"""Health and metrics endpoints: `/healthz`, `/readyz` and `/metrics`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+TURN_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 class GatewayMetrics:
@@ -36,45 +36,47 @@ class GatewayMetrics:
             "hermes_replies_sent", "Attempts to send a reply, by outcome.", ["platform", "outcome"]
         )
         self.turn_seconds = self.registry.histogram(
-            "hermes_turn_seconds", "From claiming a message to its reply.", SECONDS
+            "hermes_turn_seconds",
+            "Seconds from claiming a message to its reply.",
+            TURN_SECONDS_BUCKETS,
         )
 
 
-class _Present(Collector):
-    """What is so at the moment it is asked for."""
+class _GaugeCollector(Collector):
+    """Collects the gauges when they are scraped."""
 
-    def __init__(self, watching: Watching) -> None:
-        self._watching = watching
+    def __init__(self, endpoints: HealthEndpoints) -> None:
+        self._endpoints = endpoints
 
     def describe(self) -> list[Metric]:
-        """Nothing beforehand: it is known when it is asked for."""
+        """Empty: the gauges are only known when they are scraped."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         """The gauges."""
-        return self._watching.gauges()
+        return self._endpoints.gauges()
 
 
-class Watching:
-    """Answers those who watch."""
+class HealthEndpoints:
+    """Serves health, readiness and metrics."""
 
     def __init__(
         self,
         db: SessionDB,
-        meters: GatewayMetrics,
+        metrics: GatewayMetrics,
         states: Callable[[], dict[str, dict[str, Any]]],
         running: Callable[[], int],
     ) -> None:
         self._db = db
-        self._meters = meters
+        self._gateway_metrics = metrics
         self._states = states
         self._running = running
         self._started = time.time()
-        self.is_leaving = False
-        meters.registry.collectors.register(_Present(self))
+        self.is_draining = False
+        metrics.registry.collectors.register(_GaugeCollector(self))
 
     def routes(self) -> list[Route]:
-        """What the web server serves of it."""
+        """The HTTP routes."""
         return [
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
@@ -82,49 +84,53 @@ class Watching:
         ]
 
     async def _health(self, _request: Request) -> Response:
-        """Whether the process works: its loop answers, and the store can be read."""
+        """Whether the process works: its event loop responds and the store is readable."""
         waiting = await run_in_threadpool(self._db.waiting_places)
         return JSONResponse({"status": "ok", "waiting_chats": waiting})
 
     async def _ready(self, _request: Request) -> Response:
-        """Whether messages are taken in, on every platform."""
+        """Whether every platform is connected and the gateway is not draining."""
         states = self._states()
-        is_ready = not self.is_leaving and all(
+        is_ready = not self.is_draining and all(
             one["state"] == "connected" for one in states.values()
         )
-        status = "draining" if self.is_leaving else "ready" if is_ready else "degraded"
+        status = "draining" if self.is_draining else "ready" if is_ready else "degraded"
         return JSONResponse(
             {"status": status, "platforms": states}, status_code=200 if is_ready else 503
         )
 
     async def _metrics(self, _request: Request) -> Response:
-        text = await run_in_threadpool(self._meters.registry.render)
+        text = await run_in_threadpool(self._gateway_metrics.registry.render)
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
     def gauges(self) -> Iterator[Metric]:
-        """What is so now."""
+        """The current values."""
         connected = GaugeMetricFamily(
             "hermes_platform_connected", "1 while a platform is connected.", labels=["platform"]
         )
         for name, state in self._states().items():
             connected.add_metric([name], float(state["state"] == "connected"))
         yield connected
-        yield from self._boxes()
+        yield from self._mail_gauges()
         oldest = self._db.oldest_waiting()
         age = time.time() - oldest if oldest is not None else 0.0
-        yield _gauge("hermes_oldest_waiting_seconds", "Age of what has waited longest.", age)
-        yield _gauge("hermes_turns_running", "Turns at work.", self._running())
-        yield _gauge("hermes_uptime_seconds", "Since the start.", time.time() - self._started)
+        yield _gauge("hermes_oldest_waiting_seconds", "Age of the oldest waiting message.", age)
+        yield _gauge("hermes_turns_running", "Turns that are running.", self._running())
+        yield _gauge(
+            "hermes_uptime_seconds",
+            "Seconds since the gateway started.",
+            time.time() - self._started,
+        )
 
-    def _boxes(self) -> Iterator[Metric]:
+    def _mail_gauges(self) -> Iterator[Metric]:
         for box, counts in self._db.mail_counts().items():
-            family = GaugeMetricFamily(
+            gauge = GaugeMetricFamily(
                 f"hermes_{box}", f"Messages in the {box}, by state.", labels=["platform", "state"]
             )
             for labels, count in counts.items():
-                family.add_metric(list(labels), count)
-            yield family
+                gauge.add_metric(list(labels), count)
+            yield gauge
 
 
-def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, about, value=value)
+def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help_text, value=value)

@@ -1,7 +1,7 @@
-"""The gateway's web server: one address for all platforms that call us, and for those who watch.
+"""The HTTP server of the gateway, shared by webhook platforms and the health endpoints.
 
-Platforms add their routes when they connect and take them away when they disconnect. It
-listens on this machine only, unless the user says otherwise.
+Platforms add their routes when they connect and remove them when they disconnect. By default
+the server listens on loopback only.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SHUTDOWN_SECONDS: Final = 5
 
 
 class HttpServer:
-    """Routes by who added them; served when there are any."""
+    """Routes by owner; the server starts with the first routes."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
-        self.port = port  # 0 takes a free one, which is here once it serves
+        self.port = port  # 0 picks a free port, set once the server listens
         self._routes: dict[str, list[BaseRoute]] = {}
         self._app: Starlette | None = None
         self._server: UvicornServer | None = None
@@ -37,31 +37,31 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where it is reached from this machine."""
+        """The local URL of the server."""
         return f"http://{self.host}:{self.port}"
 
     async def add(self, name: str, routes: Sequence[BaseRoute]) -> None:
-        """Serve the routes of a platform."""
+        """Serve the routes of an owner."""
         self._routes[name] = list(routes)
-        self._show()
+        self._apply_routes()
         if self._task is None:
             await self._serve()
 
     def remove(self, name: str) -> None:
-        """Serve them no more."""
+        """Remove the routes of an owner."""
         self._routes.pop(name, None)
-        self._show()
+        self._apply_routes()
 
-    def _show(self) -> None:
+    def _apply_routes(self) -> None:
         if self._app is not None:
-            self._app.router.routes[:] = [one for some in self._routes.values() for one in some]
+            self._app.router.routes[:] = [one for owned in self._routes.values() for one in owned]
 
     async def _serve(self) -> None:
-        from starlette.applications import Starlette  # noqa: PLC0415 - only where something is served
+        from starlette.applications import Starlette  # noqa: PLC0415 - only needed if something is served
 
         from hermes_core import uvicorn_server  # noqa: PLC0415 - as above
 
-        listening = self._listen(uvicorn_server.listen)
+        sock = self._listen(uvicorn_server.listen)
         self._app = Starlette()
         self._server = uvicorn_server.make_server(
             self._app,
@@ -69,22 +69,22 @@ class HttpServer:
             lifespan="off",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-        self._show()
-        self._task = asyncio.create_task(self._server.serve([listening]))
+        self._apply_routes()
+        self._task = asyncio.create_task(self._server.serve([sock]))
         while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
 
     def _listen(self, listen: Callable[[str, int], socket.socket]) -> socket.socket:
         try:
-            found = listen(self.host, self.port)
+            sock = listen(self.host, self.port)
         except OSError as error:
             text = f"Cannot listen on {self.host}:{self.port}: {error.strerror or error}"
             raise PlatformDownError(text) from error
-        self.port = found.getsockname()[1]
-        return found
+        self.port = sock.getsockname()[1]
+        return sock
 
     async def close(self) -> None:
-        """Stop serving; what is being answered is given a moment."""
+        """Stop serving; open requests get a few seconds to finish."""
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task

@@ -1,4 +1,4 @@
-"""The gateway as a process: one for a Hermes folder, until it is told to leave."""
+"""The gateway process: one per Hermes folder, until a stop signal."""
 
 from __future__ import annotations
 
@@ -22,70 +22,70 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ALREADY: Final = 78  # nothing a supervisor could mend by starting it again
+CONFIG_EXIT_CODE: Final = 78  # EX_CONFIG: restarting does not help
 
 
 def main() -> int:
-    """The gateway as a program of its own; the exit code."""
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until it can be listened to
+    """Run the gateway; the exit code."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
     driver.install()
     log_file.install(log_file.GATEWAY)
     try:
         ended = run()
     except HermesError as error:
-        return _refused(error)
+        return _report_failure(error)
     if ended is ProcessEnd.RESTART:
-        begin_anew()
-    return 0 if ended is ProcessEnd.DONE else ALREADY
+        restart()
+    return 0 if ended is ProcessEnd.DONE else CONFIG_EXIT_CODE
 
 
 class ProcessEnd(Enum):
-    """How it came to an end."""
+    """Why the process ends."""
 
     DONE = "done"
     RESTART = "restart"
-    ANOTHER = "another gateway runs here"
+    ALREADY_RUNNING = "another gateway is running"
 
 
-def run(tell: Callable[[str], object] | None = None) -> ProcessEnd:
-    """Run until a stop signal; SIGUSR1 means to begin anew after that."""
-    from gateway import status  # noqa: PLC0415 - after our SQLite is in place
+def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
+    """Run until a stop signal; SIGUSR1 requests a restart. *report* gets a line per platform."""
+    from gateway import status  # noqa: PLC0415 - after driver.install()
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
-    with status.held() as is_ours:
+    with status.hold_lock() as is_ours:
         if not is_ours:
-            return ProcessEnd.ANOTHER
+            return ProcessEnd.ALREADY_RUNNING
         runner = GatewayRunner()
-        is_restart = asyncio.run(_run(runner, tell))
-        if runner.is_stuck and not is_restart:  # a tool that does not end keeps us no longer
+        is_restart = asyncio.run(_run(runner, report))
+        if runner.is_stuck and not is_restart:  # do not wait for a tool that does not end
             status.remove_pid_file()
             logging.shutdown()
             os._exit(0)
     return ProcessEnd.RESTART if is_restart else ProcessEnd.DONE
 
 
-async def _run(runner: GatewayRunner, tell: Callable[[str], object] | None) -> bool:
+async def _run(runner: GatewayRunner, report: Callable[[str], object] | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in stop_signals():
-        loop.add_signal_handler(number, runner.leave)
-    loop.add_signal_handler(signal.SIGUSR1, runner.ask_to_restart)
-    return await (runner.run(tell) if tell else runner.run())
+        loop.add_signal_handler(number, runner.request_stop)
+    loop.add_signal_handler(signal.SIGUSR1, runner.request_restart)
+    return await (runner.run(report) if report else runner.run())
 
 
-def begin_anew() -> None:
-    """Become a new process with the same number: supervisors and terminals keep it."""
+def restart() -> None:
+    """Replace this process with a new one that keeps the PID, as supervisors expect."""
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.process.main"])  # noqa: S606
 
 
-def _refused(error: HermesError) -> int:
-    """Say why it does not start; 78 where only the user can mend it."""
+def _report_failure(error: HermesError) -> int:
+    """Report why the gateway does not start; the exit code."""
     from gateway import status  # noqa: PLC0415 - as above
 
-    log.error("the gateway does not start: %s", error)
+    log.error("gateway failed to start: %s", error)
     sys.stderr.write(f"hermes: {error}\n")
     status.write_runtime_status("startup_failed", exit_reason=str(error))
-    return ALREADY if isinstance(error, ConfigError) else 1
+    return CONFIG_EXIT_CODE if isinstance(error, ConfigError) else 1
 
 
 if __name__ == "__main__":

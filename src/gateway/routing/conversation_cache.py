@@ -1,4 +1,4 @@
-"""Conversations at hand: put together when a message comes, let go of when others come."""
+"""A cache of open conversations: created on demand, least recently used ones closed first."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from gateway.routing.entries import SessionEntry
     from hermes_state import SessionDB
 
-    Describe = Callable[[SessionEntry], "PlaceDescription"]
+    Describe = Callable[[SessionEntry], "ChatDescription"]
 
-MOST: Final = 128
-CHOSEN: Final = "_chosen_model"
+MAX_CONVERSATIONS: Final = 128
+CHOSEN_MODEL_KEY: Final = "_chosen_model"
 
 
-class PlaceDescription(NamedTuple):
-    """What a conversation is told about where it takes place."""
+class ChatDescription(NamedTuple):
+    """What a conversation needs about its chat."""
 
     about: str  # for the prompt
-    scope_key: str  # the key of the place whose history alone may be searched; empty: all
+    scope_key: str  # the session key to restrict history search to; empty: all
 
 
 class ConversationCache:
-    """Desks by the id of their conversation; the least used is let go of first."""
+    """Open conversations by session ID."""
 
     def __init__(
         self, db: SessionDB, cwd: Path, questions: ChatQuestions, describe: Describe
@@ -41,39 +41,39 @@ class ConversationCache:
         self._cwd = cwd
         self._questions = questions
         self._describe = describe
-        self._desks: OrderedDict[str, Conversation] = OrderedDict()
+        self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._busy: set[str] = set()
         self._lock = threading.Lock()
 
-    def take(self, entry: SessionEntry) -> Conversation:
-        """The conversation of a place's conversation, which is busy until it is given back."""
+    def acquire(self, entry: SessionEntry) -> Conversation:
+        """The conversation of an entry, marked as busy until it is released."""
         session_id = entry.session_id
         with self._lock:
             self._busy.add(session_id)
-            conversation = self._desks.pop(session_id, None)
+            conversation = self._conversations.pop(session_id, None)
         try:
-            conversation = conversation or self._made(entry)
+            conversation = conversation or self._create(entry)
         except BaseException:
             with self._lock:
                 self._busy.discard(session_id)
             raise
         with self._lock:
-            self._desks[session_id] = conversation
+            self._conversations[session_id] = conversation
         return conversation
 
-    def _made(self, entry: SessionEntry) -> Conversation:
+    def _create(self, entry: SessionEntry) -> Conversation:
         session_id = entry.session_id
         platform = entry.platform.value if entry.platform else "gateway"
-        place = self._describe(entry)
-        wish = ConversationOptions(
+        chat = self._describe(entry)
+        options = ConversationOptions(
             session_id, self._chosen_model(session_id), platform, platform, self._cwd
         )
-        wish = wish._replace(about=place.about, scope_key=place.scope_key)
-        return Conversation(self._db, self._questions.of(entry.session_key), wish)
+        options = options._replace(about=chat.about, scope_key=chat.scope_key)
+        return Conversation(self._db, self._questions.prompter_for(entry.session_key), options)
 
     def choose_model(self, session_id: str, name: str) -> None:
-        """Note which model a conversation wants, for as long as it lasts."""
-        self._db.update_session_meta(session_id, {CHOSEN: name})
+        """Store the model chosen for a conversation."""
+        self._db.update_session_meta(session_id, {CHOSEN_MODEL_KEY: name})
 
     def _chosen_model(self, session_id: str) -> str:
         row = self._db.get_session(session_id) or {}
@@ -81,37 +81,40 @@ class ConversationCache:
             found = json.loads(row.get("model_config") or "{}")
         except ValueError:
             return ""
-        return str(found.get(CHOSEN) or "") if isinstance(found, dict) else ""
+        return str(found.get(CHOSEN_MODEL_KEY) or "") if isinstance(found, dict) else ""
 
-    def give_back(self, session_id: str) -> None:
-        """Nothing runs in it any more."""
+    def release(self, session_id: str) -> None:
+        """Mark a conversation as idle; close the least recently used ones above the limit."""
         with self._lock:
             self._busy.discard(session_id)
-            idle = [one for one in self._desks if one not in self._busy]
-            gone = [self._desks.pop(one) for one in idle[: max(len(self._desks) - MOST, 0)]]
-        for conversation in gone:
+            idle = [one for one in self._conversations if one not in self._busy]
+            evicted = [
+                self._conversations.pop(one)
+                for one in idle[: max(len(self._conversations) - MAX_CONVERSATIONS, 0)]
+            ]
+        for conversation in evicted:
             conversation.stop()
 
     def running(self, session_id: str) -> Conversation | None:
-        """The conversation of a conversation in which a turn is at work."""
+        """The conversation, if a turn is running in it."""
         with self._lock:
-            return self._desks.get(session_id) if session_id in self._busy else None
+            return self._conversations.get(session_id) if session_id in self._busy else None
 
     def all_running(self) -> list[Conversation]:
-        """Every conversation at which a turn is at work."""
+        """All conversations with a running turn."""
         with self._lock:
-            return [self._desks[one] for one in self._busy if one in self._desks]
+            return [self._conversations[one] for one in self._busy if one in self._conversations]
 
     def forget(self, session_id: str) -> None:
-        """A conversation was left: nothing of it stays in memory."""
+        """Close a conversation that the chat no longer uses."""
         with self._lock:
-            conversation = self._desks.pop(session_id, None)
+            conversation = self._conversations.pop(session_id, None)
         if conversation is not None:
             conversation.stop()
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all conversations."""
         with self._lock:
-            desks, self._desks = list(self._desks.values()), OrderedDict()
-        for conversation in desks:
+            closed, self._conversations = list(self._conversations.values()), OrderedDict()
+        for conversation in closed:
             conversation.stop()

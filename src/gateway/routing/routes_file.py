@@ -1,6 +1,6 @@
-"""`sessions.json`: the routes in one file, for people and older tools.
+"""`sessions.json`: an export of the routes for humans and older tools.
 
-Keys that begin with an underscore are notes, not places; every reader skips them.
+Keys that start with an underscore are notes, not session keys; every reader skips them.
 """
 
 from __future__ import annotations
@@ -19,51 +19,50 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME: Final = "sessions.json"
-NOTE: Final = "_README"
-README: Final = (
-    "Where each chat's messages go, written by the Hermes gateway for people and older tools. "
-    "It is not the list of conversations: those are in state.db, and `hermes sessions list` shows "
-    "them. Changes here are not read back."
+FILE_NAME: Final = "sessions.json"
+README_KEY: Final = "_README"
+README_TEXT: Final = (
+    "Maps each chat to its conversation. Written by the Hermes gateway for humans and older tools; "
+    "changes are not read back. Conversations are stored in state.db (see `hermes sessions list`)."
 )
 
 
 def write(folder: Path, entries: dict[str, dict[str, Any]]) -> None:
-    """Write the file, whole or not at all."""
-    text = json.dumps({NOTE: README, **entries}, indent=2, ensure_ascii=False)
-    write_atomically(folder / NAME, text.encode("utf-8", "surrogatepass"))
+    """Write the file atomically."""
+    text = json.dumps({README_KEY: README_TEXT, **entries}, indent=2, ensure_ascii=False)
+    write_atomically(folder / FILE_NAME, text.encode("utf-8", "surrogatepass"))
 
 
 def read(folder: Path) -> Iterator[SessionEntry]:
-    """The entries of the file; what cannot be read is left out, and said."""
-    path = folder / NAME
+    """The entries of the file; unreadable ones are skipped and logged."""
+    path = folder / FILE_NAME
     try:
         content = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except FileNotFoundError:
         return
     except (OSError, ValueError, RecursionError) as error:
-        _set_aside(path, str(error))
+        _keep_copy(path, str(error))
         return
     if not isinstance(content, dict):
-        _set_aside(path, "it holds no routes")
+        _keep_copy(path, "not a JSON object")
         return
     yield from entries(content, str(path))
 
 
-def entries(content: dict[str, Any], where: str) -> Iterator[SessionEntry]:
-    """What is noted about each place; what cannot be read is left out, and said."""
+def entries(content: dict[str, Any], origin: str) -> Iterator[SessionEntry]:
+    """The entries of a JSON object; unreadable ones are skipped and logged."""
     for key, data in content.items():
         if key.startswith("_"):
             continue
         try:
             yield SessionEntry.from_dict({**data, "session_key": key})
         except (TypeError, ValueError, KeyError) as error:
-            log.warning("%s: the entry %r is left out: %s", where, key, error)
+            log.warning("%s: entry %r ignored: %s", origin, key, error)
 
 
-def _set_aside(path: Path, why: str) -> None:
-    """Keep a file that cannot be read: the next one that is written takes its name."""
-    kept = path.with_name(f"{NAME}.unreadable")
-    log.warning("%s cannot be read (%s) and is kept as %s", path, why, kept.name)
-    if path.is_file() and not kept.exists():
-        shutil.copyfile(path, kept)
+def _keep_copy(path: Path, reason: str) -> None:
+    """Copy an unreadable file: the next export overwrites it."""
+    copy = path.with_name(f"{FILE_NAME}.unreadable")
+    log.warning("%s is unreadable: %s; copied to %s", path, reason, copy.name)
+    if path.is_file() and not copy.exists():
+        shutil.copyfile(path, copy)

@@ -1,4 +1,4 @@
-"""Where a message comes from, and the key of that place."""
+"""The source of a message: platform, chat and sender, and the session key made of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,28 @@ from gateway.platforms.names import Platform
 from hermes_core.legacy_session_keys import legacy_text
 from hermes_core.session_keys import SessionKey, place
 
-ALWAYS = ("chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
-IF_SET = ("user_id_alt", "chat_id_alt", "guild_id", "parent_chat_id", "message_id", "profile")
+ALWAYS_FIELDS = (
+    "chat_id",
+    "chat_name",
+    "chat_type",
+    "user_id",
+    "user_name",
+    "thread_id",
+    "chat_topic",
+)
+OPTIONAL_FIELDS = (
+    "user_id_alt",
+    "chat_id_alt",
+    "guild_id",
+    "parent_chat_id",
+    "message_id",
+    "profile",
+)
 
 
 @dataclass
 class SessionSource:
-    """Who wrote, and where."""
+    """The sender of a message and the chat it was sent to."""
 
     platform: Platform
     chat_id: str
@@ -35,18 +50,18 @@ class SessionSource:
     profile: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written down; what was granted for the moment is not."""
-        found = {"platform": self.platform.value}
-        found |= {name: getattr(self, name) for name in ALWAYS}
-        return found | {name: getattr(self, name) for name in IF_SET if getattr(self, name)}
+        """The JSON form; temporary grants are left out."""
+        data = {"platform": self.platform.value}
+        data |= {name: getattr(self, name) for name in ALWAYS_FIELDS}
+        return data | {name: getattr(self, name) for name in OPTIONAL_FIELDS if getattr(self, name)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """As it was written down."""
-        facts = {name: _text(data.get(name)) for name in (*ALWAYS, *IF_SET)}
-        facts["chat_id"] = facts["chat_id"] or ""
-        facts["chat_type"] = facts["chat_type"] or "dm"
-        return cls(platform=Platform(data["platform"]), **facts)  # type: ignore[arg-type]
+        """Read the JSON form."""
+        fields = {name: _text(data.get(name)) for name in (*ALWAYS_FIELDS, *OPTIONAL_FIELDS)}
+        fields["chat_id"] = fields["chat_id"] or ""
+        fields["chat_type"] = fields["chat_type"] or "dm"
+        return cls(platform=Platform(data["platform"]), **fields)  # type: ignore[arg-type]
 
 
 def _text(value: Any) -> str | None:
@@ -59,7 +74,7 @@ def place_of(
     group_sessions_per_user: bool = True,
     thread_sessions_per_user: bool = False,
 ) -> SessionKey:
-    """The place a source belongs to."""
+    """The canonical session key of a source."""
     return place(
         source.platform.value,
         source.chat_type,
@@ -78,9 +93,9 @@ def build_session_key(
     group_sessions_per_user: bool = True,
     thread_sessions_per_user: bool = False,
 ) -> str:
-    """The key of a place in the form that files and plugins know.
+    """The session key in the text form that files and plugins use.
 
-    Different places may share it; underneath, routes are kept by the canonical key.
+    Different chats may share it; routes are stored by the canonical key.
     """
     return legacy_text(
         place_of(

@@ -1,11 +1,11 @@
-"""An HTTP API as OpenAI's, for programs that know how to speak to that one.
+"""An OpenAI-compatible HTTP API.
 
-Needs API_SERVER_KEY, which clients show as `Authorization: Bearer …`; where the web server
-listens on more than this machine, it has to have 16 characters or more. Every request is a
-message in a session, and kept like one: a client that goes away, or a restart, loses no
-answer. Under `platforms.api_server` in config.yaml:
+Requires API_SERVER_KEY, which clients send as `Authorization: Bearer …`; it must have 16 or more
+characters unless the HTTP server is bound to loopback. Every request is stored as a message of a
+session, so its answer survives a disconnected client and a restart. Under `platforms.api_server`
+in config.yaml:
 
-    largest_body    bytes of a request without its files (default: 1048576)
+    largest_body    maximum bytes of a request without its files (default: 1048576)
     answer_seconds  how long a request waits for its answer (default: 1800)
 
 The endpoints are described in docs/reference/api.md.
@@ -28,15 +28,15 @@ from starlette.routing import Route
 from gateway.platforms import incoming_files
 from gateway.platforms.api_server import requests, responses
 from gateway.platforms.api_server.exchanges import (
-    Answers,
+    AnswerCache,
+    AnswerTimeoutError,
     Exchange,
     Exchanges,
-    Given,
-    LateError,
-    LeavingError,
+    StoppingError,
+    StoredAnswer,
 )
 from gateway.platforms.api_server.requests import MODEL_NAME, RequestError, token_of
-from gateway.platforms.api_server.responses import Shape
+from gateway.platforms.api_server.responses import AnswerMetadata
 from gateway.platforms.base import Abilities, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -52,40 +52,47 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Request], Awaitable[Response]]
     Read = Callable[[dict[str, Any], Mapping[str, str]], ApiRequest]
-    # Hands a request over to the gateway, in the session of a name.
-    Say = Callable[[ApiRequest, str], Awaitable[None]]
+    # Passes a request to the gateway, in a session.
+    Submit = Callable[[ApiRequest, str], Awaitable[None]]
     from gateway.platforms.api_server.requests import ApiAttachment, ApiRequest
     from gateway.platforms.base import AdapterContext, Receive
 
 log = logging.getLogger(__name__)
 
-SESSION: Final = "X-Hermes-Session"
-KEPT: Final = "; it is kept, and a request with the same Idempotency-Key gets it when it is there"
+SESSION_HEADER: Final = "X-Hermes-Session"
+REPEAT_HINT: Final = (
+    " Repeat the request with the same Idempotency-Key to get the reply when it is ready."
+)
 
 
-class Bounds(NamedTuple):
-    """How much, and how long."""
+class RequestLimits(NamedTuple):
+    """Size and time limits of requests."""
 
     body_bytes: int  # without files
     file_bytes: int  # of files in a body
     answer_seconds: float
 
 
-class Api:
-    """Answers requests over the exchanges of the adapter."""
+class ApiEndpoints:
+    """The HTTP endpoints."""
 
     def __init__(
-        self, key: str, bounds: Bounds, exchanges: Exchanges, answers: Answers, say: Say
+        self,
+        key: str,
+        limits: RequestLimits,
+        exchanges: Exchanges,
+        answers: AnswerCache,
+        submit: Submit,
     ) -> None:
         self._key = key.encode()
-        self._bounds = bounds
+        self._limits = limits
         self._exchanges = exchanges
         self._answers = answers
-        self._say = say
+        self._submit_message = submit
         self._started = int(time.time())
 
     def routes(self) -> list[Route]:
-        """What is served; nothing without the key."""
+        """The routes; all of them require the key."""
         table: list[tuple[str, str, Handler]] = [
             ("/v1/chat/completions", "POST", self._completion),
             ("/v1/responses", "POST", self._response),
@@ -98,167 +105,178 @@ class Api:
         ]
 
     async def _guarded(self, handler: Handler, request: Request) -> Response:
-        """Answer one who has the key; what goes wrong has the shape of OpenAI's errors."""
+        """Check the key and run a handler; errors have the format of OpenAI."""
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         is_key = hmac.compare_digest(shown.strip().encode(), self._key)
         if scheme.lower() != "bearer" or not is_key:
             headers = {"WWW-Authenticate": "Bearer"}
-            text = "the key is missing or wrong: `Authorization: Bearer API_SERVER_KEY`"
+            text = "Missing or invalid API key. Send `Authorization: Bearer API_SERVER_KEY`."
             return _error(401, text, "invalid_api_key", headers)
         try:
             return await handler(request)
-        except (RequestError, LateError, LeavingError, OSError, HermesError) as error:
-            return _error(*_told(error))
+        except (RequestError, AnswerTimeoutError, StoppingError, OSError, HermesError) as error:
+            return _error(*_error_details(error))
 
-    # What is asked for
+    # Endpoints
 
     async def _models(self, _request: Request) -> Response:
         return JSONResponse(responses.models(MODEL_NAME, self._started))
 
     async def _completion(self, request: Request) -> Response:
-        ask = await self._read(request, requests.completion)
-        exchange = await self._asked(ask)
-        if ask.is_stream:
-            return self._stream(responses.completion_events, ask, exchange)
-        return await self._whole(responses.completion, ask, exchange)
+        request_data = await self._read(request, requests.read_completion)
+        exchange = await self._submit(request_data)
+        if request_data.is_stream:
+            return self._stream(responses.completion_events, request_data, exchange)
+        return await self._complete(responses.completion, request_data, exchange)
 
     async def _response(self, request: Request) -> Response:
-        ask = await self._read(request, requests.response)
-        exchange = await self._asked(ask)
-        if ask.is_stream:
-            return self._stream(responses.response_events, ask, exchange)
-        return await self._whole(responses.response, ask, exchange)
+        request_data = await self._read(request, requests.read_response)
+        exchange = await self._submit(request_data)
+        if request_data.is_stream:
+            return self._stream(responses.response_events, request_data, exchange)
+        return await self._complete(responses.response, request_data, exchange)
 
     async def _known_response(self, request: Request) -> Response:
         token = request.path_params["response_id"].removeprefix("resp_")
         waiting = self._exchanges.find(token)
-        given = await self._answers.find(token)
-        if given is None and waiting is None:
-            raise RequestError("there is no such response, or no longer", "not_found", 404)
-        created = given.created if given else waiting.created if waiting else 0
+        stored = await self._answers.find(token)
+        if stored is None and waiting is None:
+            raise RequestError("Unknown or expired response ID.", "not_found", 404)
+        created = stored.created if stored else waiting.created if waiting else 0
         content = responses.response(
-            Shape(token, MODEL_NAME, created), given.text if given else None
+            AnswerMetadata(token, MODEL_NAME, created), stored.text if stored else None
         )
-        chat = given.chat_id if given else waiting.chat_id if waiting else ""
-        return JSONResponse(content, headers={SESSION: chat})
+        chat = stored.chat_id if stored else waiting.chat_id if waiting else ""
+        return JSONResponse(content, headers={SESSION_HEADER: chat})
 
-    # From a request to its answer
+    # Requests and answers
 
-    async def _asked(self, ask: ApiRequest) -> Exchange:
-        """Hand a request over; one that was made before is not made again."""
-        chat = await self._chat(ask)
-        said = f"{chat}\n{ask.text}\n{[one.name for one in ask.files]}"
-        digest = hashlib.sha256(said.encode(errors="replace")).hexdigest()
-        given = await self._answers.find(ask.token)
-        known = self._exchanges.find(ask.token)
-        if given is not None and known is None:
-            known = Exchange(ask.token, given.chat_id, given.digest)
-            known.created = given.created
-            known.settle(given.text)
+    async def _submit(self, request_data: ApiRequest) -> Exchange:
+        """Submit a request; a repeated one is not submitted again."""
+        chat = await self._chat(request_data)
+        content = f"{chat}\n{request_data.text}\n{[one.name for one in request_data.files]}"
+        digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()
+        stored = await self._answers.find(request_data.token)
+        known = self._exchanges.find(request_data.token)
+        if stored is not None and known is None:
+            known = Exchange(request_data.token, stored.chat_id, stored.digest)
+            known.created = stored.created
+            known.settle(stored.text)
         if known is not None:
-            return _same(known, digest)
-        command = MessageEvent(ask.text).get_command()
-        exchange = Exchange(ask.token, chat, digest)
-        opened = await self._exchanges.open(exchange, command, self._bounds.answer_seconds)
+            return _checked(known, digest)
+        command = MessageEvent(request_data.text).get_command()
+        exchange = Exchange(request_data.token, chat, digest)
+        opened = await self._exchanges.open(exchange, command, self._limits.answer_seconds)
         if opened is exchange:
-            await self._hand_over(ask, exchange)
-        return _same(opened, digest)
+            await self._hand_over(request_data, exchange)
+        return _checked(opened, digest)
 
-    async def _hand_over(self, ask: ApiRequest, exchange: Exchange) -> None:
+    async def _hand_over(self, request_data: ApiRequest, exchange: Exchange) -> None:
         try:
-            await self._say(ask, exchange.chat_id)
+            await self._submit_message(request_data, exchange.chat_id)
         except (OSError, HermesError) as error:
             self._exchanges.drop(exchange)
-            log.error("a request to the API could not be kept: %s", error)
+            log.error("API request not stored: %s", error)
             raise
 
-    async def _chat(self, ask: ApiRequest) -> str:
-        """The session a request belongs to; a new one if none is named."""
-        if ask.session:
-            return ask.session
-        if not ask.previous:
-            return f"api-{ask.token[:16]}"
-        given = await self._answers.find(ask.previous.removeprefix("resp_"))
-        if given is None:
-            text = "the response of `previous_response_id` is not known here, or no longer"
+    async def _chat(self, request_data: ApiRequest) -> str:
+        """The session of a request; a new one by default."""
+        if request_data.session:
+            return request_data.session
+        if not request_data.previous:
+            return f"api-{request_data.token[:16]}"
+        stored = await self._answers.find(request_data.previous.removeprefix("resp_"))
+        if stored is None:
+            text = "Unknown or expired `previous_response_id`."
             raise RequestError(text, "previous_response_not_found", 404)
-        return given.chat_id
+        return stored.chat_id
 
-    async def _whole(
-        self, shaped: Callable[[Shape, str], dict[str, Any]], ask: ApiRequest, exchange: Exchange
+    async def _complete(
+        self,
+        shaped: Callable[[AnswerMetadata, str], dict[str, Any]],
+        request_data: ApiRequest,
+        exchange: Exchange,
     ) -> Response:
-        text = await exchange.answered(self._bounds.answer_seconds)
-        return JSONResponse(shaped(_shape(ask, exchange), text), headers=_headers(exchange))
+        text = await exchange.answered(self._limits.answer_seconds)
+        return JSONResponse(
+            shaped(_shape(request_data, exchange), text), headers=_headers(exchange)
+        )
 
     def _stream(
         self,
-        events: Callable[[Shape, AsyncIterator[str]], AsyncIterator[str]],
-        ask: ApiRequest,
+        events: Callable[[AnswerMetadata, AsyncIterator[str]], AsyncIterator[str]],
+        request_data: ApiRequest,
         exchange: Exchange,
     ) -> Response:
-        pieces = exchange.pieces(self._bounds.answer_seconds)
-        shown = _ended(events(_shape(ask, exchange), pieces))
+        pieces = exchange.pieces(self._limits.answer_seconds)
+        shown = _ended(events(_shape(request_data, exchange), pieces))
         headers = {**_headers(exchange), "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(shown, media_type="text/event-stream", headers=headers)
 
     async def _read(self, request: Request, read: Read) -> ApiRequest:
-        """What was sent; not more than is allowed with files, nor than is without."""
-        bounds = self._bounds
-        most = bounds.body_bytes + bounds.file_bytes * 4 // 3
+        """Read a request body within the size limits."""
+        limits = self._limits
+        max_bytes = limits.body_bytes + limits.file_bytes * 4 // 3
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > most:
-                raise _too_large(most)
-        found = await asyncio.to_thread(requests.parsed, bytes(body))
-        ask = read(found, request.headers)
-        if len(body) - ask.file_bytes > bounds.body_bytes:
-            raise _too_large(bounds.body_bytes)
-        return ask
+            if len(body) > max_bytes:
+                raise _too_large(max_bytes)
+        found = await asyncio.to_thread(requests.parse_body, bytes(body))
+        request_data = read(found, request.headers)
+        if len(body) - request_data.file_bytes > limits.body_bytes:
+            raise _too_large(limits.body_bytes)
+        return request_data
 
 
-def _too_large(most: int) -> RequestError:
-    text = f"the body is larger than {most} bytes"
+def _too_large(max_bytes: int) -> RequestError:
+    text = f"The request body exceeds {max_bytes} bytes."
     return RequestError(text, "request_too_large", 413)
 
 
-def _same(exchange: Exchange, digest: str) -> Exchange:
-    """The exchange, if it is about the same."""
+def _checked(exchange: Exchange, digest: str) -> Exchange:
+    """The exchange, if it belongs to the same request."""
     if exchange.digest and exchange.digest != digest:
-        text = "this Idempotency-Key was used for another request"
+        text = "This Idempotency-Key was already used for a different request."
         raise RequestError(text, "idempotency_key_reused", 422)
     return exchange
 
 
-def _shape(ask: ApiRequest, exchange: Exchange) -> Shape:
-    return Shape(ask.token, ask.model, exchange.created, ask.previous, ask.metadata)
+def _shape(request_data: ApiRequest, exchange: Exchange) -> AnswerMetadata:
+    return AnswerMetadata(
+        request_data.token,
+        request_data.model,
+        exchange.created,
+        request_data.previous,
+        request_data.metadata,
+    )
 
 
 def _headers(exchange: Exchange) -> dict[str, str]:
-    return {SESSION: exchange.chat_id}
+    return {SESSION_HEADER: exchange.chat_id}
 
 
 async def _ended(events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """A stream; when the answer does not come, its last event says why."""
+    """A stream; if the answer does not arrive, its last event is the error."""
     try:
         async for one in events:
             yield one
-    except (LateError, LeavingError) as error:
-        status, message, code, _ = _told(error)
-        yield responses.data(responses.problem(status, message, code), "error")
+    except (AnswerTimeoutError, StoppingError) as error:
+        status, message, code, _ = _error_details(error)
+        yield responses.sse_event(responses.error_body(status, message, code), "error")
 
 
-def _told(error: Exception) -> tuple[int, str, str, dict[str, str]]:
-    """What an error is to a client: status, text, code, headers."""
+def _error_details(error: Exception) -> tuple[int, str, str, dict[str, str]]:
+    """The status, message, code and headers of an error."""
     if isinstance(error, RequestError):
         return error.status, str(error), error.code, {}
-    if isinstance(error, LateError):
-        return 504, f"the answer takes longer than a request may wait{KEPT}", "timeout", {}
+    if isinstance(error, AnswerTimeoutError):
+        return 504, f"The reply is not ready yet.{REPEAT_HINT}", "timeout", {}
     later = {"Retry-After": "5"}
-    if isinstance(error, LeavingError):
-        text = "the gateway restarts; please ask again, with the same Idempotency-Key"
+    if isinstance(error, StoppingError):
+        text = "The gateway is restarting. Repeat the request with the same Idempotency-Key."
         return 503, text, "restarting", later
-    return 503, "the request could not be kept; please ask again", "not_kept", later
+    return 503, "The request could not be stored. Please try again.", "not_kept", later
 
 
 def _error(status: int, text: str, code: str, headers: dict[str, str]) -> Response:
@@ -266,26 +284,26 @@ def _error(status: int, text: str, code: str, headers: dict[str, str]) -> Respon
     return found
 
 
-NAME: Final = "api_server"
-KEY: Final = "API_SERVER_KEY"
-SHORTEST_KEY: Final = 16
-LARGEST_BODY: Final = 1024 * 1024
+ROUTE_OWNER: Final = "api_server"
+KEY_VARIABLE: Final = "API_SERVER_KEY"
+MIN_KEY_CHARS: Final = 16
+MAX_BODY_BYTES: Final = 1024 * 1024
 ANSWER_SECONDS: Final = 1800.0
-USER: Final = "api"
+DEFAULT_USER: Final = "api"
 
 
 class ApiAdapter:
-    """Requests become messages; what is sent to a session answers the one who waits there."""
+    """Turns requests into messages and replies into answers."""
 
     abilities: ClassVar = Abilities(idempotent=True, longest_text=1_000_000)
 
-    def __init__(self, surroundings: AdapterContext) -> None:
-        self.account = NAME
-        self._front = surroundings.front
-        self._media = surroundings.media
-        self._key = _key(surroundings)
-        self._bounds = _bounds(surroundings)
-        self._answers = Answers(surroundings.memory)
+    def __init__(self, context: AdapterContext) -> None:
+        self.account = ROUTE_OWNER
+        self._front = context.front
+        self._media = context.media
+        self._key = _key(context)
+        self._limits = _limits(context)
+        self._answers = AnswerCache(context.memory)
         self._exchanges = Exchanges()
         self._receive: Receive | None = None
 
@@ -293,104 +311,110 @@ class ApiAdapter:
         """Serve the routes."""
         self._receive = receive
         self._exchanges = Exchanges()
-        api = Api(self._key, self._bounds, self._exchanges, self._answers, self._say)
-        await self._front.add(NAME, api.routes())
+        api = ApiEndpoints(
+            self._key, self._limits, self._exchanges, self._answers, self._submit_message
+        )
+        await self._front.add(ROUTE_OWNER, api.routes())
 
     async def disconnect(self) -> None:
-        """Serve them no more; whoever waits is told to ask again."""
-        self._front.remove(NAME)
+        """Stop serving; waiting clients are asked to repeat their requests."""
+        self._front.remove(ROUTE_OWNER)
         self._receive = None
-        self._exchanges.leave()
+        self._exchanges.cancel()
 
-    # In
+    # Requests
 
-    async def _say(self, ask: ApiRequest, chat_id: str) -> None:
-        """Hand a request to the gateway; when this returns, it is on the disk."""
+    async def _submit_message(self, request_data: ApiRequest, chat_id: str) -> None:
+        """Pass a request to the gateway; when this returns, it is on disk."""
         if self._receive is None:
-            raise LeavingError
-        user = ask.user or USER
+            raise StoppingError
+        user = request_data.user or DEFAULT_USER
         source = SessionSource(Platform.API_SERVER, chat_id, user_id=user, user_name=user)
-        event = MessageEvent(ask.text, source=source, message_id=ask.message_id)
-        for file in ask.files:
+        event = MessageEvent(request_data.text, source=source, message_id=request_data.message_id)
+        for file in request_data.files:
             await self._attach(file, event)
         await self._receive(event)
 
     async def _attach(self, file: ApiAttachment, event: MessageEvent) -> None:
         try:
             if file.data is None:
-                raise HermesError("only data: addresses are taken")
+                raise HermesError("only data: URLs are supported")
             kept = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
         except (HermesError, OSError) as error:
-            log.info("a file of a request was left out: %s", error)
-            incoming_files.leave_note(event, file.name)
+            log.info("request file ignored: %s", error)
+            incoming_files.add_note(event, file.name)
             return
-        incoming_files.attach(event, kept, incoming_files.kind_of(kept.mime))
+        incoming_files.attach(event, kept, incoming_files.message_type_of(kept.mime))
 
-    # Out
+    # Replies
 
     async def piece(self, outgoing: OutgoingMessage, earlier: str) -> None:
-        """More of an answer is written."""
+        """Stream a part of an answer."""
         if outgoing.reply_to:
             self._exchanges.grow(token_of(outgoing.reply_to), earlier, outgoing.text)
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Answer whoever waits; the answer is kept for those who ask again."""
+        """Answer the waiting client; the answer is stored for repeated requests."""
         if outgoing.reply_to is None:
             return await self._note(outgoing)
         token = token_of(outgoing.reply_to)
         answered = self._exchanges.answered_by(token)
-        if not answered:  # the client asked before a restart
-            await self._answers.keep(Given(token, outgoing.chat_id, outgoing.text))
+        if not answered:  # the request is from before a restart
+            await self._answers.keep(StoredAnswer(token, outgoing.chat_id, outgoing.text))
         for one in answered:
             await self._keep(one, outgoing.text)
             self._exchanges.settle(one, outgoing.text)
         return SendResult(True, message_id=token)
 
     async def _note(self, outgoing: OutgoingMessage) -> SendResult:
-        """What names no request: a question of the agent's, or the outcome of a command."""
+        """Send a message without a request ID: a question of the agent or a command result."""
         reached = self._exchanges.reached_by_note(outgoing.chat_id)
         if reached is None:
-            log.info("nobody waits in %s; it stays in the history", outgoing.chat_id)
+            log.info("API reply not delivered: no client is waiting in %s", outgoing.chat_id)
             return SendResult(True, message_id=outgoing.key)
         await self._keep(reached, outgoing.text)
         self._exchanges.settle(reached, outgoing.text, is_note=True)
         return SendResult(True, message_id=reached.token)
 
     async def _keep(self, one: Exchange, text: str) -> None:
-        await self._answers.keep(Given(one.token, one.chat_id, text, one.digest, one.created))
+        await self._answers.keep(
+            StoredAnswer(one.token, one.chat_id, text, one.digest, one.created)
+        )
 
 
-def make(surroundings: AdapterContext) -> ApiAdapter:
-    """The adapter of this gateway."""
-    return ApiAdapter(surroundings)
+def make(context: AdapterContext) -> ApiAdapter:
+    """Create the adapter."""
+    return ApiAdapter(context)
 
 
-def _key(surroundings: AdapterContext) -> str:
-    if surroundings.config.reply_to_mode == "off":
-        raise PlatformRefusedError("`reply_to_mode` of api_server cannot be `off`")
-    key = surroundings.secret(KEY)
+def _key(context: AdapterContext) -> str:
+    if context.config.reply_to_mode == "off":
+        raise PlatformRefusedError("platforms.api_server.reply_to_mode must not be `off`.")
+    key = context.secret(KEY_VARIABLE)
     if not key:
-        raise PlatformRefusedError(f"the API needs {KEY}, in the environment or in .env")
-    if not _is_here(surroundings.front.host) and len(key) < SHORTEST_KEY:
-        text = f"{KEY} needs {SHORTEST_KEY} characters or more where others can reach the API"
+        raise PlatformRefusedError(f"Set {KEY_VARIABLE} in the environment or in .env.")
+    if not _is_loopback(context.front.host) and len(key) < MIN_KEY_CHARS:
+        text = (
+            f"{KEY_VARIABLE} must have {MIN_KEY_CHARS} or more characters unless bound to loopback."
+        )
         raise PlatformRefusedError(text)
     return key
 
 
-def _is_here(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+def _is_loopback(host: str) -> bool:
+    """Whether a host is a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _bounds(surroundings: AdapterContext) -> Bounds:
-    extra = surroundings.config.extra
+def _limits(context: AdapterContext) -> RequestLimits:
+    extra = context.config.extra
     try:
-        body = int(extra.get("largest_body", LARGEST_BODY))
+        body = int(extra.get("largest_body", MAX_BODY_BYTES))
         seconds = float(extra.get("answer_seconds", ANSWER_SECONDS))
     except (TypeError, ValueError) as error:
-        text = "`largest_body` and `answer_seconds` of api_server have to be numbers"
+        text = "platforms.api_server: `largest_body` and `answer_seconds` must be numbers."
         raise PlatformRefusedError(text) from error
-    return Bounds(body, surroundings.media.largest, seconds)
+    return RequestLimits(body, context.media.largest, seconds)

@@ -1,8 +1,8 @@
-"""Requests that wait for their answers: one at a time has the floor in a session.
+"""Requests that wait for their answers: one at a time is active in a session.
 
-Whatever else is said in a session meanwhile waits, so that each request gets an answer of its
-own. Only what concerns the turn that runs goes beside it: commands like /stop, and answers to
-what the agent has asked. It is answered with a note, or with the turn.
+Other requests of the session wait, so each gets its own answer. Only requests that concern the
+running turn are handled beside it: commands like /stop, and answers to a question of the agent.
+They are answered with a note or with the turn.
 """
 
 from __future__ import annotations
@@ -17,57 +17,61 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory
 
-MOST: Final = 500
-INDEX: Final = "answers"
+MAX_ANSWERS: Final = 500
+INDEX_KEY: Final = "answers"
 
 
-class Given(NamedTuple):
-    """An answer."""
+class StoredAnswer(NamedTuple):
+    """The stored answer of a request."""
 
     token: str  # of the request
     chat_id: str
     text: str
-    digest: str = ""  # of what was asked; empty when that was before a restart
+    digest: str = ""  # of the request; empty if it is from before a restart
     created: int = 0
 
 
-class Answers:
-    """A ring in the adapter's memory; the oldest makes room for the newest."""
+class AnswerCache:
+    """A ring buffer of answers in the adapter memory."""
 
-    def __init__(self, memory: Memory, most: int = MOST) -> None:
+    def __init__(self, memory: Memory, max_answers: int = MAX_ANSWERS) -> None:
         self._memory = memory
-        self._most = most
+        self._max_answers = max_answers
         self._turn = asyncio.Lock()
         self._slots: list[str] | None = None  # the tokens
         self._next = 0
 
-    async def keep(self, given: Given) -> None:
-        """Keep an answer in the place of the one before to the same request, or of the oldest."""
+    async def keep(self, stored: StoredAnswer) -> None:
+        """Store an answer; it replaces that of the same request, else the oldest."""
         async with self._turn:
             slots = await self._known()
-            slot = slots.index(given.token) if given.token in slots else self._next % self._most
-            facts = {**given._asdict(), "created": given.created or int(time.time())}
+            slot = (
+                slots.index(stored.token)
+                if stored.token in slots
+                else self._next % self._max_answers
+            )
+            facts = {**stored._asdict(), "created": stored.created or int(time.time())}
             await self._memory.keep(f"answer:{slot}", json.dumps(facts))
-            if given.token in slots:
+            if stored.token in slots:
                 return
-            slots[slot : slot + 1] = [given.token]
+            slots[slot : slot + 1] = [stored.token]
             self._next = slot + 1
-            await self._memory.keep(INDEX, json.dumps({"slots": slots, "next": self._next}))
+            await self._memory.keep(INDEX_KEY, json.dumps({"slots": slots, "next": self._next}))
 
-    async def find(self, token: str) -> Given | None:
-        """The answer to a request, if it is known still."""
+    async def find(self, token: str) -> StoredAnswer | None:
+        """The stored answer of a request."""
         async with self._turn:
             slots = await self._known()
             if token not in slots:
                 return None
             found = _read(await self._memory.recall(f"answer:{slots.index(token)}"))
-        # A place that was given away right before a crash holds another answer already.
-        return Given(**found) if found.get("token") == token else None
+        # After a crash the slot may already hold another answer.
+        return StoredAnswer(**found) if found.get("token") == token else None
 
     async def _known(self) -> list[str]:
         if self._slots is None:
-            found = _read(await self._memory.recall(INDEX))
-            self._slots = [str(one) for one in found.get("slots", [])][: self._most]
+            found = _read(await self._memory.recall(INDEX_KEY))
+            self._slots = [str(one) for one in found.get("slots", [])][: self._max_answers]
             self._next = int(found.get("next", 0))
         return self._slots
 
@@ -77,93 +81,93 @@ def _read(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-BEAT_SECONDS: Final = 15.0  # how long a stream stays silent before it shows that it lives
-BESIDE: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+KEEP_ALIVE_SECONDS: Final = 15.0  # between keep-alive comments of a stream
+RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 
 
-class LeavingError(Exception):
-    """The gateway leaves; what was asked is kept and answered after its next start."""
+class StoppingError(Exception):
+    """The gateway is stopping; the request is answered after its next start."""
 
 
-class LateError(Exception):
-    """The answer takes longer than a request may wait; it is kept when it comes."""
+class AnswerTimeoutError(Exception):
+    """The answer is not ready in time; it is stored when it arrives."""
 
 
 class Exchange:
-    """A request, and what there is of its answer; any number of clients may wait for it."""
+    """A request and its answer so far; several clients may wait for it."""
 
     def __init__(self, token: str, chat_id: str, digest: str) -> None:
         self.token = token
         self.chat_id = chat_id
-        self.digest = digest  # of what was asked
+        self.digest = digest  # of the request
         self.created = int(time.time())
         self._since = time.monotonic()
         self.answer: str | None = None
-        self.is_asking = False  # the answer is a question of the agent's: the turn goes on
+        self.is_asking = False  # the answer is a question of the agent: the turn continues
         self.finished = asyncio.Event()
-        self._is_left = False
+        self._is_stopping = False
         self._earlier = self._text = ""
-        self._pulse = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def written(self) -> str:
-        """Everything that was written so far."""
+        """The text so far."""
         return self._earlier + self._text
 
     def grow(self, earlier: str, text: str) -> None:
-        """More of the answer."""
+        """Extend the answer."""
         if self.answer is None and (earlier + text).startswith(self.written):
             self._earlier, self._text = earlier, text
-            self._beat()
+            self._notify()
 
     def settle(self, text: str, *, is_asking: bool = False) -> None:
-        """The answer is there, or a question that has to be answered first."""
-        if not text.startswith(self._text):  # what was streamed cannot be taken back
+        """Set the answer, or a question that has to be answered first."""
+        if not text.startswith(self._text):  # streamed text cannot be retracted
             self._earlier = f"{self.written}\n\n"
         self._text = self.answer = text
         self.is_asking = is_asking
         if not is_asking:
             self.finished.set()
-        self._beat()
+        self._notify()
 
-    def leave(self) -> None:
-        """Nobody will answer here."""
-        self._is_left = True
+    def cancel(self) -> None:
+        """Cancel: the gateway is stopping."""
+        self._is_stopping = True
         self.finished.set()
-        self._beat()
+        self._notify()
 
-    def _beat(self) -> None:
-        pulse, self._pulse = self._pulse, asyncio.Event()
-        pulse.set()
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def pieces(self, seconds: float) -> AsyncIterator[str]:
-        """The answer piece by piece as it is written; an empty one when nothing was for long."""
-        end, given = time.monotonic() + seconds, 0
+        """The parts of the answer as they are written; an empty one as a keep-alive."""
+        end, stored = time.monotonic() + seconds, 0
         while True:
-            pulse, text = self._pulse, self.written
+            changed, text = self._changed, self.written
             is_over = self.answer is not None
-            if len(text) > given:
-                yield text[given:]
-                given = len(text)
+            if len(text) > stored:
+                yield text[stored:]
+                stored = len(text)
             if is_over:
                 return
-            await self._wait(pulse, end)
-            if not pulse.is_set():
+            await self._wait(changed, end)
+            if not changed.is_set():
                 yield ""
 
-    async def _wait(self, pulse: asyncio.Event, end: float) -> None:
+    async def _wait(self, changed: asyncio.Event, end: float) -> None:
         left = end - time.monotonic()
-        if self._is_left:
-            raise LeavingError
+        if self._is_stopping:
+            raise StoppingError
         if left <= 0:
-            raise LateError
+            raise AnswerTimeoutError
         try:
-            await asyncio.wait_for(pulse.wait(), min(BEAT_SECONDS, left))
+            await asyncio.wait_for(changed.wait(), min(KEEP_ALIVE_SECONDS, left))
         except TimeoutError:
             return
 
     async def over(self, seconds: float) -> bool:
-        """Wait until it is finished, but not longer than *seconds* since it was begun."""
+        """Wait until it is finished, at max_answers *seconds* since its start."""
         left = self._since + seconds - time.monotonic()
         try:
             await asyncio.wait_for(self.finished.wait(), max(left, 0))
@@ -172,85 +176,86 @@ class Exchange:
         return True
 
     async def answered(self, seconds: float) -> str:
-        """The answer, when it is whole."""
+        """The complete answer."""
         async for _piece in self.pieces(seconds):
             continue
         return self.answer or ""
 
 
 class Exchanges:
-    """Those that wait, by their tokens and by their sessions."""
+    """The waiting requests, by token and by session."""
 
     def __init__(self) -> None:
         self._all: dict[str, Exchange] = {}
-        self._floor: dict[str, Exchange] = {}
+        self._active: dict[str, Exchange] = {}
         self._beside: dict[str, list[Exchange]] = {}
-        self._is_left = False
+        self._is_stopping = False
 
     def find(self, token: str) -> Exchange | None:
-        """One that is under way."""
+        """The waiting request of a token."""
         return self._all.get(token)
 
     async def open(self, exchange: Exchange, command: str | None, seconds: float) -> Exchange:
-        """Take the floor of a session, or a place beside who has it; the one under way if it is.
+        """Make a request active in its session or place it beside the active one.
 
-        One that is not answered in *seconds* loses the floor.
+        The result is the earlier exchange of the same token, if any. An active request that is not
+        answered in *seconds* is dropped.
         """
         chat = exchange.chat_id
         known = self._all.setdefault(exchange.token, exchange)
         if known is not exchange:
             return known
-        while not self._is_left and (floor := self._floor.get(chat)) is not None:
-            if floor.is_asking or command in BESIDE:
+        while not self._is_stopping and (active := self._active.get(chat)) is not None:
+            if active.is_asking or command in RUNNING_TURN_COMMANDS:
                 self._beside.setdefault(chat, []).append(exchange)
                 return exchange
-            if not await floor.over(seconds):
-                self.drop(floor)
-        if self._is_left:
-            raise LeavingError
-        self._floor[chat] = exchange
+            if not await active.over(seconds):
+                self.drop(active)
+        if self._is_stopping:
+            raise StoppingError
+        self._active[chat] = exchange
         return exchange
 
     def drop(self, exchange: Exchange) -> None:
-        """Nothing more is expected of one."""
+        """Remove a request."""
         chat = exchange.chat_id
         self._all.pop(exchange.token, None)
-        if self._floor.get(chat) is exchange:
-            del self._floor[chat]
+        if self._active.get(chat) is exchange:
+            del self._active[chat]
         beside = [one for one in self._beside.pop(chat, []) if one is not exchange]
         if beside:
             self._beside[chat] = beside
         exchange.finished.set()
 
     def grow(self, token: str, earlier: str, text: str) -> None:
-        """More of an answer is written."""
+        """Extend the answer of a request."""
         exchange = self._all.get(token)
         if exchange is not None:
             exchange.grow(earlier, text)
 
     def answered_by(self, token: str) -> list[Exchange]:
-        """Those that the answer to a request answers: itself, and what stands beside it."""
+        """The requests that an answer settles: its own, and those beside it."""
         exchange = self._all.get(token)
         if exchange is None:
             return []
-        has_the_floor = self._floor.get(exchange.chat_id) is exchange
-        return [exchange, *(self._beside.get(exchange.chat_id, []) if has_the_floor else [])]
+        is_active = self._active.get(exchange.chat_id) is exchange
+        return [exchange, *(self._beside.get(exchange.chat_id, []) if is_active else [])]
 
     def reached_by_note(self, chat_id: str) -> Exchange | None:
-        """Whom something reaches that is said in a session and answers nobody by name."""
+        """The request that a message without a request ID answers."""
         beside = self._beside.get(chat_id)
-        return beside[0] if beside else self._floor.get(chat_id)
+        return beside[0] if beside else self._active.get(chat_id)
 
     def settle(self, exchange: Exchange, text: str, *, is_note: bool = False) -> None:
-        """A request is answered; a note to who has the floor is a question of its turn."""
-        is_asking = is_note and self._floor.get(exchange.chat_id) is exchange
+        """Settle a request; a note to the active request is a question of its turn."""
+        is_asking = is_note and self._active.get(exchange.chat_id) is exchange
         exchange.settle(text, is_asking=is_asking)
         if not is_asking:
             self.drop(exchange)
 
-    def leave(self) -> None:
-        """The gateway leaves: nobody waits any longer."""
-        self._is_left = True
+    def cancel(self) -> None:
+        """Cancel all requests: the gateway is stopping."""
+        self._is_stopping = True
         for one in list(self._all.values()):
-            one.leave()
+            one.cancel()
             self.drop(one)

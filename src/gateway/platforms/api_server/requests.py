@@ -1,4 +1,4 @@
-"""What programs send to the API, read: what is said, in which session, with which pictures."""
+"""Reads API requests: messages, session, attachments."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LONGEST_NAME: Final = 200
+MAX_NAME_CHARS: Final = 200
 MODEL_NAME: Final = "hermes"
-INSTRUCTIONS: Final = frozenset({"system", "developer"})
-TEXTS: Final = frozenset({"text", "input_text", "output_text"})
-BEFORE: Final = "The program that asks gives what was said before, and by whom:"
+INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
+TEXT_PART_TYPES: Final = frozenset({"text", "input_text", "output_text"})
+EARLIER_HEADER: Final = "[Earlier messages, as supplied by the API client]"
 
 
 class RequestError(Exception):
-    """A request that cannot be answered as it is."""
+    """An invalid request."""
 
     def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class RequestError(Exception):
 
 
 class ApiAttachment(NamedTuple):
-    """A file in a message: its data, or why there are none."""
+    """A file in a message; without data it is only mentioned."""
 
     name: str
     mime: str = ""
@@ -37,7 +37,7 @@ class ApiAttachment(NamedTuple):
 
 
 class ApiMessage(NamedTuple):
-    """A message of the transcript that a program gives."""
+    """A message of the transcript in a request."""
 
     role: str
     text: str
@@ -54,13 +54,13 @@ class ApiRequest(NamedTuple):
     user: str
     model: str
     is_stream: bool
-    previous: str  # the id of a response to go on from
+    previous: str  # the ID of the previous response
     metadata: dict[str, Any]
-    file_bytes: int  # how much of the body is files
+    file_bytes: int  # the part of the body that is files
 
     @property
     def token(self) -> str:
-        """What ids in answers are made of; the same for the same message id."""
+        """The base of the IDs in answers; the same for the same message ID."""
         return token_of(self.message_id)
 
 
@@ -69,36 +69,36 @@ def token_of(message_id: str) -> str:
     return hashlib.sha256(message_id.encode()).hexdigest()[:32]
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parse_body(body: bytes) -> dict[str, Any]:
     """The JSON object in a body."""
     try:
         found = json.loads(body)
-        if b"\\u" in body:  # halves of characters, which no file or answer can hold
+        if b"\\u" in body:  # replaces lone surrogates
             found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        raise RequestError("the body is not valid JSON", "invalid_json") from error
+        raise RequestError("The request body is not valid JSON.", "invalid_json") from error
     if not isinstance(found, dict):
-        raise RequestError("the body has to be a JSON object", "invalid_json")
+        raise RequestError("The request body must be a JSON object.", "invalid_json")
     return found
 
 
-def completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
+def read_completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/chat/completions."""
     if body.get("n") not in {None, 1}:
-        raise RequestError("`n` can only be 1", "unsupported_value")
+        raise RequestError("`n` must be 1.", "unsupported_value")
     given = _transcript(body.get("messages"), "messages")
-    return _ask(body, headers, given, "")
+    return _request(body, headers, given, "")
 
 
-def response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
+def read_response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/responses."""
     given = body.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
-    return _ask(body, headers, _transcript(given, "input"), _optional(body, "instructions"))
+    return _request(body, headers, _transcript(given, "input"), _optional(body, "instructions"))
 
 
-def _ask(
+def _request(
     body: dict[str, Any], headers: Mapping[str, str], given: list[ApiMessage], instructions: str
 ) -> ApiRequest:
     metadata = body.get("metadata")
@@ -107,7 +107,7 @@ def _ask(
     user, previous = _name(body.get("user"), "user"), _optional(body, "previous_response_id")
     session = _name(headers.get("x-hermes-session"), "X-Hermes-Session")
     session = session or ("" if previous else user)
-    earlier, said = _parted(given)
+    earlier, said = _split(given)
     if session or previous:
         earlier = []
     if instructions:
@@ -127,10 +127,10 @@ def _ask(
 
 
 def _name(value: Any, what: str) -> str:
-    """A name that a client chooses."""
+    """A name chosen by the client."""
     name = "" if value is None else str(value).strip()
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        text = f"`{what}` has to be at most {LONGEST_NAME} printable characters"
+    if len(name) > MAX_NAME_CHARS or not name.isprintable():
+        text = f"`{what}` must be at most {MAX_NAME_CHARS} printable characters."
         raise RequestError(text, "invalid_value")
     return name
 
@@ -138,7 +138,7 @@ def _name(value: Any, what: str) -> str:
 def _optional(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise RequestError(f"`{name}` has to be a text", "invalid_type")
+        raise RequestError(f"`{name}` must be a string.", "invalid_type")
     return value or ""
 
 
@@ -147,16 +147,18 @@ def _optional(body: dict[str, Any], name: str) -> str:
 
 def _transcript(given: Any, name: str) -> list[ApiMessage]:
     if not isinstance(given, list) or not given:
-        raise RequestError(f"`{name}` is needed: a list of messages", "missing_required_parameter")
+        raise RequestError(
+            f"`{name}` is required and must be a list of messages.", "missing_required_parameter"
+        )
     found = [one for one in given if isinstance(one, dict) and isinstance(one.get("role"), str)]
     said = [ApiMessage(one["role"], *_content(one.get("content"))) for one in found]
     if not any(one.role == "user" for one in said):
-        raise RequestError(f"`{name}` has no message of the user's", "invalid_value")
+        raise RequestError(f"`{name}` contains no user message.", "invalid_value")
     return said
 
 
-def _parted(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]:
-    """What was said before, and what the user says now: all since the last answer."""
+def _split(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]:
+    """The earlier messages, and the new ones of the user since the last answer."""
     end = max(number for number, one in enumerate(given, 1) if one.role == "user")
     start = end
     while start and given[start - 1].role == "user":
@@ -165,12 +167,12 @@ def _parted(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]
 
 
 def _quoted(earlier: list[ApiMessage]) -> Iterator[str]:
-    """What was said before, with each line quoted, so that no line passes for another's."""
+    """The earlier messages, with each line quoted so that roles cannot be forged."""
     if not earlier:
         return
-    yield BEFORE
+    yield EARLIER_HEADER
     for one in earlier:
-        who = "instructions" if one.role in INSTRUCTIONS else one.role
+        who = "instructions" if one.role in INSTRUCTION_ROLES else one.role
         lines = one.text.splitlines() or [""]
         yield "\n".join(f"> {line}" for line in (f"{who}: {lines[0]}", *lines[1:]))
 
@@ -180,12 +182,12 @@ def _content(content: Any) -> tuple[str, list[ApiAttachment]]:
         return content or "", []
     parts = content if isinstance(content, list) else []
     parts = [one for one in parts if isinstance(one, dict)]
-    texts = [str(one.get("text") or "") for one in parts if one.get("type") in TEXTS]
+    texts = [str(one.get("text") or "") for one in parts if one.get("type") in TEXT_PART_TYPES]
     return "\n".join(texts), [file for one in parts for file in _files(one)]
 
 
 def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
-    """The file in a part of a message; addresses elsewhere are not fetched."""
+    """The file in a part of a message; external URLs are not fetched."""
     kind = part.get("type")
     if kind in {"image_url", "input_image"}:
         found = part.get("image_url")
@@ -203,7 +205,7 @@ def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
 
 
 def _length(file: ApiAttachment) -> int:
-    """How long a file is as it was sent."""
+    """The encoded size of a file."""
     return 0 if file.data is None else (len(file.data) + 2) // 3 * 4
 
 
@@ -214,5 +216,5 @@ def _embedded(url: str, name: str) -> ApiAttachment:
     try:
         found = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RequestError(f"the data of {name} are not valid base64", "invalid_value") from error
+        raise RequestError(f"The data of {name} is not valid base64.", "invalid_value") from error
     return ApiAttachment(name, head.removeprefix("data:").removesuffix(";base64"), found)

@@ -1,7 +1,7 @@
-"""What the API answers, in the shapes that clients of OpenAI's API know.
+"""API responses in the formats of OpenAI.
 
-Tokens are counted where the agent works and not known here: `usage` is left out of chat
-completions and null in responses, as both allow.
+Token counts are not available here: `usage` is omitted from chat completions and null in
+responses, as both allow.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-DONE: Final = "data: [DONE]\n\n"
-BEAT: Final = ": still at work\n\n"
-KINDS: Final = {
+DONE_EVENT: Final = "data: [DONE]\n\n"
+KEEP_ALIVE_COMMENT: Final = ": keep-alive\n\n"
+ERROR_TYPES: Final = {
     401: "authentication_error",
     404: "invalid_request_error",
     503: "server_error",
@@ -24,8 +24,8 @@ KINDS: Final = {
 }
 
 
-class Shape(NamedTuple):
-    """What every part of one answer says."""
+class AnswerMetadata(NamedTuple):
+    """The fields shared by all parts of one answer."""
 
     token: str
     model: str
@@ -35,18 +35,18 @@ class Shape(NamedTuple):
 
 
 def error(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Any:
-    """An error."""
-    return JSONResponse(problem(status, message, code), status, headers)
+    """An error response."""
+    return JSONResponse(error_body(status, message, code), status, headers)
 
 
-def problem(status: int, message: str, code: str) -> dict[str, Any]:
-    """What an error says."""
-    kind = KINDS.get(status, "invalid_request_error")
+def error_body(status: int, message: str, code: str) -> dict[str, Any]:
+    """The body of an error."""
+    kind = ERROR_TYPES.get(status, "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def models(name: str, created: int) -> dict[str, Any]:
-    """The one model there is: the agent."""
+    """The list of models: only the agent."""
     model = {"id": name, "object": "model", "created": created, "owned_by": name}
     return {"object": "list", "data": [model]}
 
@@ -54,8 +54,8 @@ def models(name: str, created: int) -> dict[str, Any]:
 # Chat completions
 
 
-def completion(shape: Shape, text: str) -> dict[str, Any]:
-    """A whole answer."""
+def completion(shape: AnswerMetadata, text: str) -> dict[str, Any]:
+    """A complete answer."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": text, "refusal": None},
@@ -65,16 +65,18 @@ def completion(shape: Shape, text: str) -> dict[str, Any]:
     return {**_completion(shape, "chat.completion"), "choices": [choice]}
 
 
-async def completion_events(shape: Shape, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """An answer while it is written."""
+async def completion_events(
+    shape: AnswerMetadata, pieces: AsyncIterator[str]
+) -> AsyncIterator[str]:
+    """The events of a streamed answer."""
     yield _chunk(shape, {"role": "assistant", "content": ""}, None)
     async for piece in pieces:
-        yield _chunk(shape, {"content": piece}, None) if piece else BEAT
+        yield _chunk(shape, {"content": piece}, None) if piece else KEEP_ALIVE_COMMENT
     yield _chunk(shape, {}, "stop")
-    yield DONE
+    yield DONE_EVENT
 
 
-def _completion(shape: Shape, kind: str) -> dict[str, Any]:
+def _completion(shape: AnswerMetadata, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{shape.token}",
         "object": kind,
@@ -83,12 +85,12 @@ def _completion(shape: Shape, kind: str) -> dict[str, Any]:
     }
 
 
-def _chunk(shape: Shape, delta: dict[str, Any], reason: str | None) -> str:
+def _chunk(shape: AnswerMetadata, delta: dict[str, Any], reason: str | None) -> str:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    return data({**_completion(shape, "chat.completion.chunk"), "choices": [choice]})
+    return sse_event({**_completion(shape, "chat.completion.chunk"), "choices": [choice]})
 
 
-def data(content: dict[str, Any], event: str = "") -> str:
+def sse_event(content: dict[str, Any], event: str = "") -> str:
     """A Server-Sent Event."""
     return (f"event: {event}\n" if event else "") + f"data: {json.dumps(content)}\n\n"
 
@@ -96,8 +98,8 @@ def data(content: dict[str, Any], event: str = "") -> str:
 # Responses
 
 
-def response(shape: Shape, text: str | None) -> dict[str, Any]:
-    """A response; without a text it is still being written."""
+def response(shape: AnswerMetadata, text: str | None) -> dict[str, Any]:
+    """A response; without a text it is in progress."""
     output = [] if text is None else [_message(shape, text, "completed")]
     return {
         "id": f"resp_{shape.token}",
@@ -120,14 +122,14 @@ def response(shape: Shape, text: str | None) -> dict[str, Any]:
     }
 
 
-async def response_events(shape: Shape, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """A response while it is written."""
+async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events of a streamed response."""
     number, texts = 0, []
     for number, one in enumerate(_opening(shape)):
         yield _event(one, number)
     async for piece in pieces:
         if not piece:
-            yield BEAT
+            yield KEEP_ALIVE_COMMENT
             continue
         texts.append(piece)
         number += 1
@@ -138,7 +140,7 @@ async def response_events(shape: Shape, pieces: AsyncIterator[str]) -> AsyncIter
         yield _event(one, number)
 
 
-def _opening(shape: Shape) -> Iterator[dict[str, Any]]:
+def _opening(shape: AnswerMetadata) -> Iterator[dict[str, Any]]:
     begun, empty = response(shape, None), {**_message(shape, "", "in_progress"), "content": []}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -146,7 +148,7 @@ def _opening(shape: Shape) -> Iterator[dict[str, Any]]:
     yield {"type": "response.content_part.added", **_where(shape), "part": _part("")}
 
 
-def _closing(shape: Shape, text: str) -> Iterator[dict[str, Any]]:
+def _closing(shape: AnswerMetadata, text: str) -> Iterator[dict[str, Any]]:
     message = _message(shape, text, "completed")
     where = _where(shape)
     yield {"type": "response.output_text.done", **where, "text": text, "logprobs": []}
@@ -155,11 +157,11 @@ def _closing(shape: Shape, text: str) -> Iterator[dict[str, Any]]:
     yield {"type": "response.completed", "response": response(shape, text)}
 
 
-def _where(shape: Shape) -> dict[str, Any]:
+def _where(shape: AnswerMetadata) -> dict[str, Any]:
     return {"item_id": f"msg_{shape.token}", "output_index": 0, "content_index": 0}
 
 
-def _message(shape: Shape, text: str, status: str) -> dict[str, Any]:
+def _message(shape: AnswerMetadata, text: str, status: str) -> dict[str, Any]:
     return {
         "id": f"msg_{shape.token}",
         "type": "message",
@@ -174,4 +176,4 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def _event(content: dict[str, Any], number: int) -> str:
-    return data({**content, "sequence_number": number}, content["type"])
+    return sse_event({**content, "sequence_number": number}, content["type"])

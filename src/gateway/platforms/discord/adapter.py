@@ -1,20 +1,19 @@
 """Discord, as a bot.
 
-`DISCORD_BOT_TOKEN` is needed, and MESSAGE CONTENT INTENT switched on in the Developer Portal.
-In a channel the bot needs the rights to view it, to send messages and to read its history.
+Requires `DISCORD_BOT_TOKEN`, and MESSAGE CONTENT INTENT enabled in the Developer Portal. In a
+channel the bot needs the permissions View Channel, Send Messages and Read Message History.
 
-What may be written under `platforms.discord` in config.yaml:
+Under `platforms.discord` in config.yaml:
 
-    base_url  another address of the API, for tests: http://127.0.0.1:8080/api/v10
+    base_url  another API URL, for tests: http://127.0.0.1:8080/api/v10
 
-What was written while the bot was away is fetched when it comes back, in each channel that
-was ever heard and in each channel of its servers. Discord does not tell a bot which people
-have written to it directly: the first words of somebody new, written while it was away, are
-read together with their next ones. Edits that happened while it was away are not seen.
+After an absence the bot fetches missed messages from every known channel and every channel of
+its servers. Discord does not list direct chats with new users: their first messages, sent
+during an absence, are read together with their next one. Edits during an absence are missed.
 
-A message in a thread has the thread's id as `thread_id` and its parent channel as `chat_id`.
-Nobody is pinged by an answer, whatever is in it. A text that is sent twice under the same key
-is one message for as long as Discord remembers the key: a few minutes.
+A message in a thread has the thread ID as `thread_id` and the parent channel as `chat_id`.
+Replies never ping users. A text that is sent twice under the same key is one message for as
+long as Discord remembers the key, a few minutes.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ import discord
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
-from gateway.platforms.deduplication import key_of
+from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.discord import results
 from gateway.platforms.discord.listener import (
-    HOUR,
     IDENTIFY_SECONDS,
-    TROUBLE,
+    REQUEST_ERRORS,
+    SNOWFLAKES_PER_HOUR,
     DiscordClient,
     DiscordListener,
     DiscordSession,
     id_of_now,
 )
 from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
-from gateway.platforms.ordered_queues import MOST_WAITING
-from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
-from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -54,16 +53,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TOKEN: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
 SEND_SECONDS: Final = 60.0
-LONGEST_TEXT: Final = 1900  # Discord takes 2000
-LONGEST_NONCE: Final = 25
+MAX_TEXT_CHARS: Final = 1900  # Discord takes 2000
+MAX_NONCE_CHARS: Final = 25
 NOT_CONNECTED: Final = SendResult(
     False, error="Discord is not connected", error_kind=ErrorKind.TRANSIENT
 )
 
 
-class DiscordAdapter(Refusable):
+class DiscordAdapter(ReportsProblem):
     """A bot on Discord."""
 
     abilities: ClassVar = Abilities(
@@ -73,89 +72,89 @@ class DiscordAdapter(Refusable):
         files=True,
         threads=True,
         idempotent=True,
-        longest_text=LONGEST_TEXT,
+        longest_text=MAX_TEXT_CHARS,
     )
 
     def __init__(
         self,
-        surroundings: AdapterContext,
-        backoff: Backoff = RECONNECT,
+        context: AdapterContext,
+        backoff: Backoff = RECONNECT_BACKOFF,
         identify_seconds: float = IDENTIFY_SECONDS,
-        most_waiting: int = MOST_WAITING,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self.account = ""
-        self._refusals = Refusals("Discord")
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Discord")
+        self._context = context
         self._backoff = backoff
         self._identify_seconds = identify_seconds
-        self._most_waiting = most_waiting
-        self._base_url = config_values.text(surroundings.config.extra.get("base_url")).rstrip("/")
+        self._max_queued = max_queued
+        self._base_url = config_values.text(context.config.extra.get("base_url")).rstrip("/")
         self._session: DiscordSession | None = None
         self._listener: DiscordListener | None = None
         self._reader: DiscordMessageReader | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._session_task: asyncio.Task[None] | None = None
 
-    # Being there
+    # Connection
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who we are, begin a session, and fetch what was missed."""
+        """Log in, open a session and fetch missed messages."""
         await self.disconnect()
-        self._refusals.clear_all()
+        self._problems.clear_all()
         session = await self._open(receive)
-        self._watching = asyncio.create_task(self._watch(session, receive))
-        self._watching.add_done_callback(self._refusals.ended)
+        self._session_task = asyncio.create_task(self._keep_session(session, receive))
+        self._session_task.add_done_callback(self._problems.ended)
 
     async def _open(self, receive: Receive) -> DiscordSession:
         self._session = session = DiscordSession(DiscordClient(self._identify_seconds))
-        self.account = await session.log_in(self._surroundings.secret(TOKEN), self._base_url)
+        self.account = await session.log_in(self._context.secret(TOKEN_VARIABLE), self._base_url)
         if self._listener is None:
-            self._listener = await self._made_listener(receive)
+            self._listener = await self._create_listener(receive)
         self._listener.use(session.client)
         await session.open(self._listener)
         return session
 
-    async def _made_listener(self, receive: Receive) -> DiscordListener:
-        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+    async def _create_listener(self, receive: Receive) -> DiscordListener:
+        cursors = Cursors(self._context.memory, self.account, SNOWFLAKES_PER_HOUR)
         await cursors.load(id_of_now())
-        files = DiscordFiles(self._base_url, self._surroundings.media)
+        files = DiscordFiles(self._base_url, self._context.media)
         self._reader = DiscordMessageReader(int(self.account), files)
-        return DiscordListener(self._reader, cursors, receive, self._backoff, self._most_waiting)
+        return DiscordListener(self._reader, cursors, receive, self._backoff, self._max_queued)
 
-    async def _watch(self, session: DiscordSession, receive: Receive) -> None:
-        """Begin another session whenever one ends; seldom where Discord does not want us."""
+    async def _keep_session(self, session: DiscordSession, receive: Receive) -> None:
+        """Open another session whenever one ends; less often if Discord rejects the bot."""
         delay = ReconnectDelay(self._backoff)
         delay.connected()
         error = await session.ended()
         while True:
             is_refused = isinstance(error, PlatformRefusedError)
             if is_refused:
-                self._refusals.note(TOKEN, str(error))
+                self._problems.note(TOKEN_VARIABLE, str(error))
             pause = delay.next_delay(is_refused=is_refused)
-            log.warning("%s; connecting again in %g s", error, pause)
+            log.warning("connection to Discord lost: %s; reconnecting in %g s", error, pause)
             if self._listener is not None:
                 await self._listener.drop()
             await asyncio.sleep(pause)
             try:
-                await self._let_go()
+                await self._close_session()
                 session = await self._open(receive)
                 delay.connected()
-                self._refusals.clear(TOKEN)
+                self._problems.clear(TOKEN_VARIABLE)
                 error = await session.ended()
-            except PlatformError as trouble:
-                error = trouble
+            except PlatformError as failure:
+                error = failure
 
     async def disconnect(self) -> None:
         """Stop listening."""
-        watching, self._watching = self._watching, None
+        task, self._session_task = self._session_task, None
         listener, self._listener = self._listener, None
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait([watching])
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         if listener is not None:
             await listener.drop()
-        await self._let_go()
+        await self._close_session()
 
-    async def _let_go(self) -> None:
+    async def _close_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -163,24 +162,24 @@ class DiscordAdapter(Refusable):
     # Sending
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text or a file; the key of a message is what Discord takes once."""
-        facts: dict[str, Any] = {"nonce": key_of(outgoing.key)[:LONGEST_NONCE]}
+        """Send a text or a file; the key is the nonce by which Discord deduplicates."""
+        options: dict[str, Any] = {"nonce": idempotency_key(outgoing.key)[:MAX_NONCE_CHARS]}
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             if outgoing.reply_to:
-                facts["reference"] = _reference(outgoing.reply_to, channel.id)
+                options["reference"] = _reference(outgoing.reply_to, channel.id)
             if outgoing.file is not None:
                 data = await asyncio.to_thread(outgoing.file.read_bytes)
-                facts["file"] = discord.File(io.BytesIO(data), outgoing.file.name)
+                options["file"] = discord.File(io.BytesIO(data), outgoing.file.name)
         except PlatformDownError:
             return NOT_CONNECTED
         except (OSError, ValueError) as error:
-            text = f"it cannot be sent: {error}"
+            text = f"message cannot be sent: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
-        return await _tried(channel.send(outgoing.text or None, **facts))
+        return await _send_result(channel.send(outgoing.text or None, **options))
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
+        """Replace the text of a message."""
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             message = channel.get_partial_message(int(message_id))
@@ -188,46 +187,46 @@ class DiscordAdapter(Refusable):
             return NOT_CONNECTED
         except ValueError as error:
             return SendResult(False, error=str(error), error_kind=ErrorKind.NOT_FOUND)
-        nobody = discord.AllowedMentions.none()
-        return await _tried(message.edit(content=outgoing.text, allowed_mentions=nobody))
+        no_mentions = discord.AllowedMentions.none()
+        return await _send_result(message.edit(content=outgoing.text, allowed_mentions=no_mentions))
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
-        """Show that an answer is being written."""
+        """Show the typing indicator."""
         try:
             channel = self._channel(thread_id or chat_id)
             async with asyncio.timeout(SEND_SECONDS):
                 await channel.typing()
-        except (*TROUBLE, PlatformDownError, ValueError) as error:
-            log.info("typing was not shown: %s", results.described(error))
+        except (*REQUEST_ERRORS, PlatformDownError, ValueError) as error:
+            log.info("typing indicator not shown: %s", results.describe_error(error))
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message."""
+        """Add an emoji reaction."""
         try:
-            place = self._reader.channel_of(chat_id, message_id) if self._reader else chat_id
-            message = self._channel(place).get_partial_message(int(message_id))
+            channel_id = self._reader.channel_of(chat_id, message_id) if self._reader else chat_id
+            message = self._channel(channel_id).get_partial_message(int(message_id))
             async with asyncio.timeout(SEND_SECONDS):
                 await message.add_reaction(emoji)
-        except (*TROUBLE, PlatformDownError, ValueError) as error:
-            log.info("a reaction was not shown: %s", results.described(error))
+        except (*REQUEST_ERRORS, PlatformDownError, ValueError) as error:
+            log.info("reaction not added: %s", results.describe_error(error))
 
     def _channel(self, name: str) -> discord.PartialMessageable:
         session = self._session
-        if session is None or not session.client.has_begun.is_set():
+        if session is None or not session.client.session_opened.is_set():
             raise PlatformDownError("Discord is not connected")
         return session.client.get_partial_messageable(int(name))
 
 
-def make(surroundings: AdapterContext) -> DiscordAdapter:
-    """The adapter of the bot whose token is configured."""
-    return DiscordAdapter(surroundings)
+def make(context: AdapterContext) -> DiscordAdapter:
+    """Create the adapter."""
+    return DiscordAdapter(context)
 
 
-async def _tried(request: Awaitable[Any]) -> SendResult:
-    """What became of a request."""
+async def _send_result(request: Awaitable[Any]) -> SendResult:
+    """The result of a request."""
     try:
         async with asyncio.timeout(SEND_SECONDS):
             message = await request
-    except TROUBLE as error:
+    except REQUEST_ERRORS as error:
         return results.failure(error)
     return SendResult(True, message_id=str(message.id))
 

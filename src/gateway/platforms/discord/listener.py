@@ -1,9 +1,8 @@
-"""What happens on Discord, channel by channel, with nothing left out.
+"""Listens to Discord, channel by channel, without gaps.
 
-What Discord has sent over its WebSocket it does not send again to a process that died, and
-what was written while nobody listened it never sends. So each channel that was ever heard is
-read over HTTP when a session begins, from the last message that was received to the newest,
-before anything newer of that channel is handed over.
+Discord does not redeliver WebSocket events to a new process and never delivers messages sent
+during an absence. So every known channel is read over HTTP when a session starts, from its
+cursor to the newest message, before newer messages of the channel are received.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.discord import results
-from gateway.platforms.ordered_queues import MOST_WAITING, Lines
-from gateway.platforms.reconnect import RECONNECT
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
+from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
@@ -38,31 +37,31 @@ log = logging.getLogger(__name__)
 
 OPEN_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
-IDENTIFY_SECONDS: Final = 5.0  # as often as Discord lets a bot begin anew
-LONGEST_RATE_LIMIT: Final = 3.0  # seconds the library may wait by itself
-TROUBLE: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
+IDENTIFY_SECONDS: Final = 5.0  # the rate limit of Discord for new sessions
+MAX_RATE_LIMIT_SECONDS: Final = 3.0  # the longest wait inside the library
+REQUEST_ERRORS: Final = (discord.DiscordException, ClientError, OSError, TimeoutError)
 
 
 class DiscordEventHandler(Protocol):
-    """What is told of what happens on Discord; nothing of it waits."""
+    """Receives the events of a client; its methods do not block."""
 
-    def begun(self) -> None:
-        """A session has begun; what came before it has to be fetched."""
+    def session_started(self) -> None:
+        """A session has started; earlier messages have to be fetched."""
 
-    def said(self, message: discord.Message) -> None:
-        """Somebody wrote."""
+    def message_created(self, message: discord.Message) -> None:
+        """A message was sent."""
 
-    def changed(self, message: discord.Message) -> None:
-        """Somebody changed what they wrote."""
+    def message_edited(self, message: discord.Message) -> None:
+        """A message was edited."""
 
-    def appeared(self, guild: discord.Guild) -> None:
-        """A server whose channels are known now."""
+    def guild_available(self, guild: discord.Guild) -> None:
+        """The channels of a server are known."""
 
 
 class DiscordClient(discord.Client):
-    """The library's client, with as little as possible asked for and remembered."""
+    """The library client with minimal intents and caches."""
 
-    hears: DiscordEventHandler  # known before anything is to be heard
+    handler: DiscordEventHandler  # set before the connection opens
 
     def __init__(self, identify_seconds: float = IDENTIFY_SECONDS) -> None:
         intents = discord.Intents.none()
@@ -74,48 +73,48 @@ class DiscordClient(discord.Client):
             chunk_guilds_at_startup=False,
             allowed_mentions=discord.AllowedMentions.none(),
         )
-        # The constructor takes no less than half a minute, for which a send would stand still.
-        self.http.max_ratelimit_timeout = LONGEST_RATE_LIMIT
+        # The constructor only accepts 30 s or more, which would block a send for that long.
+        self.http.max_ratelimit_timeout = MAX_RATE_LIMIT_SECONDS
         self._identify_seconds = identify_seconds
-        self.has_begun = asyncio.Event()
+        self.session_opened = asyncio.Event()
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
-        """Wait before another session is begun."""
+        """Wait before another session is opened."""
         if not initial:
             await asyncio.sleep(self._identify_seconds)
 
-    def dispatch(self, event: str, /, *args: Any, **facts: Any) -> None:
-        """Tell of something; a client that is closed tells nothing, though the library tries."""
+    def dispatch(self, event: str, /, *args: Any, **options: Any) -> None:
+        """Dispatch an event, unless the client is closed."""
         if not self.is_closed():
-            super().dispatch(event, *args, **facts)
+            super().dispatch(event, *args, **options)
 
     async def on_connect(self) -> None:
-        """A session began; one that is resumed is not announced here."""
-        self.has_begun.set()
-        self.hears.begun()
+        """A new session; resumed ones are not reported here."""
+        self.session_opened.set()
+        self.handler.session_started()
 
     async def on_message(self, message: discord.Message) -> None:
-        """A message."""
-        self.hears.said(message)
+        """A new message."""
+        self.handler.message_created(message)
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
-        """A message that is another now."""
-        self.hears.changed(payload.message)
+        """An edited message."""
+        self.handler.message_edited(payload.message)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
-        """A server that came into view."""
-        self.hears.appeared(guild)
+        """A server whose data has arrived."""
+        self.handler.guild_available(guild)
 
 
 class DiscordSession:
-    """A client at work. The library resumes what can be resumed; any other end is an end."""
+    """One session of a client; the library resumes it where possible."""
 
     def __init__(self, client: DiscordClient) -> None:
         self.client = client
         self._running: asyncio.Task[None] | None = None
 
     async def log_in(self, token: str, base_url: str) -> str:
-        """Find out who we are; *base_url* stands in for Discord's own address."""
+        """Log in; the account ID. *base_url* replaces the Discord API URL."""
         if base_url:
             Route.BASE = base_url
         try:
@@ -124,129 +123,133 @@ class DiscordSession:
                 if base_url:
                     _, url, *_ = await self.client.http.get_bot_gateway()
                     DiscordWebSocket.DEFAULT_GATEWAY = URL(url)
-        except (*TROUBLE, KeyError, TypeError) as error:  # the last two: it is not Discord
-            raise results.trouble(error) from error
+        except (*REQUEST_ERRORS, KeyError, TypeError) as error:  # the last two: not a Discord API
+            raise results.platform_error(error) from error
         return str(self.client.user.id) if self.client.user else ""
 
-    async def open(self, hears: DiscordEventHandler) -> None:
-        """Begin to listen; returns when Discord says that we do."""
-        self.client.hears = hears
+    async def open(self, handler: DiscordEventHandler) -> None:
+        """Open the connection; returns once the session is ready."""
+        self.client.handler = handler
         self._running = asyncio.create_task(self.client.connect(reconnect=False))
-        begun = asyncio.create_task(self.client.has_begun.wait())
+        ready = asyncio.create_task(self.client.session_opened.wait())
         try:
             await asyncio.wait(
-                [self._running, begun],
+                [self._running, ready],
                 timeout=OPEN_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
-            begun.cancel()
+            ready.cancel()
         if self._running.done():
             raise await self.ended()
-        if not self.client.has_begun.is_set():
-            raise results.trouble(TimeoutError("no session began"))
+        if not self.client.session_opened.is_set():
+            raise results.platform_error(TimeoutError("no session was opened"))
 
     async def ended(self) -> PlatformError:
-        """Wait for the end: why it came."""
+        """Wait for the end of the session; the reason."""
         if self._running is None:
-            return results.trouble(ConnectionError("it was never opened"))
+            return results.platform_error(ConnectionError("the connection was never opened"))
         await asyncio.wait([self._running])
         error = None if self._running.cancelled() else self._running.exception()
-        if isinstance(error, Exception):  # whatever it is: the library falls over odd events
-            return results.trouble(error)
-        return results.trouble(ConnectionError("the connection was closed"))
+        if isinstance(error, Exception):  # the library can raise anything on unexpected events
+            return results.platform_error(error)
+        return results.platform_error(ConnectionError("the connection was closed"))
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         running, self._running = self._running, None
         if running is not None:
-            if not self.client.is_closed():  # else it ends by itself, and closes what is open
+            if not self.client.is_closed():  # else the task ends on its own
                 running.cancel()
             await asyncio.wait([running], timeout=CLOSE_SECONDS)
             error = running.exception() if running.done() and not running.cancelled() else None
-            log.debug("Discord is let go of: %s", error)
+            log.debug("Discord connection closed: %s", error)
         try:
             await asyncio.wait_for(self.client.close(), CLOSE_SECONDS)
-        except TROUBLE as error:
-            log.info("Discord was not let go of: %s", results.described(error))
+        except REQUEST_ERRORS as error:
+            log.info(
+                "Discord connection failed to close cleanly: %s", results.describe_error(error)
+            )
             await self.client.http.close()
 
 
-AT_ONCE: Final = 4  # channels that are read at the same time
-HOUR: Final = 3_600_000 << 22  # in ids
-# What the library raises over a message that is not as it expects: what is behind it is left.
-ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
+MAX_CONCURRENT_READS: Final = 4  # of channel histories
+SNOWFLAKES_PER_HOUR: Final = 3_600_000 << 22  # snowflake IDs contain milliseconds
+# Raised by the library for an unexpected message format; the rest of the channel is skipped.
+LIBRARY_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def id_of_now() -> int:
-    """The id that a message would have now."""
+    """The ID of a message sent now."""
     return discord.utils.time_snowflake(datetime.now(UTC))
 
 
 class DiscordListener:
-    """Hands messages over, in the order of their channel."""
+    """Receives messages in order per channel."""
 
     def __init__(
         self,
         reader: DiscordMessageReader,
         cursors: Cursors,
         receive: Receive,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
-        self._lines = Lines("Discord", backoff, most_waiting)
+        self._queues = OrderedQueues("Discord", backoff, max_queued)
         self._client: DiscordClient | None = None
-        self._filled: set[int] = set()  # channels that were read in this session
-        self._handed = Recent()
-        self._few = asyncio.Semaphore(AT_ONCE)
+        self._caught_up: set[int] = set()  # channels that were read in this session
+        self._received = RecentItems()
+        self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
     def use(self, client: DiscordClient) -> None:
-        """Listen through another client."""
+        """Use another client."""
         self._client = client
         self._reader.use(client)
 
     async def drop(self) -> None:
-        """Forget what was not handed over: the next session reads it again."""
-        await self._lines.close()
+        """Drop queued messages: the next session reads them again."""
+        await self._queues.close()
 
-    # What a client tells
+    # Events
 
-    def begun(self) -> None:
-        """Everything that is known has to be looked at."""
-        self._filled = set()
+    def session_started(self) -> None:
+        """Catch up in every known channel."""
+        self._caught_up = set()
         for channel in self._cursors.channels:
-            self._fill_later(int(channel))
+            self._queue_catch_up(int(channel))
 
-    def appeared(self, guild: discord.Guild) -> None:
-        """Channels that were never heard may have been written in while nobody listened."""
-        start = max(self._cursors.beginning, _joined(guild))
-        written_in: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
-        for channel in written_in:
+    def guild_available(self, guild: discord.Guild) -> None:
+        """Catch up in unknown channels with messages from before the session."""
+        start = max(self._cursors.start, _joined_id(guild))
+        channels: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
+        for channel in channels:
             is_new = self._cursors.last(str(channel.id)) is None
             if is_new and (channel.last_message_id or 0) > start:
-                self._fill_later(channel.id)
+                self._queue_catch_up(channel.id)
 
-    def said(self, message: discord.Message) -> None:
-        """A message, behind those that came before it."""
-        self._later(message.channel.id, functools.partial(self._take, message))
+    def message_created(self, message: discord.Message) -> None:
+        """Queue a message."""
+        self._enqueue(message.channel.id, functools.partial(self._receive_new, message))
 
-    def changed(self, message: discord.Message) -> None:
-        """An edit; a preview that was added to a link is none."""
+    def message_edited(self, message: discord.Message) -> None:
+        """Queue an edit, unless only a link preview was added."""
         if message.edited_at is not None:
-            self._later(message.channel.id, functools.partial(self._take_edit, message))
+            self._enqueue(message.channel.id, functools.partial(self._receive_edit, message))
 
-    def _fill_later(self, channel: int) -> None:
-        self._later(channel, functools.partial(self._fill, channel))
+    def _queue_catch_up(self, channel: int) -> None:
+        self._enqueue(channel, functools.partial(self._catch_up, channel))
 
-    def _later(self, channel: int, job: Job) -> None:
-        catch_up = functools.partial(self._guarded, functools.partial(self._fill_anew, channel))
-        self._lines.add(str(channel), functools.partial(self._guarded, job), catch_up)
+    def _enqueue(self, channel: int, job: Job) -> None:
+        catch_up = functools.partial(
+            self._guarded, functools.partial(self._catch_up_again, channel)
+        )
+        self._queues.add(str(channel), functools.partial(self._guarded, job), catch_up)
 
     async def _guarded(self, job: Job) -> None:
-        """A client that is closed raises anything: that says nothing about the message."""
+        """Run a job; an error of a closed client is not an error of the message."""
         try:
             await job()
         except RuntimeError as error:
@@ -254,76 +257,76 @@ class DiscordListener:
                 raise PlatformDownError("the connection has ended") from error
             raise
 
-    # One line
+    # One channel
 
-    async def _take(self, message: discord.Message) -> None:
+    async def _receive_new(self, message: discord.Message) -> None:
         channel = message.channel.id
-        await self._fill(channel)
-        await self._hand_over(message)
-        if not self._lines.is_waiting(str(channel)):
+        await self._catch_up(channel)
+        await self._receive_once(message)
+        if not self._queues.is_waiting(str(channel)):
             await self._cursors.save(str(channel))
 
-    async def _take_edit(self, message: discord.Message) -> None:
+    async def _receive_edit(self, message: discord.Message) -> None:
         event = await self._reader.read(message, is_edit=True)
         if event is not None:
             await self._receive(event)
 
-    async def _hand_over(self, message: discord.Message) -> None:
-        if message.id in self._handed:
+    async def _receive_once(self, message: discord.Message) -> None:
+        if message.id in self._received:
             return
         event = await self._reader.read(message)
         if event is not None:
             await self._receive(event)
         await self._cursors.reached(str(message.channel.id), message.id)
-        self._handed.add(message.id)
+        self._received.add(message.id)
 
-    async def _fill_anew(self, channel: int) -> None:
-        """Hand over what there was no room for while messages could not be kept."""
-        self._filled.discard(channel)
-        await self._fill(channel)
+    async def _catch_up_again(self, channel: int) -> None:
+        """Receive the messages that did not fit into the queue."""
+        self._caught_up.discard(channel)
+        await self._catch_up(channel)
 
-    async def _fill(self, channel: int) -> None:
-        """Hand over what was missed in a channel, once in a session."""
-        if channel in self._filled:
+    async def _catch_up(self, channel: int) -> None:
+        """Receive the missed messages of a channel, once per session."""
+        if channel in self._caught_up:
             return
-        filled = self._filled
+        caught_up = self._caught_up
         try:
-            async with self._few:
-                await self._read_on(channel)
+            async with self._read_slots:
+                await self._read_history(channel)
         except discord.NotFound:
-            log.info("the channel %s is gone", channel)
+            log.info("channel %s no longer exists", channel)
             await self._cursors.forget(str(channel))
         except discord.Forbidden as error:
-            log.warning("what was missed in the channel %s cannot be read: %s", channel, error)
+            log.warning("channel %s history is unreadable: %s", channel, error)
         except HermesError:
             raise
-        except ODD:
-            log.exception("the channel %s has a message that cannot be read", channel)
+        except LIBRARY_ERRORS:
+            log.exception("channel %s contains an unreadable message", channel)
         except discord.RateLimited as error:
             await asyncio.sleep(error.retry_after)
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
         except discord.DiscordException as error:
-            raise PlatformDownError(results.described(error)) from error
-        filled.add(channel)
+            raise PlatformDownError(results.describe_error(error)) from error
+        caught_up.add(channel)
 
-    async def _read_on(self, channel: int) -> None:
+    async def _read_history(self, channel: int) -> None:
         if self._client is None or self._client.is_closed():
-            raise PlatformDownError("there is no connection")
+            raise PlatformDownError("not connected")
         last = self._cursors.last(str(channel))
-        place = await self._reader.place(channel)
+        chat = await self._reader.find_channel(channel)
         if last is None:
-            last = max(self._cursors.beginning, _joined(place.guild) if place.guild else 0)
+            last = max(self._cursors.start, _joined_id(chat.guild) if chat.guild else 0)
             last = await self._cursors.open(str(channel), last)
-        if place.channel is None:
+        if chat.channel is None:
             return
         after = discord.Object(last)
-        async for message in place.channel.history(limit=None, after=after, oldest_first=True):
-            await self._hand_over(message)
+        async for message in chat.channel.history(limit=None, after=after, oldest_first=True):
+            await self._receive_once(message)
         await self._cursors.save(str(channel))
 
 
-def _joined(guild: discord.Guild) -> int:
-    """Since when we are there, as an id."""
-    me: Any = guild.me  # None where Discord did not say
+def _joined_id(guild: discord.Guild) -> int:
+    """The time the bot joined a server, as an ID."""
+    me: Any = guild.me  # None if Discord did not send it
     moment = me.joined_at if me else None
     return discord.utils.time_snowflake(moment) if moment else 0

@@ -1,4 +1,4 @@
-"""Messages of Discord made into messages of the gateway."""
+"""Discord messages as message events, with their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.discord import results
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -24,93 +24,98 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FETCH_SECONDS: Final = 120.0
+DOWNLOAD_TIMEOUT_SECONDS: Final = 120.0
 OWN_HOSTS: Final = ("discordapp.com", "discordapp.net", "discord.com")
 
 
 class DiscordFiles:
-    """Fetches files."""
+    """Downloads the files of messages."""
 
     def __init__(self, base_url: str, media: MediaStore) -> None:
-        self._base_url = base_url  # where Discord is, when it is somewhere else
+        self._base_url = base_url  # replaces the hosts of Discord
         self._media = media
 
     async def add(self, event: MessageEvent, message: discord.Message) -> None:
-        """Put the files of a message to it; one that cannot be fetched leaves a note."""
+        """Attach the files of a message; a failed download is mentioned in the text."""
         forwarded = [file for one in message.message_snapshots for file in one.attachments]
         for file in (*message.attachments, *forwarded):
-            kept = await self._kept(file)
-            if kept is None:
-                incoming_files.leave_note(event, file.filename)
+            stored = await self._store(file)
+            if stored is None:
+                incoming_files.add_note(event, file.filename)
             else:
-                incoming_files.attach(event, kept, _kind(file, kept.mime))
+                incoming_files.attach(event, stored, _kind(file, stored.mime))
 
-    async def _kept(self, file: discord.Attachment) -> StoredFile | None:
-        """Fetch a file and keep it; None where that cannot be."""
+    async def _store(self, file: discord.Attachment) -> StoredFile | None:
+        """Download and store a file; None if that fails."""
         try:
-            data = await self._fetched(file)
+            data = await self._download(file)
             mime = file.content_type or ""
             return await asyncio.to_thread(self._media.keep, data, file.filename, mime)
         except (ClientError, TimeoutError, UsageError) as error:
-            log.warning("a file was not fetched: %s", results.described(error))
+            log.warning("file download failed: %s", results.describe_error(error))
             return None
 
-    async def _fetched(self, file: discord.Attachment) -> bytes:
-        if not incoming_files.is_at(file.url, OWN_HOSTS, self._base_url):
-            raise UsageError("it is not kept by Discord")
-        incoming_files.check(file.size, self._media.largest)
+    async def _download(self, file: discord.Attachment) -> bytes:
+        if not incoming_files.is_hosted_by(file.url, OWN_HOSTS, self._base_url):
+            raise UsageError("the file is not hosted by Discord")
+        incoming_files.check_size(file.size, self._media.largest)
         async with (
-            ClientSession(timeout=ClientTimeout(total=FETCH_SECONDS)) as session,
+            ClientSession(timeout=ClientTimeout(total=DOWNLOAD_TIMEOUT_SECONDS)) as session,
             session.get(file.url, allow_redirects=False) as response,
         ):
             if response.status != 200:
-                raise UsageError(f"Discord answered with HTTP {response.status}")
-            return await incoming_files.read(response.content, self._media.largest)
+                raise UsageError(f"Discord returned HTTP {response.status}")
+            return await incoming_files.read_limited(response.content, self._media.largest)
 
 
 def _kind(file: discord.Attachment, mime: str) -> MessageType:
-    return MessageType.VOICE if file.is_voice_message() else incoming_files.kind_of(mime)
+    return MessageType.VOICE if file.is_voice_message() else incoming_files.message_type_of(mime)
 
 
-SAID: Final = (discord.MessageType.default, discord.MessageType.reply)
+USER_MESSAGE_TYPES: Final = (discord.MessageType.default, discord.MessageType.reply)
 
 
 class DiscordChannel(NamedTuple):
-    """A channel; what cannot be looked up is left out."""
+    """A channel and its server, as far as known."""
 
     channel: discord.abc.Messageable | None
     guild: discord.Guild | None
 
 
 class DiscordMessageReader:
-    """Reads messages for one account."""
+    """Converts messages for one account."""
 
     def __init__(self, me: int, files: DiscordFiles) -> None:
         self._me = me
         self._files = files
         self._client: DiscordClient | None = None
-        self._threads = Recent()  # messages in threads, and the threads they are in
+        self._threads = RecentItems()  # message ID to thread ID
 
     def use(self, client: DiscordClient) -> None:
-        """Ask through another client."""
+        """Use another client."""
         self._client = client
 
     def channel_of(self, chat_id: str, message_id: str) -> str:
-        """The channel a message is in: a thread is one of its own."""
+        """The channel of a message; a thread is a channel of its own."""
         return self._threads.note_of(message_id) or chat_id
 
-    async def place(self, channel: int) -> DiscordChannel:
-        """A channel, from what is known or from Discord."""
+    async def find_channel(self, channel: int) -> DiscordChannel:
+        """A channel, from the cache or from Discord."""
         if self._client is None:
             raise PlatformDownError("Discord is not connected")
         found: Any = self._client.get_channel(channel) or await self._client.fetch_channel(channel)
-        is_written_in = isinstance(found, discord.abc.Messageable)
-        return DiscordChannel(found if is_written_in else None, getattr(found, "guild", None))
+        is_messageable = isinstance(found, discord.abc.Messageable)
+        return DiscordChannel(found if is_messageable else None, getattr(found, "guild", None))
 
     async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
-        """A message; None where it is none, a bot's, or empty: a poll, say, has no words."""
+        """The event of a message; None for system messages, bots and empty ones such as polls."""
         author = message.author
-        if author.id == self._me or author.bot or message.webhook_id or message.type not in SAID:
+        if (
+            author.id == self._me
+            or author.bot
+            or message.webhook_id
+            or message.type not in USER_MESSAGE_TYPES
+        ):
             return None
         text, is_named = self._text(message)
         source = await self._source(message)
@@ -123,12 +128,12 @@ class DiscordMessageReader:
             is_addressed=source.chat_type == "dm" or is_named,
             timestamp=message.created_at.timestamp(),
         )
-        self._look_at_reply(message, event)
+        self._add_reply(message, event)
         await self._files.add(event, message)
         return event if event.text or event.media_urls or is_named else None
 
     def _text(self, message: discord.Message) -> tuple[str, bool]:
-        """What is said, with names for ids, and whether the bot is named in it."""
+        """The text with names instead of IDs, and whether it mentions the bot."""
         text = message.content
         role = message.guild.self_role if message.guild else None
         mine = rf"<@!?{self._me}>" + (rf"|<@&{role.id}>" if role else "")
@@ -138,14 +143,14 @@ class DiscordMessageReader:
             for written in (f"<@{user.id}>", f"<@!{user.id}>"):
                 text = text.replace(written, f"@{user.display_name}")
         forwarded = [one.content for one in message.message_snapshots if one.content]
-        stickers = [f"[a sticker: {one.name}]" for one in message.stickers]
-        whole = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
-        return whole, is_named
+        stickers = [f"[sticker: {one.name}]" for one in message.stickers]
+        full_text = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
+        return full_text, is_named
 
     async def _source(self, message: discord.Message) -> SessionSource:
         channel: Any = message.channel
         if isinstance(channel, discord.PartialMessageable):
-            channel = await self._looked_up(channel)
+            channel = await self._look_up(channel)
         guild = message.guild or getattr(channel, "guild", None)
         source = SessionSource(
             Platform.DISCORD,
@@ -162,15 +167,15 @@ class DiscordMessageReader:
             source.chat_id = source.parent_chat_id = str(channel.parent_id)
         return source
 
-    async def _looked_up(self, channel: discord.PartialMessageable) -> Any:
+    async def _look_up(self, channel: discord.PartialMessageable) -> Any:
         try:
-            return (await self.place(channel.id)).channel or channel
+            return (await self.find_channel(channel.id)).channel or channel
         except (discord.Forbidden, discord.NotFound):
             return channel
         except discord.DiscordException as error:
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
 
-    def _look_at_reply(self, message: discord.Message, event: MessageEvent) -> None:
+    def _add_reply(self, message: discord.Message, event: MessageEvent) -> None:
         reference = message.reference
         if reference is None or message.type is not discord.MessageType.reply:
             return

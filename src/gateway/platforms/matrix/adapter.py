@@ -1,20 +1,20 @@
 """Matrix, as an ordinary account of any homeserver.
 
-`MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN` are needed; who the bot is, the server says.
-Encrypted rooms are NOT supported: their messages cannot be read. The log says so, and so
-does a notice in the room, once. Whatever the bot sends is sent in the clear.
+Requires `MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN`; the server returns the account. Encrypted
+rooms are NOT supported: their messages are unreadable, which the log and a one-time notice in
+the room report. The bot sends everything unencrypted.
 
-What may be written under `platforms.matrix` in config.yaml:
+Under `platforms.matrix` in config.yaml:
 
-    auto_join       true: rooms the bot is invited to are joined. Who is answered there is
-                    decided at the door, by lists and by pairing.
-    timeline_limit  50: messages of a room in one batch; what is more is fetched by the page
-    sync_seconds    30: how long the server may let a request wait for something new
+    auto_join       true: join rooms the bot is invited to; access control decides who is
+                    answered there
+    timeline_limit  50: messages of a room per sync; further ones are fetched by page
+    sync_seconds    30: timeout of long polling
 
-A room of two is a direct chat, and so is one that the account lists under `m.direct`. What was
-said before the first start, or before the bot was invited, is not answered. A text that is
-sent twice under the same key is one event, as long as the server remembers the key for the
-same access token (Synapse: a day).
+A room of two members is a direct chat, as is one that the account lists under `m.direct`.
+Messages from before the first start or before the invitation are ignored. A text that is sent
+twice under the same key is one event for as long as the server remembers the key for the same
+access token (Synapse: a day).
 """
 
 from __future__ import annotations
@@ -30,46 +30,48 @@ from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] #
 
 from gateway.platforms import markdown
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
-from gateway.platforms.deduplication import key_of
+from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.matrix import messages, results
-from gateway.platforms.matrix.listener import MatrixListener, Rooms
+from gateway.platforms.matrix.listener import MatrixListener, MatrixRooms
 from gateway.platforms.matrix.messages import MatrixMessageReader
-from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import AdapterContext, Receive
 
-LONGEST_TEXT: Final = 12_000  # characters of four bytes each leave room for what is around them
-LARGEST_CONTENT: Final = 60_000  # bytes
-SHOWN_OF_EDIT: Final = 200  # characters, for clients that know no edits
+MAX_TEXT_CHARS: Final = 12_000  # four bytes per character still fit into an event
+MAX_CONTENT_BYTES: Final = 60_000  # bytes
+EDIT_FALLBACK_CHARS: Final = 200  # for clients without support for edits
 
 
-def html_of(text: str) -> str:
-    """Markdown as HTML; HTML in it stays what it looks like."""
-    return str(markdown.reader(has_breaks=True).render(text)).strip()
+def render_html(text: str) -> str:
+    """Markdown as HTML; HTML in it is treated as text."""
+    return str(markdown.create_parser(has_breaks=True).render(text)).strip()
 
 
-def message_of(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, Any]:
-    """A text as the content of an event."""
+def text_content(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, Any]:
+    """The event content of a text."""
     content = {**_text(outgoing.text, is_plain=is_plain), "m.mentions": {}}
-    relation = relation_of(outgoing)
+    relation = relation_content(outgoing)
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def edit_of(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
-    """A text in the place of another."""
+def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
+    """The event content of an edit."""
     return {
         "msgtype": "m.text",
-        "body": f"* {outgoing.text[:SHOWN_OF_EDIT]}",
+        "body": f"* {outgoing.text[:EDIT_FALLBACK_CHARS]}",
         "m.mentions": {},
         "m.new_content": {**_text(outgoing.text), "m.mentions": {}},
         "m.relates_to": {"rel_type": "m.replace", "event_id": message_id},
     }
 
 
-def file_of(outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str) -> dict[str, Any]:
-    """A file that was uploaded; the text is its caption."""
+def file_content(
+    outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str
+) -> dict[str, Any]:
+    """The event content of an uploaded file; the text is its caption."""
     kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
     content: dict[str, Any] = {
         "msgtype": kind.get(mime.partition("/")[0], "m.file"),
@@ -79,12 +81,12 @@ def file_of(outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str
         "info": {"mimetype": mime, "size": size},
         "m.mentions": {},
     }
-    relation = relation_of(outgoing)
+    relation = relation_content(outgoing)
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def relation_of(outgoing: OutgoingMessage) -> dict[str, Any]:
-    """What it belongs to: a thread, a message it answers, or nothing."""
+def relation_content(outgoing: OutgoingMessage) -> dict[str, Any]:
+    """The relation of an event: a thread, a reply, or none."""
     answered = outgoing.reply_to or outgoing.thread_id
     reply = {"m.in_reply_to": {"event_id": answered}} if answered else {}
     if not outgoing.thread_id:
@@ -95,12 +97,12 @@ def relation_of(outgoing: OutgoingMessage) -> dict[str, Any]:
 
 def _text(text: str, *, is_plain: bool = False) -> dict[str, Any]:
     plain = {"msgtype": "m.text", "body": text}
-    rendered = "" if is_plain else html_of(text)
+    rendered = "" if is_plain else render_html(text)
     if not rendered or rendered == f"<p>{text}</p>":
         return plain
     rich = {**plain, "format": "org.matrix.custom.html", "formatted_body": rendered}
     size = len(json.dumps(rich, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    return rich if size <= LARGEST_CONTENT else plain
+    return rich if size <= MAX_CONTENT_BYTES else plain
 
 
 log = logging.getLogger(__name__)
@@ -112,7 +114,7 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class MatrixAdapter(Refusable):
+class MatrixAdapter(ReportsProblem):
     """An account on a homeserver."""
 
     abilities: ClassVar = Abilities(
@@ -122,72 +124,72 @@ class MatrixAdapter(Refusable):
         files=True,
         threads=True,
         idempotent=True,
-        longest_text=LONGEST_TEXT,
+        longest_text=MAX_TEXT_CHARS,
     )
 
-    def __init__(self, surroundings: AdapterContext) -> None:
+    def __init__(self, context: AdapterContext) -> None:
         self.account = ""
-        self._refusals = Refusals("Matrix")
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Matrix")
+        self._context = context
         self._client: AsyncClient | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._listen_task: asyncio.Task[None] | None = None
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who we are, where the last run stopped, and listen from there."""
+        """Look up the account and listen from where the last run stopped."""
         await self.disconnect()
-        self._refusals.clear_all()
-        self._client = client = _client(self._surroundings)
+        self._problems.clear_all()
+        self._client = client = _client(self._context)
         try:
-            listener = await self._introduced(client)
+            listener = await self._create_listener(client)
             await listener.begin()
         except (ClientError, OSError, TimeoutError) as error:
-            reason = f"the homeserver does not answer: {results.in_words(error)}"
+            reason = f"No response from the homeserver: {results.describe_exception(error)}"
             raise PlatformDownError(reason) from error
-        self._listening = asyncio.create_task(listener.run(receive))
-        self._listening.add_done_callback(self._refusals.ended)
+        self._listen_task = asyncio.create_task(listener.run(receive))
+        self._listen_task.add_done_callback(self._problems.ended)
 
-    async def _introduced(self, client: AsyncClient) -> MatrixListener:
+    async def _create_listener(self, client: AsyncClient) -> MatrixListener:
         try:
             answer = await client.whoami()
         except (InvalidURL, ValueError) as error:
-            raise PlatformRefusedError(f"MATRIX_HOMESERVER is no address: {error}") from error
+            raise PlatformRefusedError(f"Invalid MATRIX_HOMESERVER: {error}") from error
         if results.is_error(answer):
-            raise results.trouble(answer)
+            raise results.platform_error(answer)
         client.user_id = self.account = str(answer.user_id)
         named = await client.get_displayname(self.account)
         name = "" if results.is_error(named) else named.displayname or ""
         listed = await client.list_direct_rooms()
         chats = [] if results.is_error(listed) else listed.rooms.values()
         direct = [one for chat in chats if isinstance(chat, list) for one in chat]
-        rooms = Rooms(client, self.account, direct)
-        reader = MatrixMessageReader(client, self.account, name, rooms, self._surroundings)
-        extra = self._surroundings.config.extra
-        memory = self._surroundings.memory
-        return MatrixListener(client, rooms, reader, memory, self._refusals, extra)
+        rooms = MatrixRooms(client, self.account, direct)
+        reader = MatrixMessageReader(client, self.account, name, rooms, self._context)
+        extra = self._context.config.extra
+        memory = self._context.memory
+        return MatrixListener(client, rooms, reader, memory, self._problems, extra)
 
     async def disconnect(self) -> None:
         """Stop listening."""
-        listening, self._listening = self._listening, None
+        task, self._listen_task = self._listen_task, None
         client, self._client = self._client, None
-        if listening is not None:
-            listening.cancel()
-            await asyncio.wait([listening])
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         if client is not None:
             await client.close()
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text or a file; what the server does not take as rich text is sent plain."""
+        """Send a text or a file; if the server rejects the formatting, as plain text."""
         try:
             if outgoing.file is not None:
                 return await self._send_file(outgoing)
-            key = key_of(outgoing.key)
-            content = message_of(outgoing)
+            key = idempotency_key(outgoing.key)
+            content = text_content(outgoing)
             result = await self._put(outgoing.chat_id, content, key)
             if result.error_kind is ErrorKind.BAD_FORMAT and "formatted_body" in content:
-                plain = message_of(outgoing, is_plain=True)
+                plain = text_content(outgoing, is_plain=True)
                 return await self._put(outgoing.chat_id, plain, key)
         except (ClientError, TimeoutError) as error:
-            return results.lost(error)
+            return results.no_response(error)
         return result
 
     async def _send_file(self, outgoing: OutgoingMessage) -> SendResult:
@@ -195,25 +197,25 @@ class MatrixAdapter(Refusable):
         if self._client is None or path is None:
             return NOT_CONNECTED
         try:
-            answer, mime, size = await messages.uploaded(self._client, path)
+            answer, mime, size = await messages.upload_file(self._client, path)
         except (ClientError, TimeoutError) as error:
-            return results.lost(error)._replace(may_have_arrived=False)
+            return results.no_response(error)._replace(may_have_arrived=False)
         except OSError as error:
-            text = f"the file cannot be read: {error}"
+            text = f"cannot read the file: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
         if results.is_error(answer):
             return results.refusal(answer)._replace(may_have_arrived=False)
-        content = file_of(outgoing, path.name, mime, size, answer.content_uri)
-        return await self._put(outgoing.chat_id, content, key_of(outgoing.key))
+        content = file_content(outgoing, path.name, mime, size, answer.content_uri)
+        return await self._put(outgoing.chat_id, content, idempotency_key(outgoing.key))
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
-        key = key_of("edit", outgoing.key, message_id, outgoing.text)
-        content = edit_of(outgoing, message_id)
+        """Replace the text of a message."""
+        key = idempotency_key("edit", outgoing.key, message_id, outgoing.text)
+        content = edit_content(outgoing, message_id)
         try:
             return await self._put(outgoing.chat_id, content, key)
         except (ClientError, TimeoutError) as error:
-            return results.lost(error)
+            return results.no_response(error)
 
     async def _put(
         self, room_id: str, content: dict[str, Any], key: str, kind: str = "m.room.message"
@@ -226,49 +228,49 @@ class MatrixAdapter(Refusable):
         return SendResult(True, message_id=answer.event_id)
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
-        """Show that an answer is being written."""
+        """Show the typing indicator."""
         if self._client is None:
             return
         try:
             answer = await self._client.room_typing(chat_id, timeout=TYPING_MILLISECONDS)
         except (ClientError, TimeoutError) as error:
-            log.info("typing was not shown: %s", error)
+            log.info("typing indicator not shown: %s", error)
             return
         if results.is_error(answer):
-            log.info("typing was not shown: %s", results.described(answer))
+            log.info("typing indicator not shown: %s", results.describe_response(answer))
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message."""
+        """Add an emoji reaction."""
         relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
-        key = key_of("react", message_id, emoji)
+        key = idempotency_key("react", message_id, emoji)
         try:
             result = await self._put(chat_id, {"m.relates_to": relation}, key, "m.reaction")
         except (ClientError, TimeoutError) as error:
-            result = results.lost(error)
+            result = results.no_response(error)
         if not result.success:
-            log.info("a reaction was not shown: %s", result.error)
+            log.info("reaction not added: %s", result.error)
 
 
-def make(surroundings: AdapterContext) -> MatrixAdapter:
-    """The adapter of the account whose token is configured."""
-    return MatrixAdapter(surroundings)
+def make(context: AdapterContext) -> MatrixAdapter:
+    """Create the adapter."""
+    return MatrixAdapter(context)
 
 
-def _client(surroundings: AdapterContext) -> AsyncClient:
-    """A client that gives up instead of trying for ever: when to try again is decided here."""
+def _client(context: AdapterContext) -> AsyncClient:
+    """A client without retries: the gateway decides when to retry."""
     config = AsyncClientConfig(
         max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS
     )
-    client = AsyncClient(_address(surroundings.secret("MATRIX_HOMESERVER")), config=config)
-    client.access_token = surroundings.secret("MATRIX_ACCESS_TOKEN")
+    client = AsyncClient(_server_url(context.secret("MATRIX_HOMESERVER")), config=config)
+    client.access_token = context.secret("MATRIX_ACCESS_TOKEN")
     return client
 
 
-def _address(written: str) -> str:
-    address = (written if "://" in written else f"https://{written}").rstrip("/")
+def _server_url(configured: str) -> str:
+    address = (configured if "://" in configured else f"https://{configured}").rstrip("/")
     found = urlparse(address)
     if found.scheme not in {"http", "https"} or not found.hostname:
         raise PlatformRefusedError(
-            "MATRIX_HOMESERVER is no address of a server: write https://matrix.example.org"
+            "Invalid MATRIX_HOMESERVER. Use a URL such as https://matrix.example.org."
         )
     return address

@@ -1,8 +1,7 @@
-"""Listening to a Matrix server: batch after batch, none of which is passed over.
+"""Listens to a Matrix server with /sync, without gaps.
 
-The token of a batch is kept when everything in it has been received; whatever fails before
-that, the same batch comes again. A timeline that the server cut short is filled from its
-history first.
+The token of a batch is stored once all its messages are received; after a failure the same batch
+is requested again. A limited timeline is completed from the room history first.
 """
 
 from __future__ import annotations
@@ -26,24 +25,27 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix.messages import MatrixMessageReader
-    from gateway.platforms.refusals import Refusals
+    from gateway.platforms.problems import ConnectionProblems
 
-PRESENT: Final = ("join", "invite")
-GONE: Final = ("M_FORBIDDEN", "M_NOT_FOUND")  # the bot was shown out; what was said there stays
+PRESENT_MEMBERSHIPS: Final = ("join", "invite")
+ROOM_GONE_CODES: Final = (
+    "M_FORBIDDEN",
+    "M_NOT_FOUND",
+)  # the bot was removed from the room
 
 
-class Room:
-    """One room, as its state says."""
+class MatrixRoom:
+    """The state of a room."""
 
     def __init__(self, me: str) -> None:
         self._me = me
         self._name = ""
         self._alias = ""
-        self.members: dict[str, str] = {}  # who is there or invited, and how they are called
+        self.members: dict[str, str] = {}  # joined and invited users, with their display names
         self.is_encrypted = False
 
     def apply(self, event: dict[str, Any]) -> None:
-        """A piece of state."""
+        """Apply a state event."""
         content = config_values.mapping(event.get("content"))
         if "state_key" not in event:
             return
@@ -58,102 +60,102 @@ class Room:
                 self.is_encrypted = True
 
     def _apply_member(self, user: str, content: dict[str, Any]) -> None:
-        if content.get("membership") in PRESENT:
+        if content.get("membership") in PRESENT_MEMBERSHIPS:
             self.members[user] = config_values.text(content.get("displayname")) or user
         else:
             self.members.pop(user, None)
 
     @property
     def name(self) -> str | None:
-        """What it is called: by its name, its address, or those who are in it."""
+        """The name of the room: its name, its alias, or its members."""
         others = [name for user, name in sorted(self.members.items()) if user != self._me]
         return self._name or self._alias or ", ".join(others[:3]) or None
 
     def name_of(self, user: str) -> str:
-        """How somebody is called in it."""
+        """The display name of a user in the room."""
         return self.members.get(user) or user
 
     @property
-    def is_for_two(self) -> bool:
-        """Whether nobody but one other is in it, or invited."""
+    def has_two_members(self) -> bool:
+        """Whether the room has at most two members, including invited ones."""
         return 0 < len(self.members) <= 2
 
 
-class Rooms:
+class MatrixRooms:
     """The rooms of an account."""
 
     def __init__(self, client: AsyncClient, me: str, direct: Iterable[str] = ()) -> None:
         self._client = client
         self._me = me
-        self._direct = frozenset(direct)  # those the account itself calls direct
-        self._known: dict[str, Room] = {}
+        self._direct = frozenset(direct)  # listed as direct by the account
+        self._known: dict[str, MatrixRoom] = {}
 
-    async def get(self, room_id: str) -> Room:
-        """A room; its state is asked for if it has to be."""
+    async def get(self, room_id: str) -> MatrixRoom:
+        """A room; its state is requested if it is unknown."""
         if room_id not in self._known:
             answer = await self._client.room_get_state(room_id)
-            room = Room(self._me)
+            room = MatrixRoom(self._me)
             if results.is_error(answer):
-                if answer.status_code in GONE:
+                if answer.status_code in ROOM_GONE_CODES:
                     return room
-                raise results.trouble(answer)
+                raise results.platform_error(answer)
             for event in answer.events:
                 room.apply(event)
             self._known[room_id] = room
         return self._known[room_id]
 
     def apply(self, room_id: str, event: dict[str, Any]) -> None:
-        """A piece of state; of a room that was never needed it is not kept."""
+        """Apply a state event to a known room."""
         if room_id in self._known:
             self._known[room_id].apply(event)
 
     def forget(self, room_id: str) -> None:
-        """The account is no longer in it."""
+        """Remove a room that the account has left."""
         self._known.pop(room_id, None)
 
-    def kind(self, room_id: str, room: Room) -> str:
+    def kind(self, room_id: str, room: MatrixRoom) -> str:
         """`dm` or `group`."""
-        return "dm" if room_id in self._direct or room.is_for_two else "group"
+        return "dm" if room_id in self._direct or room.has_two_members else "group"
 
 
 log = logging.getLogger(__name__)
 
-TOKEN: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE: Final = "MATRIX_ACCESS_TOKEN"  # noqa: S105 - the name of a variable
 SYNC_SECONDS: Final = 30
 TIMELINE_LIMIT: Final = 50
-PAGE: Final = 100
-MOST_PAGES: Final = 100  # of one room; what is older is left
-TRIES_TO_JOIN: Final = 20
-HOPELESS: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
-STATE: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
-TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE]
-NOTHING: Final[dict[str, Any]] = {"types": []}
+PAGE_EVENTS: Final = 100
+MAX_PAGES: Final = 100  # of one room; older messages are skipped
+MAX_JOIN_ATTEMPTS: Final = 20
+PERMANENT_JOIN_CODES: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
+STATE_TYPES: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
+EVENT_TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE_TYPES]
+EMPTY_FILTER: Final[dict[str, Any]] = {"types": []}
 
 
-def filter_of(limit: int) -> dict[str, Any]:
-    """What the server is asked for: messages and what a room is, nothing else."""
+def sync_filter(limit: int) -> dict[str, Any]:
+    """The sync filter: messages and room state only."""
     return {
-        "presence": NOTHING,
-        "account_data": NOTHING,
+        "presence": EMPTY_FILTER,
+        "account_data": EMPTY_FILTER,
         "room": {
-            "ephemeral": NOTHING,
-            "account_data": NOTHING,
-            "timeline": {"limit": limit, "types": TYPES},
-            "state": {"types": STATE, "lazy_load_members": True},
+            "ephemeral": EMPTY_FILTER,
+            "account_data": EMPTY_FILTER,
+            "timeline": {"limit": limit, "types": EVENT_TYPES},
+            "state": {"types": STATE_TYPES, "lazy_load_members": True},
         },
     }
 
 
 class MatrixListener:
-    """Follows what happens in the rooms of an account."""
+    """Receives the messages in the rooms of an account."""
 
     def __init__(
         self,
         client: AsyncClient,
-        rooms: Rooms,
+        rooms: MatrixRooms,
         reader: MatrixMessageReader,
         memory: Memory,
-        refusals: Refusals,
+        problems: ConnectionProblems,
         extra: dict[str, Any],
     ) -> None:
         self._client = client
@@ -161,44 +163,44 @@ class MatrixListener:
         self._rooms = rooms
         self._reader = reader
         self._memory = memory
-        self._refusals = refusals
-        self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, least=1)
-        self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, least=1)
+        self._problems = problems
+        self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, minimum=1)
+        self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, minimum=1)
         self._is_joining = config_values.flag(extra.get("auto_join"), default=True)
-        self._invitations: dict[str, int] = {}  # and how often each was tried
+        self._invitations: dict[str, int] = {}  # with the number of attempts
         self._since = ""
 
     async def begin(self) -> None:
-        """Find where the last run stopped; a first run begins now, behind all that was said."""
+        """Load the position of the last run; a first run starts at the newest event."""
         kept = await self._memory.recall(f"invitations:{self._me}")
         self._invitations = dict.fromkeys(json.loads(kept or "[]"), 0)
         self._since = await self._memory.recall(f"since:{self._me}") or ""
         if self._since:
             return
-        first = await self._asked("", 0)
-        if await self._take_invitations(first):
-            first = await self._asked(first.next_batch, 0)  # behind what was said there
-        await self._keep(first.next_batch)
+        first = await self._sync("", 0)
+        if await self._accept_invitations(first):
+            first = await self._sync(first.next_batch, 0)  # after the history of the joined rooms
+        await self._store_position(first.next_batch)
 
     async def run(self, receive: Receive) -> None:
-        """Listen until cancelled; ask seldom where the server does not know us any more."""
+        """Sync until cancelled; less often if the server rejects the token."""
         delay = ReconnectDelay()
         while True:
             try:
-                await self._next(receive)
+                await self._receive_batch(receive)
                 delay.reset()
-                self._refusals.clear(TOKEN)
+                self._problems.clear(TOKEN_VARIABLE)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 is_refused = isinstance(error, PlatformRefusedError)
                 if is_refused:
-                    self._refusals.note(TOKEN, str(error))
+                    self._problems.note(TOKEN_VARIABLE, str(error))
                 pause = delay.next_delay(is_refused=is_refused)
-                reason = results.in_words(error)
-                log.warning("Matrix: %s; the same again in %g s", reason, pause)
+                reason = results.describe_exception(error)
+                log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
                 await asyncio.sleep(pause)
 
-    async def _next(self, receive: Receive) -> None:
-        batch = await self._asked(self._since, self._seconds)
+    async def _receive_batch(self, receive: Receive) -> None:
+        batch = await self._sync(self._since, self._seconds)
         for room_id, info in batch.rooms.join.items():
             for event in await self._events(room_id, info):
                 self._rooms.apply(room_id, event)
@@ -207,30 +209,30 @@ class MatrixListener:
                     await receive(message)
         for room_id in batch.rooms.leave:
             self._rooms.forget(room_id)
-        await self._take_invitations(batch)
-        await self._keep(batch.next_batch)
+        await self._accept_invitations(batch)
+        await self._store_position(batch.next_batch)
 
-    async def _asked(self, since: str, seconds: int) -> Any:
-        self._client.next_batch = ""  # what the library remembers is not what was received
+    async def _sync(self, since: str, seconds: int) -> Any:
+        self._client.next_batch = ""  # the position of the library is not what was received
         answer = await self._client.sync(
             seconds * 1000,
-            filter_of(self._limit if since else 1),
+            sync_filter(self._limit if since else 1),
             since or None,
         )
         if results.is_error(answer):
-            wait = results.seconds_to_wait(answer)
+            wait = results.retry_after_seconds(answer)
             if wait:
                 await asyncio.sleep(wait)
-            raise results.trouble(answer)
+            raise results.platform_error(answer)
         return answer
 
-    async def _keep(self, token: str) -> None:
+    async def _store_position(self, token: str) -> None:
         if token != self._since:
             await self._memory.keep(f"since:{self._me}", token)
             self._since = token
 
     async def _events(self, room_id: str, info: Any) -> list[dict[str, Any]]:
-        """All that happened in a room since the last batch, the oldest first."""
+        """The events of a room since the last batch, oldest first."""
         for event in info.state:
             self._rooms.apply(room_id, event.source)
         events = [one.source for one in info.timeline.events]
@@ -238,10 +240,14 @@ class MatrixListener:
         if start:
             events = [*await self._earlier(room_id, start, self._since), *events]
         joined = next((one for one in events if self._is_arrival(one)), None)
-        return events if joined is None else await self._heard(room_id, start, events, joined)
+        return (
+            events
+            if joined is None
+            else await self._events_since_invitation(room_id, start, events, joined)
+        )
 
     def _is_arrival(self, event: dict[str, Any]) -> bool:
-        """Whether it is our own coming into a room, and not only another name of ours."""
+        """Whether the bot joined the room, as opposed to a profile change."""
         if event.get("type") != "m.room.member" or event.get("state_key") != self._me:
             return False
         unsigned = config_values.mapping(event.get("unsigned"))
@@ -249,10 +255,10 @@ class MatrixListener:
         was_elsewhere = before != "join" if before else "replaces_state" not in unsigned
         return was_elsewhere and _membership(event) == "join"
 
-    async def _heard(
+    async def _events_since_invitation(
         self, room_id: str, start: str | None, events: list[dict[str, Any]], joined: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """What was said in a new room after we were invited; older history is not for us."""
+        """The events of a new room after the invitation; older history is ignored."""
         unsigned = config_values.mapping(joined.get("unsigned"))
         was_invited = (
             config_values.mapping(unsigned.get("prev_content")).get("membership") == "invite"
@@ -269,27 +275,27 @@ class MatrixListener:
     async def _earlier(
         self, room_id: str, start: str, end: str | None, border: Any = None
     ) -> list[dict[str, Any]]:
-        """The history before *start*, down to a token or an event, the oldest first."""
+        """The history before *start* down to a token or an event, oldest first."""
         found: list[dict[str, Any]] = []
         token: str | None = start
         pages = 0
-        while token and pages < MOST_PAGES:
+        while token and pages < MAX_PAGES:
             pages += 1
             answer = await self._client.room_messages(
-                room_id, token, end, limit=PAGE, message_filter={"types": TYPES}
+                room_id, token, end, limit=PAGE_EVENTS, message_filter={"types": EVENT_TYPES}
             )
             if results.is_error(answer):
-                raise results.trouble(answer)
+                raise results.platform_error(answer)
             page = [one.source for one in answer.chunk]
             found += page
             is_reached = border is not None and border in _ids(page)
             token = answer.end if not is_reached and answer.end != token else None
         if token:
-            log.warning("more was said in %s than is read at once; the oldest is left", room_id)
+            log.warning("room %s history truncated: oldest messages skipped", room_id)
         return found[::-1]
 
-    async def _take_invitations(self, batch: Any) -> bool:
-        """Join the rooms we are invited to; whether there were any."""
+    async def _accept_invitations(self, batch: Any) -> bool:
+        """Join the rooms with an invitation; whether there were any."""
         before = dict(self._invitations)
         if self._is_joining:
             self._invitations |= dict.fromkeys(batch.rooms.invite, 0)
@@ -297,27 +303,27 @@ class MatrixListener:
             self._invitations.pop(room_id, None)
         waiting = list(self._invitations)
         for room_id in waiting:
-            if await self._is_settled(room_id):
+            if await self._join(room_id):
                 del self._invitations[room_id]
         if self._invitations.keys() != before.keys():
             kept = json.dumps(list(self._invitations))
             await self._memory.keep(f"invitations:{self._me}", kept)
         return bool(waiting)
 
-    async def _is_settled(self, room_id: str) -> bool:
-        """Join a room; whether there is nothing left to try."""
+    async def _join(self, room_id: str) -> bool:
+        """Join a room; whether no further attempt is needed."""
         self._invitations[room_id] += 1
-        is_last = self._invitations[room_id] >= TRIES_TO_JOIN
+        is_last = self._invitations[room_id] >= MAX_JOIN_ATTEMPTS
         try:
             answer = await self._client.join(room_id)
         except (ClientError, TimeoutError) as error:
-            log.warning("%s was not joined: %s", room_id, results.in_words(error))
+            log.warning("room %s not joined: %s", room_id, results.describe_exception(error))
             return is_last
         if not results.is_error(answer):
-            log.info("joined the room %s", room_id)
+            log.info("room %s joined", room_id)
             return True
-        log.warning("%s was not joined: %s", room_id, results.described(answer))
-        return is_last or answer.status_code in HOPELESS
+        log.warning("room %s not joined: %s", room_id, results.describe_response(answer))
+        return is_last or answer.status_code in PERMANENT_JOIN_CODES
 
 
 def _ids(events: list[dict[str, Any]]) -> list[Any]:

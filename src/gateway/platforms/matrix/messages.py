@@ -1,4 +1,4 @@
-"""Events of Matrix rooms made into messages, with what has to be asked for: files, replies."""
+"""Matrix events as message events, with their files and replied-to messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nio import Api  # type: ignore[import-untyped] # it has no types
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.deduplication import key_of
+from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.matrix import results
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
@@ -27,78 +27,80 @@ if TYPE_CHECKING:
     from nio import AsyncClient
 
     from gateway.platforms.base import AdapterContext
-    from gateway.platforms.matrix.listener import Room, Rooms
+    from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
     from hermes_core.media_store import MediaStore, StoredFile
 
 log = logging.getLogger(__name__)
 
-FETCH_SECONDS: Final = 120.0
-UNKNOWN: Final = "application/octet-stream"
+DOWNLOAD_TIMEOUT_SECONDS: Final = 120.0
+DEFAULT_MIME: Final = "application/octet-stream"
 
 
-async def kept(client: AsyncClient, store: MediaStore, file: File) -> StoredFile | None:
-    """Fetch a file and keep it; None where that cannot be."""
+async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -> StoredFile | None:
+    """Download and store a file; None if that fails."""
     try:
-        data = await _fetched(client, file, store.largest)
+        data = await _download(client, file, store.largest)
         return await asyncio.to_thread(store.keep, data, file.name, file.mime)
     except (ClientError, TimeoutError, UsageError) as error:
-        log.warning("a file was not fetched: %s", results.in_words(error))
+        log.warning("file download failed: %s", results.describe_exception(error))
         return None
 
 
-async def _fetched(client: AsyncClient, file: File, largest: int) -> bytes:
-    """The bytes of a file, read no further than is allowed."""
+async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> bytes:
+    """The bytes of a file, read up to the limit."""
     if not file.url.startswith("mxc://"):
-        raise UsageError("it is encrypted, or has no address")
-    incoming_files.check(file.size, largest)
+        raise UsageError("the file is encrypted or has no URL")
+    incoming_files.check_size(file.size, largest)
     place = urlparse(file.url)
     method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
     headers = {"Authorization": f"Bearer {client.access_token}"}
     path = path.partition("?")[0]
-    response: Any = await client.send(method, path, None, headers, None, FETCH_SECONDS)
+    response: Any = await client.send(method, path, None, headers, None, DOWNLOAD_TIMEOUT_SECONDS)
     async with response:
         if response.status != 200:
-            raise UsageError(f"the homeserver answered with HTTP {response.status}")
-        return await incoming_files.read(response.content, largest)
+            raise UsageError(f"the homeserver returned HTTP {response.status}")
+        return await incoming_files.read_limited(response.content, largest)
 
 
-async def uploaded(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
-    """Upload a file: the server's answer, its kind, its size."""
+async def upload_file(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
+    """Upload a file; the response, MIME type and size."""
     data = await asyncio.to_thread(path.read_bytes)
-    mime = mimetypes.guess_type(path.name)[0] or UNKNOWN
+    mime = mimetypes.guess_type(path.name)[0] or DEFAULT_MIME
 
-    def give(_limits: int, _timeouts: int) -> bytes:
+    def provide(_limits: int, _timeouts: int) -> bytes:
         return data
 
-    async with asyncio.timeout(FETCH_SECONDS):
-        answer, _keys = await client.upload(give, mime, path.name, filesize=len(data))
+    async with asyncio.timeout(DOWNLOAD_TIMEOUT_SECONDS):
+        answer, _keys = await client.upload(provide, mime, path.name, filesize=len(data))
     return answer, mime, len(data)
 
 
-MEDIA: Final = {
+MEDIA_TYPES: Final = {
     "m.image": MessageType.PHOTO,
     "m.video": MessageType.VIDEO,
     "m.audio": MessageType.AUDIO,
     "m.file": MessageType.DOCUMENT,
     "m.location": MessageType.LOCATION,
 }
-FILES: Final = frozenset(MEDIA.values()) - {MessageType.LOCATION} | {MessageType.VOICE}
-VOICE: Final = ("org.matrix.msc3245.voice", "m.voice")
-TEXTS: Final = ("m.text", "m.emote")
-QUOTED: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
+FILE_MESSAGE_TYPES: Final = frozenset(MEDIA_TYPES.values()) - {MessageType.LOCATION} | {
+    MessageType.VOICE
+}
+VOICE_KEYS: Final = ("org.matrix.msc3245.voice", "m.voice")
+TEXT_MSGTYPES: Final = ("m.text", "m.emote")
+QUOTE_FALLBACK: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
 
 
-class File(NamedTuple):
-    """A file that a message names."""
+class MatrixFile(NamedTuple):
+    """The file of a message."""
 
-    url: str  # empty where it is encrypted
+    url: str  # empty if it is encrypted
     name: str
     mime: str
     size: int
 
 
 class MatrixMessage(NamedTuple):
-    """What an event says."""
+    """The content of a message event."""
 
     text: str
     kind: MessageType
@@ -106,12 +108,12 @@ class MatrixMessage(NamedTuple):
     thread_id: str | None
     reply_to: str | None
     is_edit: bool
-    file: File | None
+    file: MatrixFile | None
     mentioned: frozenset[str]
 
 
-def read(event: dict[str, Any]) -> MatrixMessage | None:
-    """What a message says; None where it is no message for a bot."""
+def read_event(event: dict[str, Any]) -> MatrixMessage | None:
+    """The message of an event; None if it is not a user message."""
     content = config_values.mapping(event.get("content"))
     relation = config_values.mapping(content.get("m.relates_to"))
     is_edit = relation.get("rel_type") == "m.replace"
@@ -121,11 +123,11 @@ def read(event: dict[str, Any]) -> MatrixMessage | None:
     kind = _kind(content)
     if event.get("type") != "m.room.message" or kind is None:
         return None
-    found = file_in(content) if kind in FILES else None
+    found = file_in(content) if kind in FILE_MESSAGE_TYPES else None
     reply = _answered(relation)
     text = _caption(content) if found else _body(content)
     return MatrixMessage(
-        QUOTED.sub("", text) if reply else text,
+        QUOTE_FALLBACK.sub("", text) if reply else text,
         kind,
         config_values.text(relation.get("event_id") if is_edit else event.get("event_id")),
         config_values.text(relation.get("event_id")) or None if _is_thread(relation) else None,
@@ -137,16 +139,16 @@ def read(event: dict[str, Any]) -> MatrixMessage | None:
 
 
 def _body(content: dict[str, Any]) -> str:
-    """The text of a message; a place on earth is said with its coordinates."""
+    """The text of a message, with the coordinates of a location."""
     parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
     return "\n".join(one for one in parts if one)
 
 
 def _kind(content: dict[str, Any]) -> MessageType | None:
     name = config_values.text(content.get("msgtype"))
-    if name == "m.audio" and any(one in content for one in VOICE):
+    if name == "m.audio" and any(one in content for one in VOICE_KEYS):
         return MessageType.VOICE
-    return MessageType.TEXT if name in TEXTS else MEDIA.get(name)
+    return MessageType.TEXT if name in TEXT_MSGTYPES else MEDIA_TYPES.get(name)
 
 
 def _is_thread(relation: dict[str, Any]) -> bool:
@@ -154,7 +156,7 @@ def _is_thread(relation: dict[str, Any]) -> bool:
 
 
 def _answered(relation: dict[str, Any]) -> str | None:
-    """The message that is answered; in a thread the last one is named for old clients only."""
+    """The message replied to; in a thread the fallback for old clients is ignored."""
     if _is_thread(relation) and relation.get("is_falling_back"):
         return None
     answered = config_values.mapping(relation.get("m.in_reply_to"))
@@ -166,11 +168,11 @@ def _mentioned(content: dict[str, Any]) -> frozenset[str]:
     return frozenset(map(str, users)) if isinstance(users, list) else frozenset()
 
 
-def file_in(content: dict[str, Any]) -> File:
+def file_in(content: dict[str, Any]) -> MatrixFile:
     """The file of a message."""
     info = config_values.mapping(content.get("info"))
     name = config_values.text(content.get("filename")) or config_values.text(content.get("body"))
-    return File(
+    return MatrixFile(
         config_values.text(content.get("url")),
         name or "file",
         config_values.text(info.get("mimetype")),
@@ -179,7 +181,7 @@ def file_in(content: dict[str, Any]) -> File:
 
 
 def _caption(content: dict[str, Any]) -> str:
-    """The text beside a file; a body that only names the file is none."""
+    """The caption of a file; a body that only repeats the file name is not one."""
     name, body = (
         config_values.text(content.get("filename")),
         config_values.text(content.get("body")),
@@ -188,10 +190,10 @@ def _caption(content: dict[str, Any]) -> str:
 
 
 def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
-    """A text without the bot in it, and whether it was named.
+    """A text without mentions of the bot, and whether there was one.
 
-    Its id goes wherever it stands. Its name goes at both ends only: in the middle of a
-    sentence it is a word that is needed.
+    The ID is removed everywhere, the name only at the start and the end: inside a sentence it
+    is part of the text.
     """
     found = re.sub(rf"@?{re.escape(me)}(?![\w.-])[:,]?\s*", "", text)
     is_named = found != text
@@ -204,54 +206,59 @@ def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
     return (found.strip() if is_named else text), is_named
 
 
-NO_KEYS: Final = (
-    "I cannot read encrypted messages. Please write to me in a room without encryption."
-)
+ENCRYPTION_NOTICE: Final = "I cannot read encrypted messages. Please use a room without encryption."
 
 
 class MatrixMessageReader:
-    """Reads events for one account."""
+    """Converts events for one account."""
 
     def __init__(
-        self, client: AsyncClient, me: str, name: str, rooms: Rooms, surroundings: AdapterContext
+        self,
+        client: AsyncClient,
+        me: str,
+        name: str,
+        rooms: MatrixRooms,
+        context: AdapterContext,
     ) -> None:
         self._client = client
         self._me = me
         self._name = name
         self._rooms = rooms
-        self._media = surroundings.media
-        self._memory = surroundings.memory
+        self._media = context.media
+        self._memory = context.memory
 
     async def message(self, room_id: str, event: dict[str, Any]) -> MessageEvent | None:
-        """An event as a message; None where it is none, or our own."""
+        """The message of an event; None for other events and own messages."""
         sender = config_values.text(event.get("sender"))
         if not sender or sender == self._me:
             return None
         if event.get("type") == "m.room.encrypted":
-            await self._say_so(room_id)
+            await self._report_encryption(room_id)
             return None
-        said = read(event)
-        is_empty = said is not None and not said.text.strip() and said.file is None
-        if said is None or is_empty or not said.message_id:
+        sent = read_event(event)
+        is_empty = sent is not None and not sent.text.strip() and sent.file is None
+        if sent is None or is_empty or not sent.message_id:
             return None
         room = await self._rooms.get(room_id)
-        made = self._made(room_id, room, sender, said)
-        made.timestamp = (
-            config_values.number(event.get("origin_server_ts"), 0) / 1000 or made.timestamp
+        created = self._create_event(room_id, room, sender, sent)
+        created.timestamp = (
+            config_values.number(event.get("origin_server_ts"), 0) / 1000 or created.timestamp
         )
-        made.raw_message = event
-        await self._look_up_reply(room_id, made)
-        await self._fetch(made, said)
-        return made
+        created.raw_message = event
+        await self._look_up_reply(room_id, created)
+        await self._fetch(created, sent)
+        return created
 
-    def _made(self, room_id: str, room: Room, sender: str, said: MatrixMessage) -> MessageEvent:
+    def _create_event(
+        self, room_id: str, room: MatrixRoom, sender: str, sent: MatrixMessage
+    ) -> MessageEvent:
         kind = self._rooms.kind(room_id, room)
-        name = room.members.get(self._me, self._name)  # it may have another one in a room
-        text, is_named = without_mention(said.text, self._me, name)
-        is_command = said.kind is MessageType.TEXT and text.startswith("/")
+        name = room.members.get(self._me, self._name)  # the name can differ per room
+        text, is_named = without_mention(sent.text, self._me, name)
+        is_command = sent.kind is MessageType.TEXT and text.startswith("/")
         return MessageEvent(
             text,
-            MessageType.COMMAND if is_command else said.kind,
+            MessageType.COMMAND if is_command else sent.kind,
             SessionSource(
                 Platform.MATRIX,
                 room_id,
@@ -259,45 +266,45 @@ class MatrixMessageReader:
                 chat_type=kind,
                 user_id=sender,
                 user_name=room.name_of(sender),
-                thread_id=said.thread_id,
+                thread_id=sent.thread_id,
             ),
-            message_id=said.message_id,
-            reply_to_message_id=said.reply_to,
-            is_edit=said.is_edit,
-            is_addressed=kind == "dm" or is_named or self._me in said.mentioned,
+            message_id=sent.message_id,
+            reply_to_message_id=sent.reply_to,
+            is_edit=sent.is_edit,
+            is_addressed=kind == "dm" or is_named or self._me in sent.mentioned,
         )
 
-    async def _look_up_reply(self, room_id: str, made: MessageEvent) -> None:
-        """What is answered, and whether it is ours; a message that is gone is left out."""
-        if made.reply_to_message_id is None:
+    async def _look_up_reply(self, room_id: str, created: MessageEvent) -> None:
+        """Add the replied-to message, and whether it is from the bot."""
+        if created.reply_to_message_id is None:
             return
-        answer = await self._client.room_get_event(room_id, made.reply_to_message_id)
+        answer = await self._client.room_get_event(room_id, created.reply_to_message_id)
         if results.is_error(answer):
-            log.info("a message that was answered is gone: %s", results.described(answer))
+            log.info("replied-to message is unavailable: %s", results.describe_response(answer))
             return
         source = answer.event.source
         content = config_values.mapping(source.get("content"))
-        made.reply_to_text = config_values.text(content.get("body")) or None
-        made.is_addressed = made.is_addressed or source.get("sender") == self._me
+        created.reply_to_text = config_values.text(content.get("body")) or None
+        created.is_addressed = created.is_addressed or source.get("sender") == self._me
 
-    async def _fetch(self, made: MessageEvent, said: MatrixMessage) -> None:
-        if said.file is None:
+    async def _fetch(self, created: MessageEvent, sent: MatrixMessage) -> None:
+        if sent.file is None:
             return
-        found = await kept(self._client, self._media, said.file)
+        found = await store_file(self._client, self._media, sent.file)
         if found is None:
-            incoming_files.leave_note(made, said.file.name)
+            incoming_files.add_note(created, sent.file.name)
         else:
-            incoming_files.attach(made, found, made.message_type)
+            incoming_files.attach(created, found, created.message_type)
 
-    async def _say_so(self, room_id: str) -> None:
-        """That a room is encrypted is said once in it, and once in the log."""
+    async def _report_encryption(self, room_id: str) -> None:
+        """Report an encrypted room once, in the room and in the log."""
         name = f"encrypted:{self._me}:{room_id}"
         if await self._memory.recall(name):
             return
-        log.warning("the room %s is encrypted: messages in it cannot be read", room_id)
-        content = {"msgtype": "m.notice", "body": NO_KEYS, "m.mentions": {}}
-        key = key_of(name)
+        log.warning("room %s is encrypted: its messages are unreadable", room_id)
+        content = {"msgtype": "m.notice", "body": ENCRYPTION_NOTICE, "m.mentions": {}}
+        key = idempotency_key(name)
         answer = await self._client.room_send(room_id, "m.room.message", content, tx_id=key)
         if results.is_error(answer):
-            log.warning("it could not be said there: %s", results.described(answer))
+            log.warning("encryption notice not sent: %s", results.describe_response(answer))
         await self._memory.keep(name, "said")

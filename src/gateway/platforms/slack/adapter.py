@@ -32,17 +32,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.cursors import Cursors
-from gateway.platforms.ordered_queues import MOST_WAITING
-from gateway.platforms.reconnect import RECONNECT, ReconnectDelay
-from gateway.platforms.refusals import Refusable, Refusals
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from gateway.platforms.slack import mrkdwn, results
 from gateway.platforms.slack.listener import (
-    APP_TOKEN,
-    BOT_TOKEN,
-    HOUR,
-    TROUBLE,
+    APP_TOKEN_VARIABLE,
+    BOT_TOKEN_VARIABLE,
+    NUMBERS_PER_HOUR,
+    REQUEST_ERRORS,
     SlackListener,
-    Socket,
+    SlackSocket,
     number_of_now,
 )
 from gateway.platforms.slack.messages import SlackFiles, SlackMessageReader
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 60.0
-LONGEST_TEXT: Final = 3000  # Slack takes 4000, in which `<` is written as `&lt;`
-NAMES: Final = {
+MAX_TEXT_CHARS: Final = 3000  # Slack takes 4000, in which `<` is written as `&lt;`
+EMOJI_NAMES: Final = {
     "👀": "eyes",
     "👍": "thumbsup",
     "👎": "thumbsdown",
@@ -73,89 +73,91 @@ NOT_CONNECTED: Final = SendResult(
 )
 
 
-class SlackAdapter(Refusable):
+class SlackAdapter(ReportsProblem):
     """An app in a workspace."""
 
     abilities: ClassVar = Abilities(
-        edit=True, reactions=True, files=True, threads=True, longest_text=LONGEST_TEXT
+        edit=True, reactions=True, files=True, threads=True, longest_text=MAX_TEXT_CHARS
     )
 
     def __init__(
         self,
-        surroundings: AdapterContext,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        context: AdapterContext,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self.account = ""
-        self._refusals = Refusals("Slack")
-        self._most_waiting = most_waiting
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Slack")
+        self._max_queued = max_queued
+        self._context = context
         self._backoff = backoff
-        self._extra = surroundings.config.extra
+        self._extra = context.config.extra
         self._base_url = config_values.text(self._extra.get("base_url"))
         self._web: AsyncWebClient | None = None
         self._session: ClientSession | None = None
-        self._socket: Socket | None = None
+        self._socket: SlackSocket | None = None
         self._listener: SlackListener | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._listen_task: asyncio.Task[None] | None = None
 
-    # Being there
+    # Connection
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who we are, and listen."""
+        """Look up the account and start task."""
         await self.disconnect()
-        self._refusals.clear_all()
-        secret = self._surroundings.secret
+        self._problems.clear_all()
+        secret = self._context.secret
         self._session = session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
-        web = self._made_web(secret(BOT_TOKEN), session)
-        team, me = await self._introduced(web)
+        web = self._create_web_client(secret(BOT_TOKEN_VARIABLE), session)
+        team, me = await self._authenticate(web)
         delay = ReconnectDelay(self._backoff)
-        self._socket = socket = Socket(web, session, secret(APP_TOKEN), delay, self._refusals)
+        self._socket = socket = SlackSocket(
+            web, session, secret(APP_TOKEN_VARIABLE), delay, self._problems
+        )
         await socket.open()
         self._web = web
-        files = SlackFiles(session, secret(BOT_TOKEN), self._base_url, self._surroundings.media)
+        files = SlackFiles(session, secret(BOT_TOKEN_VARIABLE), self._base_url, self._context.media)
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
-        self._listener = await self._made_listener(web, reader, socket, receive)
-        self._listening = asyncio.create_task(socket.run(self._listener))
-        self._listening.add_done_callback(self._refusals.ended)
+        self._listener = await self._create_listener(web, reader, socket, receive)
+        self._listen_task = asyncio.create_task(socket.run(self._listener))
+        self._listen_task.add_done_callback(self._problems.ended)
 
-    async def _made_listener(
-        self, web: AsyncWebClient, reader: SlackMessageReader, socket: Socket, receive: Receive
+    async def _create_listener(
+        self, web: AsyncWebClient, reader: SlackMessageReader, socket: SlackSocket, receive: Receive
     ) -> SlackListener:
-        cursors = Cursors(self._surroundings.memory, self.account, HOUR)
+        cursors = Cursors(self._context.memory, self.account, NUMBERS_PER_HOUR)
         await cursors.load(number_of_now())
-        bounds = (self._backoff, self._most_waiting)
-        return SlackListener(web, reader, socket, cursors, receive, self._refusals, *bounds)
+        bounds = (self._backoff, self._max_queued)
+        return SlackListener(web, reader, socket, cursors, receive, self._problems, *bounds)
 
-    def _made_web(self, token: str, session: ClientSession) -> AsyncWebClient:
-        """A client that gives up instead of trying again: when to is decided by the gateway."""
+    def _create_web_client(self, token: str, session: ClientSession) -> AsyncWebClient:
+        """A client without retries: the gateway decides when to retry."""
         quiet = logging.getLogger(f"{__name__}.library")
-        quiet.setLevel(logging.INFO)  # below that it writes down every message and ticket
+        quiet.setLevel(logging.INFO)  # DEBUG would log every message and token
         web = AsyncWebClient(token, session=session, retry_handlers=[], logger=quiet)
         if self._base_url:
             web.base_url = f"{self._base_url.rstrip('/')}/"
         return web
 
-    async def _introduced(self, web: AsyncWebClient) -> tuple[str, str]:
+    async def _authenticate(self, web: AsyncWebClient) -> tuple[str, str]:
         try:
             answer = await web.auth_test()
             team, me = str(answer["team_id"]), str(answer["user_id"])
-        except (*TROUBLE, KeyError) as error:
-            raise results.trouble(error, BOT_TOKEN) from error
+        except (*REQUEST_ERRORS, KeyError) as error:
+            raise results.platform_error(error, BOT_TOKEN_VARIABLE) from error
         self.account = f"{team}:{me}"
         return team, me
 
     async def disconnect(self) -> None:
-        """Stop listening."""
-        listening, self._listening = self._listening, None
+        """Stop task."""
+        task, self._listen_task = self._listen_task, None
         listener, self._listener = self._listener, None
         socket, self._socket = self._socket, None
         session, self._session = self._session, None
         self._web = None
-        if listening is not None:
-            listening.cancel()
-            await asyncio.wait([listening])
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         if listener is not None:
             await listener.drop()
         if socket is not None:
@@ -166,17 +168,17 @@ class SlackAdapter(Refusable):
     # Sending
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
-        """Send a text or a file; what Slack does not take with its marks is sent plain."""
+        """Send a text or a file; if Slack rejects the formatting, as plain text."""
         if self._web is None:
             return NOT_CONNECTED
         if outgoing.file is not None:
             return await self._send_file(self._web, outgoing)
-        text = mrkdwn.mrkdwn(outgoing.text)
-        result = await self._tried(self._web.chat_postMessage(**_message(outgoing, text)))
+        text = mrkdwn.render_mrkdwn(outgoing.text)
+        result = await self._send_result(self._web.chat_postMessage(**_message(outgoing, text)))
         if result.error_kind is ErrorKind.BAD_FORMAT and not result.may_have_arrived:
-            bare = mrkdwn.escaped(outgoing.text)
-            request = self._web.chat_postMessage(**_message(outgoing, bare, mrkdwn=False))
-            return await self._tried(request)
+            plain = mrkdwn.escape_text(outgoing.text)
+            request = self._web.chat_postMessage(**_message(outgoing, plain, mrkdwn=False))
+            return await self._send_result(request)
         return result
 
     async def _send_file(self, web: AsyncWebClient, outgoing: OutgoingMessage) -> SendResult:
@@ -184,55 +186,57 @@ class SlackAdapter(Refusable):
         try:
             data = await asyncio.to_thread(path.read_bytes) if path else b""
         except OSError as error:
-            text = f"the file cannot be read: {error}"
+            text = f"cannot read the file: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
         request = web.files_upload_v2(
             content=data,
             filename=path.name if path else "file",
             channel=outgoing.chat_id,
-            initial_comment=mrkdwn.mrkdwn(outgoing.text) or None,
+            initial_comment=mrkdwn.render_mrkdwn(outgoing.text) or None,
             thread_ts=outgoing.thread_id,
         )
-        return await self._tried(request)
+        return await self._send_result(request)
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
+        """Replace the text of a message."""
         if self._web is None:
             return NOT_CONNECTED
-        text = mrkdwn.mrkdwn(outgoing.text)
+        text = mrkdwn.render_mrkdwn(outgoing.text)
         request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
-        return await self._tried(request)
+        return await self._send_result(request)
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message; Slack wants its name."""
-        name = NAMES.get(emoji)
+        """Add a reaction; Slack identifies emoji by name."""
+        name = EMOJI_NAMES.get(emoji)
         if self._web is None or name is None:
-            log.info("a reaction was not shown: it has no name here, or Slack is not connected")
+            log.info("reaction not added: unsupported emoji, or Slack is not connected")
             return
         request = self._web.reactions_add(channel=chat_id, timestamp=message_id, name=name)
-        result = await self._tried(request)
+        result = await self._send_result(request)
         if not result.success and result.error != "already_reacted":
-            log.info("a reaction was not shown: %s", result.error)
+            log.info("reaction not added: %s", result.error)
 
-    async def _tried(self, request: Awaitable[Any]) -> SendResult:
-        """What became of a request."""
+    async def _send_result(self, request: Awaitable[Any]) -> SendResult:
+        """The result of a request."""
         try:
             answer = await request
-        except TROUBLE as error:
-            if results.is_of_token(error):
-                self._refusals.note(BOT_TOKEN, str(results.trouble(error, BOT_TOKEN)))
+        except REQUEST_ERRORS as error:
+            if results.is_token_error(error):
+                self._problems.note(
+                    BOT_TOKEN_VARIABLE, str(results.platform_error(error, BOT_TOKEN_VARIABLE))
+                )
             return results.failure(error)
-        self._refusals.clear(BOT_TOKEN)
+        self._problems.clear(BOT_TOKEN_VARIABLE)
         return _receipt(answer)
 
 
-def make(surroundings: AdapterContext) -> SlackAdapter:
-    """The adapter of the app whose tokens are configured."""
-    return SlackAdapter(surroundings)
+def make(context: AdapterContext) -> SlackAdapter:
+    """Create the adapter."""
+    return SlackAdapter(context)
 
 
 def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, Any]:
-    """A message; what it links to is not looked at by Slack, for its address may say too much."""
+    """The request parameters; link previews are off, because fetching a URL can leak data."""
     where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
 

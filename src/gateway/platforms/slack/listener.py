@@ -1,8 +1,7 @@
-"""What happens on Slack, channel by channel: received first, acknowledged after that.
+"""Listens to Slack, channel by channel; an event is acknowledged once it is stored.
 
-Slack sends again what was not acknowledged, for some minutes. What was written during a
-longer absence is read from the history of each channel that was ever heard, before anything
-newer of that channel is handed over.
+Slack redelivers unacknowledged events for some minutes. After a longer absence, missed messages
+are read from the history of every known channel before newer ones are received.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from gateway import config_values
 from gateway.platforms.base import ErrorKind
-from gateway.platforms.deduplication import Recent
-from gateway.platforms.ordered_queues import MOST_WAITING, Lines
-from gateway.platforms.reconnect import RECONNECT
+from gateway.platforms.deduplication import RecentItems
+from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
+from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
@@ -33,32 +32,32 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.ordered_queues import Job
+    from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.reconnect import ReconnectDelay
-    from gateway.platforms.refusals import Refusals
     from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
-TROUBLE: Final = (SlackClientError, ClientError, OSError, TimeoutError)
-APP_TOKEN: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
+REQUEST_ERRORS: Final = (SlackClientError, ClientError, OSError, TimeoutError)
+APP_TOKEN_VARIABLE: Final = "SLACK_APP_TOKEN"  # noqa: S105 - the name of a variable
 HELLO_SECONDS: Final = 30.0
 HEARTBEAT_SECONDS: Final = 20.0
-LARGEST: Final = 16 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
 class SlackEventHandler(Protocol):
-    """What is told of what comes from Slack; nothing of it waits."""
+    """Receives the envelopes of a socket; its methods do not block."""
 
-    def begun(self) -> None:
-        """A connection was opened; what came before it may have to be fetched."""
+    def connection_opened(self) -> None:
+        """A connection was opened; earlier messages may have to be fetched."""
 
     def take(self, envelope: dict[str, Any]) -> bool:
-        """An envelope; whether it may be acknowledged at once, or is when it is safe."""
+        """Take an envelope; whether to acknowledge it at once instead of once it is stored."""
 
 
-class Socket:
-    """A WebSocket that is opened anew whenever it ends."""
+class SlackSocket:
+    """A WebSocket that reconnects whenever it ends."""
 
     def __init__(
         self,
@@ -66,101 +65,103 @@ class Socket:
         session: ClientSession,
         token: str,
         delay: ReconnectDelay,
-        refusals: Refusals,
+        problems: ConnectionProblems,
     ) -> None:
         self._web = web
         self._session = session
         self._token = token
         self._delay = delay
-        self._refusals = refusals
-        self._line: ClientWebSocketResponse | None = None
+        self._problems = problems
+        self._websocket: ClientWebSocketResponse | None = None
 
     async def open(self) -> None:
-        """Open it; returns when Slack has said hello."""
+        """Open the connection; returns after the hello message."""
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 answer = await self._web.apps_connections_open(app_token=self._token)
-                line = await self._session.ws_connect(
-                    str(answer["url"]), heartbeat=HEARTBEAT_SECONDS, max_msg_size=LARGEST
+                websocket = await self._session.ws_connect(
+                    str(answer["url"]), heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME_BYTES
                 )
-        except (*TROUBLE, KeyError) as error:
-            # Without its cause, in which the address is written, and the ticket in that.
-            raise results.trouble(error, APP_TOKEN) from None
-        await _greet(line)
-        old, self._line = self._line, line
+        except (*REQUEST_ERRORS, KeyError) as error:
+            # Without the cause, whose URL contains a ticket.
+            raise results.platform_error(error, APP_TOKEN_VARIABLE) from None
+        await _wait_for_hello(websocket)
+        old, self._websocket = self._websocket, websocket
         self._delay.connected()
-        self._refusals.clear(APP_TOKEN)
+        self._problems.clear(APP_TOKEN_VARIABLE)
         if old is not None:
             await old.close()
 
-    async def run(self, hears: SlackEventHandler) -> None:
-        """Hand over envelopes until cancelled; try seldom where Slack does not want us."""
+    async def run(self, handler: SlackEventHandler) -> None:
+        """Receive envelopes until cancelled; reconnect less often if Slack rejects the app."""
         has_gap = True
         while True:
             try:
-                if self._line is None or self._line.closed:
+                if self._websocket is None or self._websocket.closed:
                     has_gap = True
                     await self.open()
                 if has_gap:
-                    hears.begun()
-                has_gap = not await self._is_replaced(hears)
+                    handler.connection_opened()
+                has_gap = not await self._is_replaced(handler)
             except PlatformRefusedError as error:
-                self._refusals.note(APP_TOKEN, str(error))
+                self._problems.note(APP_TOKEN_VARIABLE, str(error))
                 await self._pause(error)
-            except (*TROUBLE, PlatformError) as error:
+            except (*REQUEST_ERRORS, PlatformError) as error:
                 await self._pause(error)
 
     async def _pause(self, error: Exception) -> None:
         pause = self._delay.next_delay(is_refused=isinstance(error, PlatformRefusedError))
-        log.warning("%s; again in %g s", results.described(error), pause)
+        log.warning(
+            "Slack connection failed: %s; retrying in %g s", results.describe_error(error), pause
+        )
         await asyncio.sleep(pause)
 
-    async def _is_replaced(self, hears: SlackEventHandler) -> bool:
-        """Hand over what comes; whether the connection ended after another was opened."""
-        line = self._line
-        if line is None:
+    async def _is_replaced(self, handler: SlackEventHandler) -> bool:
+        """Receive envelopes; whether the connection was replaced by another."""
+        websocket = self._websocket
+        if websocket is None:
             return False
-        async for frame in line:
+        async for frame in websocket:
             envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
             if envelope.get("type") == "disconnect":
-                log.info("Slack wants another connection: %s", envelope.get("reason"))
+                log.info("Slack requested a reconnect: %s", envelope.get("reason"))
                 if not self._delay.is_stable:
                     await asyncio.sleep(self._delay.next_delay())
                 await self.open()
                 return True
-            if envelope.get("envelope_id") and hears.take(envelope):
+            if envelope.get("envelope_id") and handler.take(envelope):
                 await self.acknowledge(str(envelope["envelope_id"]))
-        raise PlatformDownError("the connection to Slack ended")
+        raise PlatformDownError("connection to Slack lost")
 
     async def acknowledge(self, envelope_id: str) -> None:
-        """Tell Slack that an envelope is safe; if that fails, it comes again."""
+        """Acknowledge an envelope; if that fails, Slack redelivers it."""
         try:
-            if self._line is not None:
-                await self._line.send_str(json.dumps({"envelope_id": envelope_id}))
+            if self._websocket is not None:
+                await self._websocket.send_str(json.dumps({"envelope_id": envelope_id}))
         except (ClientError, OSError) as error:
-            reason = results.described(error)
-            log.info("an envelope was not acknowledged and will come again: %s", reason)
+            reason = results.describe_error(error)
+            log.info("Slack envelope not acknowledged, expecting redelivery: %s", reason)
 
     async def close(self) -> None:
-        """Let go."""
-        line, self._line = self._line, None
-        if line is not None:
-            await line.close()
+        """Close the connection."""
+        websocket, self._websocket = self._websocket, None
+        if websocket is not None:
+            await websocket.close()
 
 
-async def _greet(line: ClientWebSocketResponse) -> None:
-    """Wait for Slack's hello; without one a connection is closed."""
+async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
+    """Wait for the hello message; close the connection if it does not arrive."""
     hello: dict[str, Any] = {}
     try:
         async with asyncio.timeout(HELLO_SECONDS):
-            hello = _read((await line.receive()).data)
+            hello = _read((await websocket.receive()).data)
     except TimeoutError:
-        log.info("Slack says nothing")
+        log.info("no response from Slack")
     finally:
         if hello.get("type") != "hello":
-            await line.close()
+            await websocket.close()
     if hello.get("type") != "hello":
-        raise PlatformDownError("Slack opened a connection and did not say hello")
+        raise PlatformDownError("Slack opened a connection without a hello message")
 
 
 def _read(data: Any) -> dict[str, Any]:
@@ -171,149 +172,149 @@ def _read(data: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-BOT_TOKEN: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
-AT_ONCE: Final = 2  # channels that are read at the same time
-PAGE: Final = 200
-MOST_PAGES: Final = 25  # of one channel; what is older is left
-HOUR: Final = 3_600_000_000  # in numbers of messages
-PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
+BOT_TOKEN_VARIABLE: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+MAX_CONCURRENT_READS: Final = 2  # of channel histories
+PAGE_MESSAGES: Final = 200
+MAX_PAGES: Final = 25  # of one channel; older messages are skipped
+NUMBERS_PER_HOUR: Final = 3_600_000_000  # message numbers are microseconds
+TEMPORARY_KINDS: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT, ErrorKind.UNKNOWN)
 
 
 def number_of(ts: str) -> int:
-    """The id of a message as a number: millionths of a second."""
+    """The `ts` of a message as a number of microseconds."""
     seconds, _, fraction = ts.partition(".")
     return config_values.number(f"{seconds}{fraction:0<6.6}", 0)
 
 
 def ts_of(number: int) -> str:
-    """The id of the message that has a number."""
+    """The `ts` of a message number."""
     return f"{number // 10**6}.{number % 10**6:06d}"
 
 
 def number_of_now() -> int:
-    """The number that a message would have now."""
+    """The number of a message sent now."""
     return time.time_ns() // 1000
 
 
 class SlackListener:
-    """Hands messages over, in the order of their channel."""
+    """Receives messages in order per channel."""
 
     def __init__(
         self,
         web: AsyncWebClient,
         reader: SlackMessageReader,
-        socket: Socket,
+        socket: SlackSocket,
         cursors: Cursors,
         receive: Receive,
-        refusals: Refusals,
-        backoff: Backoff = RECONNECT,
-        most_waiting: int = MOST_WAITING,
+        problems: ConnectionProblems,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
         self._web = web
         self._reader = reader
         self._socket = socket
         self._cursors = cursors
         self._receive = receive
-        self._refusals = refusals
-        self._lines = Lines("Slack", backoff, most_waiting)
-        self._filled: set[str] = set()  # channels that were read over this connection
-        self._handed = Recent()
-        self._few = asyncio.Semaphore(AT_ONCE)
+        self._problems = problems
+        self._queues = OrderedQueues("Slack", backoff, max_queued)
+        self._caught_up: set[str] = set()  # channels that were read over this connection
+        self._received_keys = RecentItems()
+        self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
     async def drop(self) -> None:
-        """Stop; what was not handed over comes again."""
-        await self._lines.close()
+        """Stop; queued messages are redelivered or fetched."""
+        await self._queues.close()
 
-    # What the socket tells
+    # Events
 
-    def begun(self) -> None:
-        """Everything that is known has to be looked at."""
-        self._filled = set()
+    def connection_opened(self) -> None:
+        """Catch up in every known channel."""
+        self._caught_up = set()
         for channel in self._cursors.channels:
-            self._later(channel, functools.partial(self._fill, channel))
+            self._enqueue(channel, functools.partial(self._catch_up, channel))
 
-    def _later(self, channel: str, job: Job) -> None:
-        """What there is no room for is not acknowledged, and comes again or is fetched."""
-        self._lines.add(channel, job, functools.partial(self._fill_anew, channel))
+    def _enqueue(self, channel: str, job: Job) -> None:
+        """Queue a job; dropped messages are not acknowledged and are fetched later."""
+        self._queues.add(channel, job, functools.partial(self._catch_up_again, channel))
 
     def take(self, envelope: dict[str, Any]) -> bool:
-        """An envelope; whether what is in it is not for us, or was received before."""
+        """Queue the message of an envelope; True if there is none or it was received before."""
         name = str(envelope["envelope_id"])
         payload = config_values.mapping(envelope.get("payload"))
         is_event = envelope.get("type") == "events_api"
-        said = messages.said_in(payload) if is_event else None
-        if said is None or said.key in self._handed:
+        sent = messages.message_in(payload) if is_event else None
+        if sent is None or sent.key in self._received_keys:
             return True
-        self._later(said.channel, functools.partial(self._hand_over, name, said))
+        self._enqueue(sent.channel, functools.partial(self._receive_envelope, name, sent))
         return False
 
-    # One line
+    # One channel
 
-    async def _hand_over(self, envelope_id: str, said: SlackMessage) -> None:
-        await self._fill(said.channel)
-        await self._received(said)
+    async def _receive_envelope(self, envelope_id: str, sent: SlackMessage) -> None:
+        await self._catch_up(sent.channel)
+        await self._receive_once(sent)
         await self._socket.acknowledge(envelope_id)
-        if not self._lines.is_waiting(said.channel):
-            await self._cursors.save(said.channel)
+        if not self._queues.is_waiting(sent.channel):
+            await self._cursors.save(sent.channel)
 
-    async def _received(self, said: SlackMessage) -> None:
-        if said.key in self._handed:
+    async def _receive_once(self, sent: SlackMessage) -> None:
+        if sent.key in self._received_keys:
             return
-        event = await self._reader.read(said)
+        event = await self._reader.read(sent)
         if event is not None:
             await self._receive(event)
-        if not said.is_edit:
-            await self._cursors.reached(said.channel, number_of(said.ts))
-        self._handed.add(said.key)
+        if not sent.is_edit:
+            await self._cursors.reached(sent.channel, number_of(sent.ts))
+        self._received_keys.add(sent.key)
 
-    async def _fill_anew(self, channel: str) -> None:
-        """Hand over what there was no room for while messages could not be kept."""
-        self._filled.discard(channel)
-        await self._fill(channel)
+    async def _catch_up_again(self, channel: str) -> None:
+        """Receive the messages that did not fit into the queue."""
+        self._caught_up.discard(channel)
+        await self._catch_up(channel)
 
-    async def _fill(self, channel: str) -> None:
-        """Hand over what was missed in a channel, once for a connection."""
-        if channel in self._filled:
+    async def _catch_up(self, channel: str) -> None:
+        """Receive the missed messages of a channel, once per connection."""
+        if channel in self._caught_up:
             return
-        filled = self._filled
-        last = await self._cursors.open(channel, self._cursors.beginning)
+        caught_up = self._caught_up
+        last = await self._cursors.open(channel, self._cursors.start)
         try:
-            async with self._few:
+            async with self._read_slots:
                 missed = await self._missed(channel, last)
-            self._refusals.clear(BOT_TOKEN)
+            self._problems.clear(BOT_TOKEN_VARIABLE)
         except SlackApiError as error:
             missed = []
-            await self._give_up(channel, error)
+            await self._handle_history_error(channel, error)
         except SlackClientError as error:
-            raise PlatformDownError(results.described(error)) from error
+            raise PlatformDownError(results.describe_error(error)) from error
         for message in missed:
-            said = SlackMessage(message, channel, "", self._reader.team, is_edit=False)
-            if messages.is_a_persons(said):
-                await self._received(said)
+            sent = SlackMessage(message, channel, "", self._reader.team, is_edit=False)
+            if messages.is_user_message(sent):
+                await self._receive_once(sent)
         await self._cursors.save(channel)
-        filled.add(channel)
+        caught_up.add(channel)
 
-    async def _give_up(self, channel: str, error: SlackApiError) -> None:
-        """A channel that cannot be read; one that cannot be read now is tried again."""
-        if results.is_of_token(error):
-            trouble = results.trouble(error, BOT_TOKEN)
-            self._refusals.note(BOT_TOKEN, str(trouble))
+    async def _handle_history_error(self, channel: str, error: SlackApiError) -> None:
+        """Handle an unreadable history; PlatformDownError to retry a temporary error."""
+        if results.is_token_error(error):
+            trouble = results.platform_error(error, BOT_TOKEN_VARIABLE)
+            self._problems.note(BOT_TOKEN_VARIABLE, str(trouble))
             raise trouble from error
         result = results.failure(error)
-        if result.error_kind in PASSING:
+        if result.error_kind in TEMPORARY_KINDS:
             await asyncio.sleep(result.retry_after or 0)
-            raise PlatformDownError(results.described(error)) from error
-        log.warning("what was missed in %s cannot be read: %s", channel, result.error)
+            raise PlatformDownError(results.describe_error(error)) from error
+        log.warning("channel %s history is unreadable: %s", channel, result.error)
         if result.error_kind is ErrorKind.NOT_FOUND:
             await self._cursors.forget(channel)
 
     async def _missed(self, channel: str, last: int) -> list[dict[str, Any]]:
-        """What was written after a message, the oldest first; Slack tells the newest first."""
+        """The messages after a cursor, oldest first; Slack lists the newest first."""
         found: list[dict[str, Any]] = []
         latest: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             answer = await self._web.conversations_history(
-                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE
+                channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE_MESSAGES
             )
             facts = config_values.mapping(answer.data)
             page = [config_values.mapping(one) for one in facts.get("messages") or []]

@@ -1,4 +1,4 @@
-"""Events of Slack made into messages of the gateway."""
+"""Slack events as message events, with their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import ErrorKind, MessageEvent, MessageType
-from gateway.platforms.deduplication import Recent
+from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.names import Platform
 from gateway.platforms.slack import mrkdwn, results
 from gateway.routing.sources import SessionSource
@@ -26,84 +26,86 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FETCH_SECONDS: Final = 120.0
+DOWNLOAD_TIMEOUT_SECONDS: Final = 120.0
 OWN_HOSTS: Final = ("slack.com", "slack-files.com")
 
 
 class SlackFiles:
-    """Fetches files."""
+    """Downloads the files of messages."""
 
     def __init__(
         self, session: ClientSession, token: str, base_url: str, media: MediaStore
     ) -> None:
         self._session = session
         self._token = token
-        self._base_url = base_url  # where Slack is, when it is somewhere else
+        self._base_url = base_url  # replaces the hosts of Slack
         self._media = media
 
     async def add(self, event: MessageEvent, found: Any) -> None:
-        """Put files to a message; one that cannot be fetched leaves a note."""
+        """Attach files to a message; a failed download is mentioned in the text."""
         for file in found if isinstance(found, list) else []:
             facts = config_values.mapping(file)
-            kept = await self._kept(facts)
-            if kept is None:
+            stored = await self._store(facts)
+            if stored is None:
                 name = (
                     config_values.text(facts.get("name"))
                     or config_values.text(facts.get("id"))
                     or "file"
                 )
-                incoming_files.leave_note(event, name)
+                incoming_files.add_note(event, name)
             else:
-                incoming_files.attach(event, kept, _kind(facts, kept.mime))
+                incoming_files.attach(event, stored, _kind(facts, stored.mime))
 
-    async def _kept(self, facts: dict[str, Any]) -> StoredFile | None:
+    async def _store(self, facts: dict[str, Any]) -> StoredFile | None:
         name, mime = (
             config_values.text(facts.get("name")),
             config_values.text(facts.get("mimetype")),
         )
         try:
-            data = await self._fetched(facts, mime)
+            data = await self._download(facts, mime)
             return await asyncio.to_thread(self._media.keep, data, name, mime)
         except (ClientError, TimeoutError, UsageError, ValueError) as error:
-            log.warning("a file was not fetched: %s", results.described(error))
+            log.warning("file download failed: %s", results.describe_error(error))
             return None
 
-    async def _fetched(self, facts: dict[str, Any], mime: str) -> bytes:
+    async def _download(self, facts: dict[str, Any], mime: str) -> bytes:
         url = config_values.text(facts.get("url_private_download") or facts.get("url_private"))
         if not self._is_own(url):
-            raise UsageError("it is not kept by Slack")
-        incoming_files.check(config_values.number(facts.get("size"), 0), self._media.largest)
+            raise UsageError("the file is not hosted by Slack")
+        incoming_files.check_size(config_values.number(facts.get("size"), 0), self._media.largest)
         headers = {"Authorization": f"Bearer {self._token}"}
-        timeout = ClientTimeout(total=FETCH_SECONDS)
+        timeout = ClientTimeout(total=DOWNLOAD_TIMEOUT_SECONDS)
         async with self._session.get(
             url, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise UsageError(f"Slack answered with HTTP {response.status}")
+                raise UsageError(f"Slack returned HTTP {response.status}")
             if response.content_type == "text/html" and mime != "text/html":
-                raise UsageError("Slack wants to be logged in to: the bot needs files:read")
-            return await incoming_files.read(response.content, self._media.largest)
+                raise UsageError("Slack requires a login: the bot needs the files:read scope")
+            return await incoming_files.read_limited(response.content, self._media.largest)
 
     def _is_own(self, url: str) -> bool:
-        """Whether an address may see the token."""
-        return incoming_files.is_at(url, OWN_HOSTS, self._base_url)
+        """Whether the token may be sent to a URL."""
+        return incoming_files.is_hosted_by(url, OWN_HOSTS, self._base_url)
 
 
 def _kind(facts: dict[str, Any], mime: str) -> MessageType:
     return (
-        MessageType.VOICE if facts.get("subtype") == "slack_audio" else incoming_files.kind_of(mime)
+        MessageType.VOICE
+        if facts.get("subtype") == "slack_audio"
+        else incoming_files.message_type_of(mime)
     )
 
 
-SAID: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
-KINDS: Final = {"im": "dm", "mpim": "group", "channel": "channel", "group": "channel"}
+USER_SUBTYPES: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+CHAT_TYPES: Final = {"im": "dm", "mpim": "group", "channel": "channel", "group": "channel"}
 SLACKBOT: Final = "USLACKBOT"
-MOST_NAMES: Final = 20  # that are looked up for one message
-PASSING: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
+MAX_NAME_LOOKUPS: Final = 20  # per message
+TEMPORARY_KINDS: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
 
 
 class SlackMessage(NamedTuple):
-    """What an event says: the message itself, and what is around it."""
+    """The message of an event and its channel."""
 
     message: dict[str, Any]
     channel: str
@@ -113,25 +115,25 @@ class SlackMessage(NamedTuple):
 
     @property
     def ts(self) -> str:
-        """The id of the message in its channel."""
+        """The ID of the message in its channel."""
         return config_values.text(self.message.get("ts"))
 
     @property
     def user(self) -> str:
-        """Who wrote it."""
+        """The sender."""
         return config_values.text(self.message.get("user"))
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The same for a message that comes twice, as one that names the bot does."""
+        """The same for duplicates: Slack sends a message with a mention twice."""
         edited = (
             config_values.mapping(self.message.get("edited")).get("ts") if self.is_edit else None
         )
         return self.channel, self.ts, config_values.text(edited)
 
 
-def said_in(payload: dict[str, Any]) -> SlackMessage | None:
-    """The message in an event; None where there is none for us."""
+def message_in(payload: dict[str, Any]) -> SlackMessage | None:
+    """The user message of an event; None if there is none."""
     event = config_values.mapping(payload.get("event"))
     if event.get("type") not in {"message", "app_mention"}:
         return None
@@ -140,27 +142,27 @@ def said_in(payload: dict[str, Any]) -> SlackMessage | None:
     if is_edit and message.get("text") == config_values.mapping(event.get("previous_message")).get(
         "text"
     ):
-        return None  # a preview of a link was added, say
-    said = SlackMessage(
+        return None  # e.g. a link preview was added
+    sent = SlackMessage(
         message,
         config_values.text(event.get("channel")),
         config_values.text(event.get("channel_type")),
         config_values.text(payload.get("team_id") or event.get("team")),
         is_edit,
     )
-    return said if is_a_persons(said) else None
+    return sent if is_user_message(sent) else None
 
 
-def is_a_persons(said: SlackMessage) -> bool:
-    """Whether a message is one that a person wrote."""
-    message = said.message
-    is_bots = bool(message.get("bot_id")) or said.user in {"", SLACKBOT}
-    is_kind = config_values.text(message.get("subtype")) in SAID
-    return is_kind and not is_bots and bool(said.channel and said.ts)
+def is_user_message(sent: SlackMessage) -> bool:
+    """Whether a user wrote the message."""
+    message = sent.message
+    is_bots = bool(message.get("bot_id")) or sent.user in {"", SLACKBOT}
+    is_kind = config_values.text(message.get("subtype")) in USER_SUBTYPES
+    return is_kind and not is_bots and bool(sent.channel and sent.ts)
 
 
 class SlackMessageReader:
-    """Reads events for one account."""
+    """Converts messages for one account."""
 
     def __init__(
         self,
@@ -176,71 +178,73 @@ class SlackMessageReader:
         self._me = me
         self._files = files
         self._is_threading = is_threading
-        self._names = Recent()
-        self._kinds = Recent()
+        self._names = RecentItems()
+        self._kinds = RecentItems()
 
-    async def read(self, said: SlackMessage) -> MessageEvent | None:
-        """A message, with its files; None where it is our own, or nothing is in it."""
-        if said.user == self._me:
+    async def read(self, sent: SlackMessage) -> MessageEvent | None:
+        """The event of a message, with its files; None for own and empty messages."""
+        if sent.user == self._me:
             return None
         written, is_named = mrkdwn.without_mention(
-            config_values.text(said.message.get("text")), self._me
+            config_values.text(sent.message.get("text")), self._me
         )
-        mentioned = list(dict.fromkeys(mrkdwn.MENTIONED.findall(written)))[:MOST_NAMES]
+        mentioned = list(dict.fromkeys(mrkdwn.MENTION_PATTERN.findall(written)))[:MAX_NAME_LOOKUPS]
         names = {one: await self._user(one) for one in mentioned}
-        text = mrkdwn.plain(written, lambda one: names.get(one, one))
-        source = await self._source(said)
-        is_answer = said.message.get("parent_user_id") == self._me
+        text = mrkdwn.plain_text(written, lambda one: names.get(one, one))
+        source = await self._source(sent)
+        is_answer = sent.message.get("parent_user_id") == self._me
         event = MessageEvent(
             text,
             MessageType.COMMAND if text.startswith("/") else MessageType.TEXT,
             source,
-            message_id=said.ts,
-            is_edit=said.is_edit,
+            message_id=sent.ts,
+            is_edit=sent.is_edit,
             is_addressed=source.chat_type == "dm" or is_named or is_answer,
-            timestamp=config_values.fraction(said.ts, 0.0),
-            reply_to_message_id=source.thread_id if source.thread_id != said.ts else None,
+            timestamp=config_values.fraction(sent.ts, 0.0),
+            reply_to_message_id=source.thread_id if source.thread_id != sent.ts else None,
         )
-        await self._files.add(event, said.message.get("files"))
+        await self._files.add(event, sent.message.get("files"))
         return event if event.text or event.media_urls or is_named else None
 
-    async def _source(self, said: SlackMessage) -> SessionSource:
-        kind, name = await self._channel(said)
-        thread = config_values.text(said.message.get("thread_ts"))
-        thread = "" if thread == said.ts else thread
+    async def _source(self, sent: SlackMessage) -> SessionSource:
+        kind, name = await self._channel(sent)
+        thread = config_values.text(sent.message.get("thread_ts"))
+        thread = "" if thread == sent.ts else thread
         if self._is_threading and kind == "channel":
-            thread = thread or said.ts
+            thread = thread or sent.ts
         return SessionSource(
             Platform.SLACK,
-            said.channel,
+            sent.channel,
             chat_name=name,
             chat_type="thread" if thread and kind == "channel" else kind,
-            user_id=said.user,
-            user_name=await self._user(said.user),
+            user_id=sent.user,
+            user_name=await self._user(sent.user),
             thread_id=thread or None,
-            guild_id=said.team or None,
+            guild_id=sent.team or None,
         )
 
-    # What has to be asked for; what cannot be found out is called by its id
+    # Lookups; without an answer the ID is used as the name
 
     async def _user(self, user: str) -> str:
         if user not in self._names:
-            found = await self._asked("users.info", user=user)
+            found = await self._call("users.info", user=user)
             if found is None:
                 return user
             facts = config_values.mapping(found.get("user"))
             profile = config_values.mapping(facts.get("profile"))
-            told = (profile.get("display_name"), facts.get("real_name"), facts.get("name"))
-            self._names.add(user, next((config_values.text(one) for one in told if one), user))
+            candidates = (profile.get("display_name"), facts.get("real_name"), facts.get("name"))
+            self._names.add(
+                user, next((config_values.text(one) for one in candidates if one), user)
+            )
         return self._names.note_of(user) or user
 
-    async def _channel(self, said: SlackMessage) -> tuple[str, str | None]:
-        """The kind of a channel, and its name."""
-        channel, kind = said.channel, KINDS.get(said.channel_type, "")
+    async def _channel(self, sent: SlackMessage) -> tuple[str, str | None]:
+        """The chat type and name of a channel."""
+        channel, kind = sent.channel, CHAT_TYPES.get(sent.channel_type, "")
         if kind == "dm" or channel.startswith("D"):
-            return "dm", await self._user(said.user)
+            return "dm", await self._user(sent.user)
         if channel not in self._kinds:
-            found = await self._asked("conversations.info", channel=channel)
+            found = await self._call("conversations.info", channel=channel)
             if found is None:
                 return kind or "channel", None
             facts = config_values.mapping(found.get("channel"))
@@ -248,14 +252,14 @@ class SlackMessageReader:
             self._names.add(channel, config_values.text(facts.get("name")))
         return kind or self._kinds.note_of(channel) or "channel", self._names.note_of(channel)
 
-    async def _asked(self, method: str, **facts: str) -> dict[str, Any] | None:
-        """An answer; empty where Slack refuses it, None where it may give it later."""
+    async def _call(self, method: str, **facts: str) -> dict[str, Any] | None:
+        """The response of a method; empty if Slack rejects it, None after a temporary error."""
         try:
             answer = await self._web.api_call(method, params=facts, http_verb="GET")
         except SlackApiError as error:
-            log.info("%s: %s", method, results.described(error))
-            return None if results.failure(error).error_kind in PASSING else {}
+            log.info("Slack %s failed: %s", method, results.describe_error(error))
+            return None if results.failure(error).error_kind in TEMPORARY_KINDS else {}
         except (SlackClientError, ClientError, TimeoutError) as error:
-            log.info("%s: %s", method, results.described(error))
+            log.info("Slack %s failed: %s", method, results.describe_error(error))
             return None
         return config_values.mapping(answer.data)

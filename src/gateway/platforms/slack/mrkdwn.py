@@ -1,6 +1,6 @@
-"""Markdown made into the marks of Slack, and what Slack sends made into plain text.
+"""Converts Markdown to Slack mrkdwn and Slack messages to plain text.
 
-Everything that would be a mention or a link by itself is escaped, so an answer pings nobody.
+Text that would form a mention or a link is escaped, so a reply never pings users.
 """
 
 from __future__ import annotations
@@ -8,39 +8,39 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gateway.platforms.markdown import lines_of, tree_of
+from gateway.platforms.markdown import parse_tree, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from markdown_it.tree import SyntaxTreeNode
 
-MARKS: Final = {"strong": "*", "em": "_", "s": "~"}
-RULE: Final = "———"
+INLINE_MARKS: Final = {"strong": "*", "em": "_", "s": "~"}
+RULE_TEXT: Final = "———"
 INDENT: Final = "    "
-MENTIONED: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
-BRACKETED: Final = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
+MENTION_PATTERN: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
+BRACKET_PATTERN: Final = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 
-def escaped(text: str) -> str:
-    """A text in which nothing is a mark for a mention or a link."""
+def escape_text(text: str) -> str:
+    """A text with the control characters of Slack escaped."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def mrkdwn(markdown: str) -> str:
-    """*markdown* as Slack writes it; a table stays as it is, in letters of one width."""
-    return _Page(lines_of(markdown)).blocks(tree_of(markdown).children).strip()
+def render_mrkdwn(markdown: str) -> str:
+    """*markdown* as mrkdwn; a table becomes a code block."""
+    return _MrkdwnRenderer(split_lines(markdown)).blocks(parse_tree(markdown).children).strip()
 
 
-class _Page:
-    """One walk over a text."""
+class _MrkdwnRenderer:
+    """Renders a syntax tree."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
-        self._is_bold = False  # within a heading, which is bold as a whole
+        self._is_bold = False  # inside a heading, which is bold
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], between: str = "\n\n") -> str:
-        """Blocks, one under the other."""
+        """Blocks below each other."""
         return between.join(filter(None, map(self._block, nodes)))
 
     def _block(self, node: SyntaxTreeNode) -> str:
@@ -50,13 +50,13 @@ class _Page:
             case "fence" | "code_block":
                 return _code(node.content)
             case "table":
-                first, behind = node.map or (0, 0)
-                return _code("\n".join(self._lines[first:behind]))
+                first, end = node.map or (0, 0)
+                return _code("\n".join(self._lines[first:end]))
             case "blockquote":
-                return _before("> ", self.blocks(node.children))
+                return _prefix_lines("> ", self.blocks(node.children))
             case "bullet_list" | "ordered_list":
                 return self._list(node)
-        return RULE if node.type == "hr" else self._inside(node)
+        return RULE_TEXT if node.type == "hr" else self._inside(node)
 
     def _heading(self, node: SyntaxTreeNode) -> str:
         self._is_bold = True
@@ -79,41 +79,41 @@ class _Page:
     def _inline(self, node: SyntaxTreeNode) -> str:
         match node.type:
             case "strong" | "em" | "s":
-                inner, mark = self._inside(node), MARKS[node.type]
-                is_said = self._is_bold and node.type == "strong"
-                return inner if is_said or not inner else f"{mark}{inner}{mark}"
+                inner, mark = self._inside(node), INLINE_MARKS[node.type]
+                is_bold = self._is_bold and node.type == "strong"
+                return inner if is_bold or not inner else f"{mark}{inner}{mark}"
             case "code_inline":
-                return f"`{escaped(node.content)}`"
+                return f"`{escape_text(node.content)}`"
             case "link":
                 return _link(str(node.attrs.get("href", "")), self._inside(node))
             case "image":
-                return _link(str(node.attrs.get("src", "")), escaped(node.content))
+                return _link(str(node.attrs.get("src", "")), escape_text(node.content))
             case "softbreak" | "hardbreak":
                 return "\n"
-        return self._inside(node) if node.children else escaped(node.content)
+        return self._inside(node) if node.children else escape_text(node.content)
 
 
 def _code(text: str) -> str:
     inner = text.strip("\n")
-    return f"```\n{escaped(inner)}\n```"
+    return f"```\n{escape_text(inner)}\n```"
 
 
-def _before(mark: str, text: str) -> str:
+def _prefix_lines(mark: str, text: str) -> str:
     return "\n".join(f"{mark}{line}" for line in text.split("\n"))
 
 
 def _link(address: str, inner: str) -> str:
-    """A link; what stands in its address can end it no sooner."""
-    safe = escaped(address).replace("|", "%7C")
+    """A link; the URL is escaped so that it cannot end the link."""
+    safe = escape_text(address).replace("|", "%7C")
     if not re.match(r"(?i)https?://|mailto:", address):
         return f"{inner} ({safe})" if inner and safe and inner != safe else inner or safe
     return f"<{safe}|{inner}>" if inner and inner != safe else f"<{safe}>"
 
 
-def plain(text: str, name_of: Callable[[str], str]) -> str:
-    """What somebody wrote, with names for ids and without marks of Slack's own."""
-    named = MENTIONED.sub(lambda found: f"@{name_of(found[1])}", text)
-    bare = BRACKETED.sub(_unbracketed, named)
+def plain_text(text: str, name_of: Callable[[str], str]) -> str:
+    """A Slack message as plain text, with names instead of IDs."""
+    named = MENTION_PATTERN.sub(lambda found: f"@{name_of(found[1])}", text)
+    bare = BRACKET_PATTERN.sub(_unbracketed, named)
     return bare.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
 
@@ -128,6 +128,6 @@ def _unbracketed(found: re.Match[str]) -> str:
 
 
 def without_mention(text: str, me: str) -> tuple[str, bool]:
-    """A text without the bot in it, and whether it was named."""
+    """A text without mentions of the bot, and whether there was one."""
     found = re.sub(rf"<@{re.escape(me)}(?:\|[^>]*)?>[:,]?\s*", "", text)
     return found.strip(), found != text

@@ -1,4 +1,4 @@
-"""What Slack answers, in the words of the gateway."""
+"""Maps Slack errors to send results and platform errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway import config_values
 from gateway.platforms.base import ErrorKind, SendResult
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
-SHUT_OUT: Final = frozenset(
+REJECTED_CODES: Final = frozenset(
     {
         "account_inactive",
         "invalid_auth",
@@ -25,7 +25,7 @@ SHUT_OUT: Final = frozenset(
         "token_revoked",
     }
 )
-KINDS: Final = {
+CODE_KINDS: Final = {
     "ratelimited": ErrorKind.RATE_LIMITED,
     "rate_limited": ErrorKind.RATE_LIMITED,
     "channel_not_found": ErrorKind.NOT_FOUND,
@@ -51,45 +51,50 @@ KINDS: Final = {
     "request_timeout": ErrorKind.TRANSIENT,
     "service_unavailable": ErrorKind.TRANSIENT,
 }
-# The token is at fault, and not the chat: what is owed to it stays owed until there is another.
-DEAD_TOKEN: Final = SHUT_OUT - {"missing_scope", "no_permission", "not_allowed_token_type"}
-HALF_DONE: Final = ("fatal_error", "internal_error", "request_timeout")  # some of it, perhaps
-GET_ANOTHER: Final = (
-    "Slack does not accept {name} ({code}): look at your app on https://api.slack.com/apps "
-    "({where}), and put its token into .env or the environment"
+# Token problems: replies stay due until the token is replaced.
+TOKEN_CODES: Final = REJECTED_CODES - {"missing_scope", "no_permission", "not_allowed_token_type"}
+AMBIGUOUS_CODES: Final = (
+    "fatal_error",
+    "internal_error",
+    "request_timeout",
+)  # may be partially done
+UNAUTHORIZED_TEXT: Final = (
+    "Slack rejected {name} ({code}). Check your app at https://api.slack.com/apps ({where}) and "
+    "set its token in .env or the environment."
 )
-WHERE: Final = {
-    "SLACK_BOT_TOKEN": "OAuth & Permissions: install it to the workspace, the token is xoxb-…",
-    "SLACK_APP_TOKEN": "Socket Mode switched on; Basic Information, App-Level Tokens with the "
-    "scope connections:write, the token is xapp-…",
+TOKEN_PAGES: Final = {
+    "SLACK_BOT_TOKEN": "OAuth & Permissions: install the app to the workspace; the token "
+    "starts with xoxb-",
+    "SLACK_APP_TOKEN": "enable Socket Mode; Basic Information, App-Level Tokens with the "
+    "scope connections:write; the token starts with xapp-",
 }
 
 
 def code_of(error: SlackApiError) -> str:
-    """The word that Slack has for a refusal; empty where it said none."""
+    """The error code of a response; empty if there is none."""
     data = getattr(error.response, "data", None)
     return config_values.text(data.get("error")) if isinstance(data, dict) else ""
 
 
 def status_of(error: SlackApiError) -> int:
-    """The HTTP status of a refusal."""
+    """The HTTP status of a response."""
     response: Any = error.response
     return int(getattr(response, "status_code", 0) or getattr(response, "status", 0) or 0)
 
 
-def seconds_to_wait(error: SlackApiError) -> float | None:
-    """How long Slack wants to be left alone."""
+def retry_after_seconds(error: SlackApiError) -> float | None:
+    """The seconds of Retry-After."""
     headers = getattr(error.response, "headers", None) or {}
     return config_values.fraction(headers.get("Retry-After"), 0.0) or None
 
 
 def failure(error: Exception) -> SendResult:
-    """A send that came to nothing, or whose answer never came."""
+    """The result of a failed send."""
     if isinstance(error, SlackApiError):
         return _refusal(error)
     return SendResult(
         False,
-        error=f"no answer of Slack: {described(error)}",
+        error=f"no response from Slack: {describe_error(error)}",
         error_kind=ErrorKind.TRANSIENT,
         may_have_arrived=not isinstance(error, ClientConnectorError),
     )
@@ -97,39 +102,39 @@ def failure(error: Exception) -> SendResult:
 
 def _refusal(error: SlackApiError) -> SendResult:
     code, status = code_of(error), status_of(error)
-    kind = ErrorKind.FORBIDDEN if code in SHUT_OUT else KINDS.get(code)
-    if code in DEAD_TOKEN:
+    kind = ErrorKind.FORBIDDEN if code in REJECTED_CODES else CODE_KINDS.get(code)
+    if code in TOKEN_CODES:
         kind = ErrorKind.TRANSIENT
     if kind is None:
         kind = ErrorKind.RATE_LIMITED if status == 429 else ErrorKind.UNKNOWN
         kind = ErrorKind.TRANSIENT if status >= 500 else kind
     return SendResult(
         False,
-        error=described(error),
+        error=describe_error(error),
         error_kind=kind,
-        retry_after=seconds_to_wait(error) if kind is ErrorKind.RATE_LIMITED else None,
-        may_have_arrived=code in HALF_DONE or (status >= 500 and not code),
+        retry_after=retry_after_seconds(error) if kind is ErrorKind.RATE_LIMITED else None,
+        may_have_arrived=code in AMBIGUOUS_CODES or (status >= 500 and not code),
     )
 
 
-def is_of_token(error: Exception) -> bool:
-    """Whether Slack does not take a token any more."""
-    return isinstance(error, SlackApiError) and code_of(error) in DEAD_TOKEN
+def is_token_error(error: Exception) -> bool:
+    """Whether Slack rejects the token."""
+    return isinstance(error, SlackApiError) and code_of(error) in TOKEN_CODES
 
 
-def trouble(error: Exception, name: str) -> PlatformError:
-    """A failure to connect as an error: of the token in variable *name*, or of the moment."""
-    if isinstance(error, SlackApiError) and code_of(error) in SHUT_OUT:
-        text = GET_ANOTHER.format(name=name, code=code_of(error), where=WHERE[name])
+def platform_error(error: Exception, name: str) -> PlatformError:
+    """The platform error of a failed connection; *name* is the variable of the token."""
+    if isinstance(error, SlackApiError) and code_of(error) in REJECTED_CODES:
+        text = UNAUTHORIZED_TEXT.format(name=name, code=code_of(error), where=TOKEN_PAGES[name])
         return PlatformRefusedError(text)
-    return PlatformDownError(f"Slack does not answer: {described(error)}")
+    return PlatformDownError(f"No response from Slack: {describe_error(error)}")
 
 
-def described(error: Exception) -> str:
-    """An error in a line, without the address it came from: that holds a secret at times."""
+def describe_error(error: Exception) -> str:
+    """An error in one line, without its URL, which may contain a secret."""
     if isinstance(error, SlackApiError):
         return code_of(error) or f"HTTP {status_of(error)}"
     status = getattr(error, "status", None)
     if status or isinstance(error, InvalidURL):
-        return f"HTTP {status}" if status else "an address that cannot be used"
+        return f"HTTP {status}" if status else "invalid URL"
     return str(error) or type(error).__name__

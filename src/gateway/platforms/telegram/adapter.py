@@ -1,20 +1,19 @@
 """Telegram, as a bot of its Bot API.
 
-Needs TELEGRAM_BOT_TOKEN, which @BotFather gives. Without more it asks for updates; with
-`webhook_url` Telegram calls the gateway's web server instead, which needs
-TELEGRAM_WEBHOOK_SECRET. Under `platforms.telegram` in config.yaml:
+Requires TELEGRAM_BOT_TOKEN from @BotFather. By default it polls for updates; with `webhook_url`
+Telegram calls the HTTP server of the gateway instead, which requires TELEGRAM_WEBHOOK_SECRET.
+Under `platforms.telegram` in config.yaml:
 
-    base_url      another server of the Bot API (default: https://api.telegram.org)
-    poll_seconds  how long a request for updates waits for one (default: 30)
-    webhook_url   the https address under which Telegram reaches the gateway's web server;
-                  its path is the route there (default of the path: /telegram)
+    base_url      another Bot API server (default: https://api.telegram.org)
+    poll_seconds  timeout of long polling (default: 30)
+    webhook_url   the https URL under which Telegram reaches the HTTP server of the gateway;
+                  its path is the route there (default path: /telegram)
 
-In groups the bot is meant when it is mentioned, replied to, or named in a command
-(/new@the_bot). A bot whose privacy mode is on, which is how they are made, is shown nothing
-else there.
+In groups the bot is addressed by a mention, a reply, or its name in a command (/new@the_bot).
+With privacy mode on, the default, Telegram delivers nothing else from groups.
 
-Telegram keeps messages for a day. What was written before the first start is not answered, but
-for the last ten minutes: who sets a bot up has often just written to it.
+Telegram keeps messages for a day. Messages from before the first start are ignored, except those
+of the last ten minutes: the user who sets up a bot has often just written to it.
 """
 
 from __future__ import annotations
@@ -39,11 +38,16 @@ from pydantic import ValidationError
 
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
-from gateway.platforms.refusals import Refusable, Refusals
-from gateway.platforms.telegram.messages import WANTED, Fetching, event_of
-from gateway.platforms.telegram.results import Cleaner
-from gateway.platforms.telegram.sender import LONGEST_PIECE, Sending
-from gateway.platforms.telegram.updates import RECONNECT, VARIABLE, Polling, Webhook
+from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_update
+from gateway.platforms.telegram.results import TokenRedactor
+from gateway.platforms.telegram.sender import MAX_CHUNK_CHARS, TelegramSender
+from gateway.platforms.telegram.updates import (
+    POLL_BACKOFF,
+    SECRET_VARIABLE,
+    TelegramWebhook,
+    UpdatePoller,
+)
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -52,21 +56,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME: Final = "telegram"
+ROUTE_OWNER: Final = "telegram"
 POLL_SECONDS: Final = 30
-FRESH_SECONDS: Final = 600
-CALL_SECONDS: Final = 20
-UNKNOWN_BOT: Final = (
-    "Telegram does not know this token: write /token to @BotFather to see the right one, or "
-    "/newbot for a new bot, and put it into TELEGRAM_BOT_TOKEN"
+FIRST_START_GRACE_SECONDS: Final = 600
+REQUEST_SECONDS: Final = 20
+UNAUTHORIZED_TEXT: Final = (
+    "Telegram rejected the token. Send /token to @BotFather to see the right one, or /newbot to "
+    "create a bot, and set TELEGRAM_BOT_TOKEN."
 )
 NOT_CONNECTED: Final = SendResult(
     False, error="Telegram is not connected", error_kind=ErrorKind.TRANSIENT
 )
 
 
-class TelegramAdapter(Refusable):
-    """A bot; what it is told comes by asking, or by a webhook."""
+class TelegramAdapter(ReportsProblem):
+    """A Telegram bot; updates arrive by long polling or by a webhook."""
 
     abilities: ClassVar = Abilities(
         edit=True,
@@ -74,147 +78,153 @@ class TelegramAdapter(Refusable):
         reactions=True,
         files=True,
         threads=True,
-        longest_text=LONGEST_PIECE,
+        longest_text=MAX_CHUNK_CHARS,
     )
 
-    def __init__(self, surroundings: AdapterContext, backoff: Backoff = RECONNECT) -> None:
+    def __init__(self, context: AdapterContext, backoff: Backoff = POLL_BACKOFF) -> None:
         self.account = ""
-        self._refusals = Refusals("Telegram")
-        self._surroundings = surroundings
+        self._problems = ConnectionProblems("Telegram")
+        self._context = context
         self._backoff = backoff
-        self._token = surroundings.secret("TELEGRAM_BOT_TOKEN")
-        self._clean = Cleaner(self._token)
-        self._webhook = _webhook(surroundings)
+        self._token = context.secret("TELEGRAM_BOT_TOKEN")
+        self._clean = TokenRedactor(self._token)
+        self._webhook = _webhook(context)
         self._bot: Bot | None = None
-        self._sending: Sending | None = None
+        self._sender: TelegramSender | None = None
         self._task: asyncio.Task[None] | None = None
 
     # Listening
 
     async def connect(self, receive: Receive) -> None:
-        """Find out who the bot is, and begin to listen."""
+        """Look up the account of the bot and start listening."""
         await self.disconnect()
-        self._refusals.clear_all()
-        self._bot = bot = self._made()
+        self._problems.clear_all()
+        self._bot = bot = self._create_bot()
         try:
-            me = await bot.get_me(request_timeout=CALL_SECONDS)
+            me = await bot.get_me(request_timeout=REQUEST_SECONDS)
             self.account = str(me.id)
-            fetch = Fetching(bot, self._surroundings.media, self._clean)
-            since = await self._beginning() - FRESH_SECONDS
-            await self._listen(bot, _Taking(bot, me, receive, fetch, since))
+            files = TelegramFiles(bot, self._context.media, self._clean)
+            since = await self._first_start() - FIRST_START_GRACE_SECONDS
+            await self._listen(bot, _UpdateHandler(bot, me, receive, files, since))
         except (TelegramUnauthorizedError, TelegramNotFound) as error:
             await self.disconnect()
-            raise PlatformRefusedError(UNKNOWN_BOT) from error
+            raise PlatformRefusedError(UNAUTHORIZED_TEXT) from error
         except TelegramBadRequest as error:
             await self.disconnect()
-            raise PlatformRefusedError(f"Telegram refuses: {self._clean(error)}") from None
+            raise PlatformRefusedError(
+                f"Telegram rejected the request: {self._clean(error)}"
+            ) from None
         except AiogramError as error:
             await self.disconnect()
             raise PlatformDownError(f"Telegram: {self._clean(error)}") from None
-        self._sending = Sending(bot, self._clean)
-        log.info("this is @%s on Telegram", me.username)
+        self._sender = TelegramSender(bot, self._clean)
+        log.info("Telegram connected: @%s", me.username)
 
-    async def _beginning(self) -> int:
-        """When this bot was started for the first time."""
-        memory, name = self._surroundings.memory, f"since:{self.account}"
-        known = await memory.recall(name)
-        if known is None:
-            known = str(int(time.time()))
-            await memory.keep(name, known)
-        return int(known)
+    async def _first_start(self) -> int:
+        """When this bot was first started."""
+        memory, name = self._context.memory, f"since:{self.account}"
+        stored = await memory.recall(name)
+        if stored is None:
+            stored = str(int(time.time()))
+            await memory.keep(name, stored)
+        return int(stored)
 
-    def _made(self) -> Bot:
-        base = config_values.text(self._surroundings.config.extra.get("base_url"))
+    def _create_bot(self) -> Bot:
+        base = config_values.text(self._context.config.extra.get("base_url"))
         api = TelegramAPIServer.from_base(base) if base else PRODUCTION
         try:
             return Bot(self._token, session=AiohttpSession(api=api))
         except TokenValidationError:
-            raise PlatformRefusedError(UNKNOWN_BOT) from None
+            raise PlatformRefusedError(UNAUTHORIZED_TEXT) from None
 
-    async def _listen(self, bot: Bot, taking: _Taking) -> None:
+    async def _listen(self, bot: Bot, handler: _UpdateHandler) -> None:
         if self._webhook is None:
-            await bot.delete_webhook(drop_pending_updates=False, request_timeout=CALL_SECONDS)
+            await bot.delete_webhook(drop_pending_updates=False, request_timeout=REQUEST_SECONDS)
             seconds = config_values.number(
-                self._surroundings.config.extra.get("poll_seconds"), POLL_SECONDS, least=1
+                self._context.config.extra.get("poll_seconds"), POLL_SECONDS, minimum=1
             )
-            polling = Polling(bot, taking, self._clean, self._refusals, seconds, self._backoff)
+            polling = UpdatePoller(
+                bot, handler, self._clean, self._problems, seconds, self._backoff
+            )
             self._task = asyncio.create_task(polling.run())
-            self._task.add_done_callback(self._refusals.ended)
+            self._task.add_done_callback(self._problems.ended)
             return
-        await self._surroundings.front.add(NAME, [self._webhook.route(taking)])
+        await self._context.front.add(ROUTE_OWNER, [self._webhook.route(handler)])
         await bot.set_webhook(
             self._webhook.address,
             secret_token=self._webhook.secret,
-            allowed_updates=list(WANTED),
-            max_connections=1,  # so that messages come in their order
+            allowed_updates=list(UPDATE_TYPES),
+            max_connections=1,  # keeps the order of messages
             drop_pending_updates=False,
-            request_timeout=CALL_SECONDS,
+            request_timeout=REQUEST_SECONDS,
         )
 
     async def disconnect(self) -> None:
-        """Stop listening; a webhook stays, so that Telegram keeps what comes meanwhile."""
+        """Stop listening; a webhook stays set, so Telegram keeps new messages meanwhile."""
         if self._webhook is not None:
-            self._surroundings.front.remove(NAME)
+            self._context.front.remove(ROUTE_OWNER)
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        bot, self._bot, self._sending = self._bot, None, None
+        bot, self._bot, self._sender = self._bot, None, None
         if bot is not None:
             await bot.session.close()
 
-    # Speaking
+    # Sending
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
-        return NOT_CONNECTED if self._sending is None else await self._sending.send(outgoing)
+        return NOT_CONNECTED if self._sender is None else await self._sender.send(outgoing)
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
-        if self._sending is None:
+        """Replace the text of a message."""
+        if self._sender is None:
             return NOT_CONNECTED
-        return await self._sending.edit(outgoing, message_id)
+        return await self._sender.edit(outgoing, message_id)
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
-        """Show that an answer is being written."""
-        if self._sending is not None:
-            await self._sending.typing(chat_id, thread_id)
+        """Show the typing indicator."""
+        if self._sender is not None:
+            await self._sender.typing(chat_id, thread_id)
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message; an empty one takes it away."""
-        if self._sending is not None:
-            await self._sending.react(chat_id, message_id, emoji)
+        """Set an emoji reaction; an empty one removes it."""
+        if self._sender is not None:
+            await self._sender.react(chat_id, message_id, emoji)
 
 
-class _Taking:
-    """What is done with an update, however it came."""
+class _UpdateHandler:
+    """Handles an update of either transport."""
 
-    def __init__(self, bot: Bot, me: User, receive: Receive, fetch: Fetching, since: float) -> None:
+    def __init__(
+        self, bot: Bot, me: User, receive: Receive, files: TelegramFiles, since: float
+    ) -> None:
         self._bot = bot
         self._me = me
         self._receive = receive
-        self._fetch = fetch
-        self._since = since  # what is older is not for us
+        self._files = files
+        self._since = since  # older messages are ignored
 
     async def __call__(self, raw: dict[str, Any]) -> None:
-        """Hand an update over; when this returns, it may be confirmed."""
+        """Receive the message of an update; when this returns, it may be acknowledged."""
         try:
             update = Update.model_validate(raw, context={"bot": self._bot})
         except ValidationError as error:
-            found = error.errors(include_input=False)[0]
-            what = (raw.get("update_id"), found["loc"], found["msg"])
-            log.warning("update %s of Telegram cannot be read: %s: %s", *what)
+            detail = error.errors(include_input=False)[0]
+            what = (raw.get("update_id"), detail["loc"], detail["msg"])
+            log.warning("Telegram update %s is unreadable: %s: %s", *what)
             return
-        event = await event_of(update, self._me, self._fetch, self._since)
+        event = await read_update(update, self._me, self._files, self._since)
         if event is not None:
             await self._receive(event)
 
 
-def _webhook(surroundings: AdapterContext) -> Webhook | None:
-    address = config_values.text(surroundings.config.extra.get("webhook_url"))
-    return Webhook(address, surroundings.secret(VARIABLE)) if address else None
+def _webhook(context: AdapterContext) -> TelegramWebhook | None:
+    address = config_values.text(context.config.extra.get("webhook_url"))
+    return TelegramWebhook(address, context.secret(SECRET_VARIABLE)) if address else None
 
 
-def make(surroundings: AdapterContext) -> TelegramAdapter:
-    """The adapter for what is configured."""
-    return TelegramAdapter(surroundings)
+def make(context: AdapterContext) -> TelegramAdapter:
+    """Create the adapter."""
+    return TelegramAdapter(context)

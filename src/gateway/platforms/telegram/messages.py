@@ -1,4 +1,4 @@
-"""Messages of Telegram as events: who wrote, where, and whether the bot is meant."""
+"""Telegram updates as message events, with their files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from aiogram import Bot
     from aiogram.types import Message, MessageEntity, Update, User
 
-    from gateway.platforms.telegram.results import Cleaner
+    from gateway.platforms.telegram.results import TokenRedactor
     from hermes_core.media_store import MediaStore, StoredFile
 
 
 log = logging.getLogger(__name__)
 
-FETCH_SECONDS: Final = 60
-TRIES: Final = 2
-TOO_LARGE: Final = "[a file that is too large to be fetched: {name}]"
-# Attributes of a message that hold a file, with what it is called when it has no name.
-HOLDERS: Final = (
+DOWNLOAD_TIMEOUT_SECONDS: Final = 60
+DOWNLOAD_ATTEMPTS: Final = 2
+TOO_LARGE_NOTE: Final = "[Attached file, too large to download: {name}]"
+# Attributes of a message that hold a file: type, default name, default MIME type.
+FILE_ATTRIBUTES: Final = (
     ("voice", MessageType.VOICE, "voice.ogg", "audio/ogg"),
     ("audio", MessageType.AUDIO, "audio.mp3", "audio/mpeg"),
     ("video", MessageType.VIDEO, "video.mp4", "video/mp4"),
@@ -41,29 +41,29 @@ HOLDERS: Final = (
 
 
 class TelegramAttachment(NamedTuple):
-    """A file that a message comes with."""
+    """The file of a message."""
 
     file_id: str
     kind: MessageType
     name: str
     mime: str
-    bytes: int  # 0 when nobody said
+    bytes: int  # 0 if unknown
 
 
-class Fetched(NamedTuple):
-    """The file in our store, or the note that stands for it."""
+class DownloadResult(NamedTuple):
+    """The stored file, or the template of a note about it."""
 
-    kept: StoredFile | None
-    note: str = ""  # with a place for its name
+    stored: StoredFile | None
+    note: str = ""  # with {name}
 
 
-def attached(message: Message) -> TelegramAttachment | None:
-    """The file of a message; a photo in the largest size there is."""
+def attachment_of(message: Message) -> TelegramAttachment | None:
+    """The file of a message; of a photo the largest size."""
     if message.photo:
         best = max(message.photo, key=lambda one: one.width * one.height)
         size = best.file_size or 0
         return TelegramAttachment(best.file_id, MessageType.PHOTO, "photo.jpg", "image/jpeg", size)
-    for holder, kind, name, mime in HOLDERS:
+    for holder, kind, name, mime in FILE_ATTRIBUTES:
         found = getattr(message, holder)
         if found is not None:
             known_as = getattr(found, "file_name", None) or name
@@ -74,71 +74,74 @@ def attached(message: Message) -> TelegramAttachment | None:
     return None
 
 
-class Fetching:
-    """Fetches files into the store."""
+class TelegramFiles:
+    """Downloads files into the media store."""
 
-    def __init__(self, bot: Bot, media: MediaStore, clean: Cleaner) -> None:
+    def __init__(self, bot: Bot, media: MediaStore, clean: TokenRedactor) -> None:
         self._bot = bot
         self._media = media
         self._clean = clean
 
-    async def __call__(self, file: TelegramAttachment) -> Fetched:
-        """Fetch and keep a file. OSError when our own disk does not take it."""
+    async def __call__(self, file: TelegramAttachment) -> DownloadResult:
+        """Download and store a file; OSError if the local disk fails."""
         try:
-            data = await self._tried(file)
-            kept = await asyncio.to_thread(self._media.keep, data, file.name, file.mime)
+            data = await self._download_with_retry(file)
+            stored = await asyncio.to_thread(self._media.keep, data, file.name, file.mime)
         except UsageError:
-            return Fetched(None, TOO_LARGE)
-        except _UnfetchedError as error:
-            log.warning("a file of a Telegram message could not be fetched: %s", error)
-            return Fetched(
-                None, TOO_LARGE if "too big" in str(error) else incoming_files.NOT_FETCHED
+            return DownloadResult(None, TOO_LARGE_NOTE)
+        except _DownloadError as error:
+            log.warning("file download failed: %s", error)
+            return DownloadResult(
+                None,
+                TOO_LARGE_NOTE if "too big" in str(error) else incoming_files.DOWNLOAD_FAILED_NOTE,
             )
-        return Fetched(kept)
+        return DownloadResult(stored)
 
-    async def _tried(self, file: TelegramAttachment) -> bytes:
-        for is_last in [False] * (TRIES - 1) + [True]:
+    async def _download_with_retry(self, file: TelegramAttachment) -> bytes:
+        for is_last in [False] * (DOWNLOAD_ATTEMPTS - 1) + [True]:
             try:
-                return await self._fetch(file)
+                return await self._download(file)
             except (AiogramError, aiohttp.ClientError, TimeoutError) as error:
                 if is_last:
-                    raise _UnfetchedError(self._clean(error)) from None
-        raise AssertionError("a file is tried once at least")
+                    raise _DownloadError(self._clean(error)) from None
+        raise AssertionError("unreachable: at least one attempt is made")
 
-    async def _fetch(self, file: TelegramAttachment) -> bytes:
-        incoming_files.check(file.bytes, self._media.largest)
-        found = await self._bot.get_file(file.file_id, request_timeout=FETCH_SECONDS)
-        incoming_files.check(found.file_size or 0, self._media.largest)
+    async def _download(self, file: TelegramAttachment) -> bytes:
+        incoming_files.check_size(file.bytes, self._media.largest)
+        found = await self._bot.get_file(file.file_id, request_timeout=DOWNLOAD_TIMEOUT_SECONDS)
+        incoming_files.check_size(found.file_size or 0, self._media.largest)
         address = self._bot.session.api.file_url(self._bot.token, found.file_path or "")
         data = bytearray()
-        stream = self._bot.session.stream_content(address, timeout=FETCH_SECONDS)
+        stream = self._bot.session.stream_content(address, timeout=DOWNLOAD_TIMEOUT_SECONDS)
         async with contextlib.aclosing(stream):
             async for chunk in stream:
                 data += chunk
-                incoming_files.check(len(data), self._media.largest)
+                incoming_files.check_size(len(data), self._media.largest)
         return bytes(data)
 
 
-class _UnfetchedError(Exception):
-    """Telegram did not give the file."""
+class _DownloadError(Exception):
+    """Telegram did not deliver the file."""
 
 
-WANTED: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
+UPDATE_TYPES: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
 CHAT_TYPES: Final = {"private": "dm", "group": "group", "supergroup": "group"}
-UTF16: Final = "utf-16-le"  # Telegram counts in its units
+UTF16: Final = "utf-16-le"  # Telegram counts offsets in UTF-16 units
 
 
-class Words(NamedTuple):
-    """A text without the bot's name, and whether the name was in it."""
+class AddressedText(NamedTuple):
+    """A text without mentions of the bot, and whether there was one."""
 
     text: str
     is_mentioned: bool
 
 
-async def event_of(update: Update, me: User, fetch: Fetching, since: float) -> MessageEvent | None:
-    """The message of an update, its file fetched; None when nobody has said anything *since*."""
+async def read_update(
+    update: Update, me: User, files: TelegramFiles, since: float
+) -> MessageEvent | None:
+    """The message of an update, with its file; None if it has none or is older than *since*."""
     name, message = next(
-        ((one, found) for one in WANTED if (found := getattr(update, one)) is not None),
+        ((one, found) for one in UPDATE_TYPES if (found := getattr(update, one)) is not None),
         ("", None),
     )
     if message is None or (message.from_user is not None and message.from_user.id == me.id):
@@ -147,40 +150,40 @@ async def event_of(update: Update, me: User, fetch: Fetching, since: float) -> M
         return None
     is_edit = name.startswith("edited")
     if is_edit and message.location is not None:
-        return None  # somebody is on the move
+        return None  # an update of a live location
     event = _event(message, me)
     event.platform_update_id = update.update_id
     event.is_edit = is_edit
-    await _add_file(event, message, fetch)
+    await _add_file(event, message, files)
     return event if event.text or event.media_urls else None
 
 
 def _event(message: Message, me: User) -> MessageEvent:
-    words = _words(message, me)
+    addressed = _addressed_text(message, me)
     source = source_of(message)
     replied = _replied(message)
     is_reply_to_us = (
         replied is not None and replied.from_user is not None and replied.from_user.id == me.id
     )
     event = MessageEvent(
-        words.text,
+        addressed.text,
         source=source,
         raw_message=message,
         message_id=str(message.message_id),
         reply_to_message_id=str(replied.message_id) if replied else None,
         reply_to_text=_quoted(message, replied),
         group_id=message.media_group_id,
-        is_addressed=source.chat_type == "dm" or words.is_mentioned or is_reply_to_us,
+        is_addressed=source.chat_type == "dm" or addressed.is_mentioned or is_reply_to_us,
         timestamp=message.date.timestamp(),
     )
-    _name_kind(event, message)
+    _set_type(event, message)
     return event
 
 
 def source_of(message: Message) -> SessionSource:
-    """Where a message was written, and by whom; a channel speaks for itself."""
+    """The chat and sender of a message; a channel is its own sender."""
     chat, person, channel = message.chat, message.from_user, message.sender_chat
-    # Who writes as a channel, or as the group itself, has the account of all who do so.
+    # Users who write as a channel or as the group share one account.
     writer = channel or person
     return SessionSource(
         Platform.TELEGRAM,
@@ -196,14 +199,14 @@ def source_of(message: Message) -> SessionSource:
 
 
 def _thread(message: Message) -> str | None:
-    """The topic of a forum; threads of replies elsewhere are no places of their own."""
+    """The forum topic; reply threads elsewhere are not separate chats."""
     if message.is_topic_message and message.message_thread_id is not None:
         return str(message.message_thread_id)
     return None
 
 
 def _replied(message: Message) -> Message | None:
-    """What is replied to; in a topic everything "replies" to the topic's beginning."""
+    """The message replied to; in a topic every message "replies" to the topic's first one."""
     found = message.reply_to_message
     if found is None or found.forum_topic_created is not None:
         return None
@@ -216,10 +219,10 @@ def _quoted(message: Message, replied: Message | None) -> str | None:
     return (replied.text or replied.caption) if replied else None
 
 
-# Names
+# Mentions
 
 
-def _words(message: Message, me: User) -> Words:
+def _addressed_text(message: Message, me: User) -> AddressedText:
     """The text or caption, without mentions of the bot."""
     text = message.text or message.caption or ""
     entities = message.entities or message.caption_entities or []
@@ -231,11 +234,11 @@ def _words(message: Message, me: User) -> Words:
             data = data[: name.start] + data[name.stop :]
             is_mentioned = True
     cut = data.decode(UTF16, "surrogatepass")
-    return Words(cut.strip() if is_mentioned else cut, is_mentioned)
+    return AddressedText(cut.strip() if is_mentioned else cut, is_mentioned)
 
 
 def _name_at(entity: MessageEntity, data: bytes, me: User) -> slice | None:
-    """The bytes of the bot's name in an entity; of a command only what is behind it."""
+    """The bytes of the bot's name in an entity; of a command only the `@name` suffix."""
     start, stop = entity.offset * 2, (entity.offset + entity.length) * 2
     if entity.type == "text_mention":
         return slice(start, stop) if entity.user and entity.user.id == me.id else None
@@ -247,38 +250,38 @@ def _name_at(entity: MessageEntity, data: bytes, me: User) -> slice | None:
     return slice(start + len(before) * 2, stop)
 
 
-# Kinds
+# Types
 
 
-def _name_kind(event: MessageEvent, message: Message) -> None:
-    """What a message is; what has no words is put into some."""
+def _set_type(event: MessageEvent, message: Message) -> None:
+    """Set the message type; a message without text gets a description."""
     if event.get_command():
         event.message_type = MessageType.COMMAND
     elif message.location is not None:
-        place = message.venue.title if message.venue else "a location"
+        place = message.venue.title if message.venue else "location"
         event.message_type = MessageType.LOCATION
         event.text = f"[{place}: {message.location.latitude}, {message.location.longitude}]"
     elif message.sticker is not None:
         event.message_type = MessageType.STICKER
-        event.text = f"[a sticker: {message.sticker.emoji or '?'}]"
+        event.text = f"[sticker: {message.sticker.emoji or '?'}]"
     elif message.contact is not None:
         who = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
-        event.text = f"[a contact: {who}, {message.contact.phone_number}]"
+        event.text = f"[contact: {who}, {message.contact.phone_number}]"
     elif message.poll is not None:
         options = ", ".join(one.text for one in message.poll.options)
-        event.text = f"[a poll: {message.poll.question} {options}]"
+        event.text = f"[poll: {message.poll.question} {options}]"
     elif message.dice is not None:
         event.text = f"[{message.dice.emoji}: {message.dice.value}]"
 
 
-async def _add_file(event: MessageEvent, message: Message, fetch: Fetching) -> None:
-    file = attached(message)
+async def _add_file(event: MessageEvent, message: Message, files: TelegramFiles) -> None:
+    file = attachment_of(message)
     if file is None:
         return
     if event.message_type is not MessageType.COMMAND:
         event.message_type = file.kind
-    fetched = await fetch(file)
-    if fetched.kept is not None:
-        incoming_files.attach(event, fetched.kept, event.message_type)
+    result = await files(file)
+    if result.stored is not None:
+        incoming_files.attach(event, result.stored, event.message_type)
     else:
-        incoming_files.leave_note(event, file.name, fetched.note)
+        incoming_files.add_note(event, file.name, result.note)

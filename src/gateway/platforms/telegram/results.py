@@ -1,4 +1,4 @@
-"""What Telegram answers to a message, as the gateway understands it."""
+"""Maps Telegram errors to send results."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from aiogram.exceptions import (
 
 from gateway.platforms.base import ErrorKind, SendResult
 
-# What a description says, in small letters; the first that fits counts.
-WORDS: Final = (
+# Substrings of error descriptions, in lower case; the first match counts.
+DESCRIPTION_KINDS: Final = (
     ("too long", ErrorKind.TOO_LONG),
     ("too big", ErrorKind.TOO_LONG),
     ("not found", ErrorKind.NOT_FOUND),
@@ -32,18 +32,18 @@ WORDS: Final = (
     ("topic_closed", ErrorKind.FORBIDDEN),
     ("can't be edited", ErrorKind.FORBIDDEN),
 )
-KINDS: Final[tuple[tuple[type[AiogramError], ErrorKind], ...]] = (
+EXCEPTION_KINDS: Final[tuple[tuple[type[AiogramError], ErrorKind], ...]] = (
     (TelegramForbiddenError, ErrorKind.FORBIDDEN),
     (TelegramNotFound, ErrorKind.NOT_FOUND),
-    (TelegramEntityTooLarge, ErrorKind.TOO_LONG),  # before the error of the network that it is
+    (TelegramEntityTooLarge, ErrorKind.TOO_LONG),  # a subclass of TelegramNetworkError
     (TelegramServerError, ErrorKind.TRANSIENT),
-    (TelegramUnauthorizedError, ErrorKind.TRANSIENT),  # the token's fault: it stays owed
+    (TelegramUnauthorizedError, ErrorKind.TRANSIENT),  # a token problem: the reply stays due
 )
-LONGEST_ERROR: Final = 300
+MAX_ERROR_CHARS: Final = 300
 
 
-class Cleaner:
-    """Takes the token out of texts: addresses of the Bot API have it in their middle."""
+class TokenRedactor:
+    """Removes the token from error texts: URLs of the Bot API contain it."""
 
     def __init__(self, token: str) -> None:
         self._secret = token.partition(":")[2] or token
@@ -52,29 +52,29 @@ class Cleaner:
         """The text of an error, in one line, without the token."""
         text = error.message if isinstance(error, DetailedAiogramError) else str(error)
         if isinstance(error, ClientDecodeError):
-            text = "the answer could not be read"
+            text = "invalid response"
         text = " ".join(text.split()) or type(error).__name__
-        return (text.replace(self._secret, "…") if self._secret else text)[:LONGEST_ERROR]
+        return (text.replace(self._secret, "…") if self._secret else text)[:MAX_ERROR_CHARS]
 
 
 def failure(error: AiogramError, text: str) -> SendResult:
-    """The result of a request that failed with *error*, which says *text*."""
+    """The result of a request that failed with *error*; *text* is its description."""
     if isinstance(error, TelegramRetryAfter):
         after = float(error.retry_after)
         return SendResult(False, None, text, ErrorKind.RATE_LIMITED, retry_after=after)
     if isinstance(error, TelegramBadRequest):
         return SendResult(False, None, text, _refusal(error.message))
-    for kind, meaning in KINDS:
-        if isinstance(error, kind):
-            return SendResult(False, None, text, meaning)
+    for exception, kind in EXCEPTION_KINDS:
+        if isinstance(error, exception):
+            return SendResult(False, None, text, kind)
     if isinstance(error, TelegramNetworkError | ClientDecodeError):
-        # Without a connection nothing was sent; with one, nobody knows.
+        # Without a connection nothing was sent; otherwise the outcome is unknown.
         is_unsent = isinstance(error.__cause__, aiohttp.ClientConnectorError)
         return SendResult(False, None, text, ErrorKind.TRANSIENT, may_have_arrived=not is_unsent)
     return SendResult(False, None, text, ErrorKind.UNKNOWN)
 
 
 def _refusal(description: str) -> ErrorKind:
-    """Why a request was bad; whatever has no word of its own is a matter of the text."""
-    small = description.lower()
-    return next((kind for words, kind in WORDS if words in small), ErrorKind.BAD_FORMAT)
+    """The error kind of a bad request; BAD_FORMAT if the description is unknown."""
+    lowered = description.lower()
+    return next((kind for part, kind in DESCRIPTION_KINDS if part in lowered), ErrorKind.BAD_FORMAT)

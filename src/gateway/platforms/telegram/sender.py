@@ -1,7 +1,7 @@
-"""Texts and files to Telegram: formatted where it takes that, plain where it does not.
+"""Sends texts and files to Telegram: as HTML, or as plain text if Telegram rejects that.
 
-A message has room for 4096 UTF-16 units of what is shown. The gateway cuts by characters, at
-4000; a text that is longer in units (one with hundreds of emoji) is cut again here.
+A message holds 4096 UTF-16 units of visible text. The gateway splits at 4000 characters; a text
+that has more units (e.g. hundreds of emoji) is split again here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from aiogram.methods import (
 )
 from aiogram.types import FSInputFile, Message, ReactionTypeEmoji, ReplyParameters
 
-from gateway.outbound.chunks import pieces, utf16_length
+from gateway.outbound.chunks import split_text, utf16_length
 from gateway.platforms.base import ErrorKind, SendResult
-from gateway.platforms.deduplication import Recent
-from gateway.platforms.markdown import lines_of, tree_of
+from gateway.platforms.deduplication import RecentItems
+from gateway.platforms.markdown import parse_tree, split_lines
 from gateway.platforms.telegram.results import failure
 
 if TYPE_CHECKING:
@@ -39,28 +39,30 @@ if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
     from gateway.platforms.base import OutgoingMessage
-    from gateway.platforms.telegram.results import Cleaner
+    from gateway.platforms.telegram.results import TokenRedactor
 
-MARKS: Final = {"strong": "b", "em": "i", "s": "s"}
-LINE: Final = "———"
+INLINE_TAGS: Final = {"strong": "b", "em": "i", "s": "s"}
+RULE_TEXT: Final = "———"
 INDENT: Final = "  "
 
 
-class Rendered(NamedTuple):
-    """A text with its tags, and what is shown of it, which is what counts."""
+class RenderedText(NamedTuple):
+    """A text as HTML, and its visible part, which the length limit applies to."""
 
     html: str
     shown: str
 
 
-def rendered(markdown: str) -> Rendered:
+def render_html(markdown: str) -> RenderedText:
     """*markdown* for `parse_mode=HTML`."""
-    tree, lines = tree_of(markdown), lines_of(markdown)
-    return Rendered(*(_Page(lines, tags).blocks(tree.children).strip() for tags in (True, False)))
+    tree, lines = parse_tree(markdown), split_lines(markdown)
+    return RenderedText(
+        *(_HtmlRenderer(lines, tags).blocks(tree.children).strip() for tags in (True, False))
+    )
 
 
-class _Page:
-    """One walk over a text, with tags or without."""
+class _HtmlRenderer:
+    """Renders a syntax tree, with tags or without."""
 
     def __init__(self, lines: list[str], has_tags: bool) -> None:
         self._lines = lines
@@ -77,7 +79,7 @@ class _Page:
     # Blocks
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], between: str = "\n\n", depth: int = 0) -> str:
-        """Blocks, one under the other; *depth* is how many lists they are in."""
+        """Blocks below each other; *depth* is the list nesting."""
         return between.join(filter(None, (self._block(one, depth) for one in nodes)))
 
     def _block(self, node: SyntaxTreeNode, depth: int) -> str:
@@ -90,7 +92,7 @@ class _Page:
             "blockquote": self._quote,
             "table": self._source,
         }
-        return LINE if node.type == "hr" else kinds.get(node.type, self._inside)(node)
+        return RULE_TEXT if node.type == "hr" else kinds.get(node.type, self._inside)(node)
 
     def _heading(self, node: SyntaxTreeNode) -> str:
         return self._tag("b", self._inside(node))
@@ -103,12 +105,12 @@ class _Page:
         return self._tag("pre", code)
 
     def _source(self, node: SyntaxTreeNode) -> str:
-        first, behind = node.map or (0, 0)
-        return self._tag("pre", self._text("\n".join(self._lines[first:behind]).strip("\n")))
+        first, end = node.map or (0, 0)
+        return self._tag("pre", self._text("\n".join(self._lines[first:end]).strip("\n")))
 
     def _quote(self, node: SyntaxTreeNode) -> str:
-        """A quotation; Telegram has none within another."""
-        is_outer = not any(one.type == "blockquote" for one in _above(node))
+        """A block quote; Telegram does not support nested ones."""
+        is_outer = not any(one.type == "blockquote" for one in _ancestors(node))
         inner = self.blocks(node.children)
         return self._tag("blockquote", inner) if is_outer else inner
 
@@ -122,14 +124,14 @@ class _Page:
             items.append(f"{INDENT * depth}{mark} {inner}".rstrip())
         return "\n".join(items)
 
-    # Within a line
+    # Inline
 
     def _inside(self, node: SyntaxTreeNode) -> str:
         return "".join(self._inline(one) for one in node.children)
 
     def _inline(self, node: SyntaxTreeNode) -> str:
-        if node.type in MARKS:
-            return self._tag(MARKS[node.type], self._inside(node))
+        if node.type in INLINE_TAGS:
+            return self._tag(INLINE_TAGS[node.type], self._inside(node))
         if node.type == "code_inline":
             return self._tag("code", self._text(node.content))
         if node.type == "link":
@@ -145,7 +147,7 @@ class _Page:
         return self._tag("a", inner, f' href="{escape(address)}"') if address else inner
 
 
-def _above(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
+def _ancestors(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
     while node.parent is not None:
         node = node.parent
         yield node
@@ -153,32 +155,32 @@ def _above(node: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
 
 log = logging.getLogger(__name__)
 
-LONGEST_PIECE: Final = 4000  # characters
-LONGEST_TEXT: Final = 4096  # UTF-16 units, as shown
-LONGEST_CAPTION: Final = 1024
-LARGEST_PHOTO: Final = 10 * 1024 * 1024
-PHOTOS: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
+MAX_CHUNK_CHARS: Final = 4000  # characters
+MAX_TEXT_UNITS: Final = 4096  # UTF-16 units, as shown
+MAX_CAPTION_UNITS: Final = 1024
+MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
+PHOTO_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
 SEND_SECONDS: Final = 30
 FILE_SECONDS: Final = 300
-UNCHANGED: Final = "message is not modified"  # an edit to the same text, which is no failure
-MOST_BEGUN: Final = 100
-GENERAL: Final = "1"  # the first topic of a forum, which has to be left out
+UNCHANGED_ERROR: Final = "message is not modified"  # an edit without changes is a success
+MAX_PARTIAL_SENDS: Final = 100
+GENERAL_TOPIC: Final = "1"  # the first topic of a forum; its ID must not be sent
 
 
-class Form(NamedTuple):
-    """A text in one of the forms it may be sent in."""
+class FormattedText(NamedTuple):
+    """A text and its parse mode."""
 
     text: str
     mode: str | None
 
 
-class Sending:
-    """The requests of one bot."""
+class TelegramSender:
+    """Sends the requests of one bot."""
 
-    def __init__(self, bot: Bot, clean: Cleaner) -> None:
+    def __init__(self, bot: Bot, clean: TokenRedactor) -> None:
         self._bot = bot
         self._clean = clean
-        self._begun = Recent(MOST_BEGUN)  # by key and text: how many parts are out
+        self._partial = RecentItems(MAX_PARTIAL_SENDS)  # by key and text: how many parts are sent
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
@@ -188,62 +190,67 @@ class Sending:
         return await self._send_parts(outgoing)
 
     async def _send_parts(self, outgoing: OutgoingMessage) -> SendResult:
-        """Mostly one; of several, another try sends only those that are not out yet."""
+        """Send all parts; a retry sends only the missing ones."""
         parts = _parts(outgoing.text)
-        first = int(self._begun.forget((outgoing.key, outgoing.text)) or 0)
-        result = SendResult(False, error="there is no text", error_kind=ErrorKind.BAD_FORMAT)
+        first = int(self._partial.forget((outgoing.key, outgoing.text)) or 0)
+        result = SendResult(False, error="empty text", error_kind=ErrorKind.BAD_FORMAT)
         for place in range(first, len(parts)):
             reply_to = outgoing.reply_to if place == 0 else None
             result = await self._send_text(outgoing._replace(text=parts[place], reply_to=reply_to))
             if not result.success:
                 if place:
-                    self._begun.add((outgoing.key, outgoing.text), str(place))
+                    self._partial.add((outgoing.key, outgoing.text), str(place))
                 break
         return result
 
     async def _send_text(self, outgoing: OutgoingMessage) -> SendResult:
-        def method(form: Form) -> TelegramMethod[Any]:
-            return SendMessage(text=form.text, parse_mode=form.mode, **_where(outgoing))
+        def method(form: FormattedText) -> TelegramMethod[Any]:
+            return SendMessage(text=form.text, parse_mode=form.mode, **_target(outgoing))
 
-        return await self._in_some_form(outgoing.text, method)
+        return await self._send_formatted(outgoing.text, method)
 
-    async def _in_some_form(
-        self, text: str, method: Callable[[Form], TelegramMethod[Any]], seconds: int = SEND_SECONDS
+    async def _send_formatted(
+        self,
+        text: str,
+        method: Callable[[FormattedText], TelegramMethod[Any]],
+        seconds: int = SEND_SECONDS,
     ) -> SendResult:
-        """Formatted; where Telegram cannot read that, as it was written."""
+        """Send as HTML; if Telegram rejects the format, as plain text."""
         result = SendResult(False)
         for form in _forms(text):
-            result = await self._asked(method(form), seconds)
+            result = await self._request(method(form), seconds)
             if result.error_kind is not ErrorKind.BAD_FORMAT:
                 break
-            log.info("Telegram does not take this text formatted: %s", result.error)
+            log.info("Telegram rejected the formatted text: %s", result.error)
         return result
 
-    async def _asked(self, method: TelegramMethod[Any], seconds: int = SEND_SECONDS) -> SendResult:
+    async def _request(
+        self, method: TelegramMethod[Any], seconds: int = SEND_SECONDS
+    ) -> SendResult:
         try:
             found = await self._bot(method, request_timeout=seconds)
         except TelegramMigrateToChat as error:
             if getattr(method, "chat_id", None) == error.migrate_to_chat_id:
                 return failure(error, self._clean(error))
             moved = method.model_copy(update={"chat_id": error.migrate_to_chat_id})
-            return await self._asked(moved, seconds)
+            return await self._request(moved, seconds)
         except AiogramError as error:
             text = self._clean(error)
-            return SendResult(True) if UNCHANGED in text else failure(error, text)
+            return SendResult(True) if UNCHANGED_ERROR in text else failure(error, text)
         return SendResult(True, str(found.message_id) if isinstance(found, Message) else None)
 
     # Files
 
     async def _send_file(self, outgoing: OutgoingMessage, file: Path) -> SendResult:
-        """A file with its caption; a text too long for one goes ahead, at each try."""
+        """Send a file with its caption; a text that is too long is sent before it."""
         is_photo = await asyncio.to_thread(_is_photo, file)
         if is_photo is None:
-            return SendResult(False, None, f"there is no file {file.name}", ErrorKind.NOT_FOUND)
-        if utf16_length(rendered(outgoing.text).shown) > LONGEST_CAPTION:
-            told = await self._send_parts(outgoing)
-            if not told.success:
-                return told
-            outgoing = outgoing._replace(text="", reply_to=told.message_id)
+            return SendResult(False, None, f"file not found: {file.name}", ErrorKind.NOT_FOUND)
+        if utf16_length(render_html(outgoing.text).shown) > MAX_CAPTION_UNITS:
+            sent = await self._send_parts(outgoing)
+            if not sent.success:
+                return sent
+            outgoing = outgoing._replace(text="", reply_to=sent.message_id)
         if is_photo:
             result = await self._send_as("photo", outgoing, file)
             if result.error_kind not in {ErrorKind.BAD_FORMAT, ErrorKind.TOO_LONG}:
@@ -251,95 +258,101 @@ class Sending:
         return await self._send_as("document", outgoing, file)
 
     async def _send_as(self, kind: str, outgoing: OutgoingMessage, file: Path) -> SendResult:
-        def method(form: Form) -> TelegramMethod[Any]:
+        def method(form: FormattedText) -> TelegramMethod[Any]:
             caption, sent = form.text or None, FSInputFile(file)
-            facts = {"caption": caption, "parse_mode": form.mode, **_where(outgoing)}
+            facts = {"caption": caption, "parse_mode": form.mode, **_target(outgoing)}
             if kind == "photo":
                 return SendPhoto(photo=sent, **facts)
             return SendDocument(document=sent, **facts)
 
-        return await self._in_some_form(outgoing.text, method, FILE_SECONDS)
+        return await self._send_formatted(outgoing.text, method, FILE_SECONDS)
 
-    # Around a message
+    # Edits, typing, reactions
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
-        """Put another text in the place of a message."""
+        """Replace the text of a message."""
 
-        def method(form: Form) -> TelegramMethod[Any]:
+        def method(form: FormattedText) -> TelegramMethod[Any]:
             return EditMessageText(
-                chat_id=chat(outgoing.chat_id),
+                chat_id=chat_of(outgoing.chat_id),
                 message_id=int(message_id),
                 text=form.text,
                 parse_mode=form.mode,
             )
 
-        result = await self._in_some_form(_sendable(outgoing.text), method)
+        result = await self._send_formatted(_sendable(outgoing.text), method)
         return result._replace(message_id=message_id) if result.success else result
 
     async def typing(self, chat_id: str, thread_id: str | None) -> None:
-        """Show that an answer is being written."""
+        """Show the typing indicator."""
         thread = _number(thread_id)
         await self._try(
-            SendChatAction(chat_id=chat(chat_id), action="typing", message_thread_id=thread)
+            SendChatAction(chat_id=chat_of(chat_id), action="typing", message_thread_id=thread)
         )
 
     async def react(self, chat_id: str, message_id: str, emoji: str) -> None:
-        """Put a small picture to a message; an empty one takes it away."""
+        """Set an emoji reaction; an empty one removes it."""
         reaction: list[ReactionTypeUnion] = [ReactionTypeEmoji(emoji=emoji)] if emoji else []
         await self._try(
             SetMessageReaction(
-                chat_id=chat(chat_id),
+                chat_id=chat_of(chat_id),
                 message_id=int(message_id),
                 reaction=reaction,
             )
         )
 
     async def _try(self, method: TelegramMethod[Any]) -> None:
-        result = await self._asked(method)
+        result = await self._request(method)
         if not result.success:
-            log.info("Telegram: %s failed: %s", type(method).__name__, result.error)
+            log.info("Telegram %s failed: %s", type(method).__name__, result.error)
 
 
 def _is_photo(file: Path) -> bool | None:
-    """Whether a file goes as a photo; None when there is no such file."""
+    """Whether a file is sent as a photo; None if it does not exist."""
     if not file.is_file():
         return None
     mime = mimetypes.guess_type(file.name)[0]
-    return mime in PHOTOS and file.stat().st_size <= LARGEST_PHOTO
+    return mime in PHOTO_TYPES and file.stat().st_size <= MAX_PHOTO_BYTES
 
 
 def _sendable(text: str) -> str:
-    """A text without what UTF-8 has no bytes for."""
+    """A text without lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _parts(text: str) -> list[str]:
-    """A text as the messages it needs."""
-    if utf16_length(rendered(text).shown) <= LONGEST_TEXT:
+    """The messages of a text."""
+    if utf16_length(render_html(text).shown) <= MAX_TEXT_UNITS:
         return [text]
-    return pieces(text, LONGEST_TEXT, utf16_length)
+    return split_text(text, MAX_TEXT_UNITS, utf16_length)
 
 
-def _forms(text: str) -> list[Form]:
-    page = rendered(text)
-    is_fit = page.shown and utf16_length(page.shown) <= LONGEST_TEXT
-    return [Form(page.html, "HTML"), Form(text, None)] if is_fit else [Form(text, None)]
+def _forms(text: str) -> list[FormattedText]:
+    page = render_html(text)
+    fits = page.shown and utf16_length(page.shown) <= MAX_TEXT_UNITS
+    return (
+        [FormattedText(page.html, "HTML"), FormattedText(text, None)]
+        if fits
+        else [FormattedText(text, None)]
+    )
 
 
-def _where(outgoing: OutgoingMessage) -> dict[str, Any]:
-    """The parameters that say where a message goes, and what it answers."""
+def _target(outgoing: OutgoingMessage) -> dict[str, Any]:
+    """The request parameters for chat, topic and reply."""
     reply_to = _number(outgoing.reply_to)
     return {
-        "chat_id": chat(outgoing.chat_id),
-        "message_thread_id": _number(outgoing.thread_id if outgoing.thread_id != GENERAL else None),
+        "chat_id": chat_of(outgoing.chat_id),
+        "message_thread_id": _number(
+            outgoing.thread_id if outgoing.thread_id != GENERAL_TOPIC else None
+        ),
         "reply_parameters": ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
         if reply_to is not None
         else None,
     }
 
 
-def chat(chat_id: str) -> int | str:
-    """A chat as Telegram names it: by number, or as @channel."""
+def chat_of(chat_id: str) -> int | str:
+    """The chat parameter: a number or an @channel."""
     found = _number(chat_id)
     return chat_id if found is None else found
 

@@ -1,7 +1,7 @@
-"""Asking Telegram for updates: one is confirmed only when it, and all before it, are kept.
+"""Receives Telegram updates by long polling or a webhook.
 
-Telegram forgets what lies below the `offset` of a request and delivers everything else again.
-So the offset moves on behind each update that was handed over, and no further.
+Telegram drops updates below the `offset` of a request and delivers the others again, so the
+offset advances only past updates that are stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from gateway.platforms.reconnect import ReconnectDelay
-from gateway.platforms.telegram.messages import WANTED
+from gateway.platforms.telegram.messages import UPDATE_TYPES
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, PlatformRefusedError
 
@@ -36,48 +36,50 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    Take = Callable[[dict[str, Any]], Awaitable[None]]
+    HandleUpdate = Callable[[dict[str, Any]], Awaitable[None]]
     from collections.abc import Awaitable, Callable
 
     from aiogram import Bot
 
-    from gateway.platforms.refusals import Refusals
-    from gateway.platforms.telegram.results import Cleaner
+    from gateway.platforms.problems import ConnectionProblems
+    from gateway.platforms.telegram.results import TokenRedactor
 
 log = logging.getLogger(__name__)
 
-LARGEST_BODY: Final = 1024 * 1024
-SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
-HEADER: Final = "x-telegram-bot-api-secret-token"
-VARIABLE: Final = "TELEGRAM_WEBHOOK_SECRET"
-DEFAULT_PATH: Final = "/telegram"
+MAX_BODY_BYTES: Final = 1024 * 1024
+SECRET_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
+WEBHOOK_HEADER: Final = "x-telegram-bot-api-secret-token"
+SECRET_VARIABLE: Final = "TELEGRAM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+DEFAULT_WEBHOOK_PATH: Final = "/telegram"
 
 
-class Webhook:
-    """Where Telegram delivers updates, and the secret it shows there."""
+class TelegramWebhook:
+    """The webhook URL and its secret."""
 
     def __init__(self, address: str, secret: str) -> None:
         parts = urlsplit(address)
         if parts.scheme != "https" or not parts.netloc:
-            raise PlatformRefusedError("`webhook_url` of telegram has to be an https:// address")
-        if not SECRET.fullmatch(secret):
-            text = f"`webhook_url` of telegram needs {VARIABLE}: 1-256 of A-Z a-z 0-9 _ -"
+            raise PlatformRefusedError("platforms.telegram.webhook_url must be an https:// URL.")
+        if not SECRET_PATTERN.fullmatch(secret):
+            text = (
+                f"platforms.telegram.webhook_url requires {SECRET_VARIABLE}: 1-256 of A-Za-z0-9_-"
+            )
             raise PlatformRefusedError(text)
-        self.path = parts.path if parts.path.strip("/") else DEFAULT_PATH
+        self.path = parts.path if parts.path.strip("/") else DEFAULT_WEBHOOK_PATH
         self.address = urlunsplit(parts._replace(path=self.path))
         self.secret = secret
         self._turn = asyncio.Lock()
 
-    def route(self, take: Take) -> Route:
-        """The route that hands each update to *take*, one after the other."""
+    def route(self, handle: HandleUpdate) -> Route:
+        """The route that passes each update to *handle*, one after another."""
 
         async def deliver(request: Request) -> Response:
-            return await self._deliver(request, take)
+            return await self._deliver(request, handle)
 
         return Route(self.path, deliver, methods=["POST"])
 
-    async def _deliver(self, request: Request, take: Take) -> Response:
-        shown = request.headers.get(HEADER, "").encode()
+    async def _deliver(self, request: Request, handle: HandleUpdate) -> Response:
+        shown = request.headers.get(WEBHOOK_HEADER, "").encode()
         if not hmac.compare_digest(shown, self.secret.encode()):
             return PlainTextResponse("forbidden", 403)
         body = await _body(request)
@@ -85,139 +87,139 @@ class Webhook:
             return PlainTextResponse("too large", 413)
         update = _read(body)
         if update is None:
-            return PlainTextResponse("this is no update", 400)
+            return PlainTextResponse("not an update", 400)
         try:
             async with self._turn:
-                await take(update)
+                await handle(update)
         except (OSError, HermesError) as error:
-            log.error("an update of Telegram could not be kept and will come again: %s", error)
-            return PlainTextResponse("not kept", 503)
+            log.error("Telegram update not stored, expecting redelivery: %s", error)
+            return PlainTextResponse("not stored", 503)
         return PlainTextResponse("ok")
 
 
 async def _body(request: Request) -> bytes | None:
-    """What was sent; None when it is too much."""
+    """The request body; None if it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_BODY:
+        if len(body) > MAX_BODY_BYTES:
             return None
     return bytes(body)
 
 
 def _read(body: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(body)
+        update = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("update_id"), int) else None
+    return update if isinstance(update, dict) and isinstance(update.get("update_id"), int) else None
 
 
-RECONNECT: Final = Backoff(1.0, 60.0)
-POLLING: Final = "polling"
-CONFLICTS: Final = 3
-NO_TOKEN: Final = (TelegramUnauthorizedError, TelegramNotFound)
-SPARE_SECONDS: Final = 15  # beyond what Telegram was asked to wait
-CONFLICT: Final = (
-    "another program asks Telegram for the updates of this bot; only one can: stop the other, "
-    "or get a token of its own for this one"
+POLL_BACKOFF: Final = Backoff(1.0, 60.0)
+POLLING_PROBLEM: Final = "polling"
+MAX_CONFLICTS: Final = 3
+TOKEN_ERRORS: Final = (TelegramUnauthorizedError, TelegramNotFound)
+EXTRA_TIMEOUT_SECONDS: Final = 15  # on top of the polling timeout
+POLLING_CONFLICT: Final = (
+    "Another program is polling updates of this bot. Stop it, or use a separate bot token for "
+    "this gateway."
 )
-HOOKED: Final = (
-    "another program has set a webhook for this bot, and Telegram tells only that: stop the "
-    "other, then restart the gateway"
+WEBHOOK_CONFLICT: Final = (
+    "Another program has set a webhook for this bot, so Telegram rejects polling. Stop that "
+    "program, then restart the gateway."
 )
-REVOKED: Final = "Telegram takes the token no more: get a new one from @BotFather"
+REVOKED_TEXT: Final = "Telegram rejected the token. Get a new one from @BotFather."
 
 
 class RawUpdates(TelegramMethod[list[dict[str, Any]]]):
-    """`getUpdates`, each update as it came: one that cannot be read spoils no other."""
+    """`getUpdates` with raw updates: an unreadable one does not affect the others."""
 
     __returning__ = list[dict[str, Any]]
     __api_method__ = "getUpdates"
 
     offset: int | None = None
     timeout: int = 0
-    allowed_updates: tuple[str, ...] = WANTED
+    allowed_updates: tuple[str, ...] = UPDATE_TYPES
 
 
-class Polling:
-    """Asks, hands over, confirms; until it is cancelled."""
+class UpdatePoller:
+    """Polls for updates until cancelled."""
 
     def __init__(
         self,
         bot: Bot,
-        take: Callable[[dict[str, Any]], Awaitable[None]],
-        clean: Cleaner,
-        refusals: Refusals,
+        handle: Callable[[dict[str, Any]], Awaitable[None]],
+        clean: TokenRedactor,
+        problems: ConnectionProblems,
         wait_seconds: int,
-        backoff: Backoff = RECONNECT,
+        backoff: Backoff = POLL_BACKOFF,
     ) -> None:
         self._bot = bot
-        self._take = take
+        self._handle = handle
         self._clean = clean
         self._wait_seconds = wait_seconds
-        self._refusals = refusals
+        self._problems = problems
         self._delay = ReconnectDelay(backoff)
-        self._next: int | None = None  # the first update that is not confirmed
+        self._next: int | None = None  # the first unacknowledged update
         self._conflicts = 0  # in a row
-        self._complaint = ""
+        self._last_warning = ""
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Poll until cancelled."""
         while True:
             try:
-                updates = await self._ask()
+                updates = await self._poll()
             except (AiogramError, OSError, ValueError) as error:
-                await self._bear(error)
+                await self._handle_error(error)
                 continue
             self._conflicts = 0
-            self._refusals.clear(POLLING)
-            if await self._hand_over(updates):
+            self._problems.clear(POLLING_PROBLEM)
+            if await self._handle_updates(updates):
                 self._recover()
 
-    async def _bear(self, error: Exception) -> None:
-        """Say what is wrong, and wait; for long where Telegram does not want us."""
-        meaning = self._meaning(error)
-        self._complain(meaning)
-        is_refused = isinstance(error, NO_TOKEN)
+    async def _handle_error(self, error: Exception) -> None:
+        """Log the error and wait; longer if Telegram rejects the bot."""
+        text = self._describe(error)
+        self._warn(text)
+        is_refused = isinstance(error, TOKEN_ERRORS)
         self._conflicts += isinstance(error, TelegramConflictError)
-        # A request of our own that was cut off is in the way of the next one, for a moment.
-        if is_refused or self._conflicts >= CONFLICTS:
-            self._refusals.note(POLLING, meaning)
-        asked = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
-        await asyncio.sleep(max(self._delay.next_delay(is_refused=is_refused), asked))
+        # Our own aborted request can conflict with the next one for a moment.
+        if is_refused or self._conflicts >= MAX_CONFLICTS:
+            self._problems.note(POLLING_PROBLEM, text)
+        retry_after = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
+        await asyncio.sleep(max(self._delay.next_delay(is_refused=is_refused), retry_after))
 
-    async def _ask(self) -> list[dict[str, Any]]:
+    async def _poll(self) -> list[dict[str, Any]]:
         method = RawUpdates(offset=self._next, timeout=self._wait_seconds)
-        return await self._bot(method, request_timeout=self._wait_seconds + SPARE_SECONDS)
+        return await self._bot(method, request_timeout=self._wait_seconds + EXTRA_TIMEOUT_SECONDS)
 
-    async def _hand_over(self, updates: list[dict[str, Any]]) -> bool:
-        """Hand over in order; False after the first that was not kept."""
+    async def _handle_updates(self, updates: list[dict[str, Any]]) -> bool:
+        """Handle updates in order; False after the first that was not stored."""
         for update in updates:
             try:
-                await self._take(update)
+                await self._handle(update)
             except (OSError, HermesError) as error:
-                self._complain(f"a message could not be kept and will come again: {error}")
+                self._warn(f"message not stored, expecting redelivery: {error}")
                 await asyncio.sleep(self._delay.next_delay())
                 return False
             self._next = int(update["update_id"]) + 1
         return True
 
-    def _meaning(self, error: Exception) -> str:
+    def _describe(self, error: Exception) -> str:
         if isinstance(error, TelegramConflictError):
-            return HOOKED if "webhook" in error.message else CONFLICT
-        if isinstance(error, NO_TOKEN):
-            return REVOKED
+            return WEBHOOK_CONFLICT if "webhook" in error.message else POLLING_CONFLICT
+        if isinstance(error, TOKEN_ERRORS):
+            return REVOKED_TEXT
         return self._clean(error)
 
-    def _complain(self, text: str) -> None:
-        """Say what is wrong once, however long it lasts."""
-        if text != self._complaint:
-            log.warning("Telegram: %s", text)
-        self._complaint = text
+    def _warn(self, text: str) -> None:
+        """Log a problem once while it lasts."""
+        if text != self._last_warning:
+            log.warning("Telegram polling failed: %s", text)
+        self._last_warning = text
 
     def _recover(self) -> None:
-        if self._complaint:
-            log.info("Telegram: updates come again")
-        self._complaint = ""
+        if self._last_warning:
+            log.info("Telegram polling recovered")
+        self._last_warning = ""
         self._delay.reset()

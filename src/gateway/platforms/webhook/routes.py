@@ -1,4 +1,4 @@
-"""The routes of the webhook platform as the user has written them down."""
+"""The configured routes of the webhook platform, and their signatures."""
 
 from __future__ import annotations
 
@@ -17,33 +17,38 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import AdapterContext
 
-GITHUB: Final = "X-Hub-Signature-256"
-HERMES: Final = "X-Hermes-Signature"
+GITHUB_HEADER: Final = "X-Hub-Signature-256"
+HERMES_HEADER: Final = "X-Hermes-Signature"
 TOLERANCE_SECONDS: Final = 300
 
 
-def plain(secret: str, body: bytes) -> str:
-    """A signature in GitHub's form."""
+def github_signature(secret: str, body: bytes) -> str:
+    """A signature in the format of GitHub."""
     return f"sha256={_digest(secret, body)}"
 
 
-def stamped(secret: str, body: bytes, at: int) -> str:
-    """A signature that says when it was made."""
+def hermes_signature(secret: str, body: bytes, at: int) -> str:
+    """A signature with a timestamp."""
     return f"t={at},v1={_digest(secret, f'{at}.'.encode() + body)}"
 
 
 def is_signed(
-    headers: Mapping[str, str], body: bytes, secret: str, now: float, *, needs_stamp: bool = False
+    headers: Mapping[str, str],
+    body: bytes,
+    secret: str,
+    now: float,
+    *,
+    needs_timestamp: bool = False,
 ) -> bool:
-    """Whether a body was signed with a secret; where both forms are given, the stamped counts."""
-    found = headers.get(HERMES)
+    """Whether a body is signed with a secret; a signature with a timestamp takes precedence."""
+    found = headers.get(HERMES_HEADER)
     if found is not None:
-        return _is_stamped(found, body, secret, now)
-    shown = headers.get(GITHUB, "")
-    return not needs_stamp and _is_same(shown, plain(secret, body))
+        return _has_valid_timestamp(found, body, secret, now)
+    signature = headers.get(GITHUB_HEADER, "")
+    return not needs_timestamp and _is_same(signature, github_signature(secret, body))
 
 
-def _is_stamped(found: str, body: bytes, secret: str, now: float) -> bool:
+def _has_valid_timestamp(found: str, body: bytes, secret: str, now: float) -> bool:
     parts = dict(one.strip().partition("=")[::2] for one in found.split(","))
     moment = parts.get("t", "")
     if not (moment.isascii() and moment.isdigit() and len(moment) <= 12):
@@ -53,88 +58,88 @@ def _is_stamped(found: str, body: bytes, secret: str, now: float) -> bool:
     return is_right and abs(now - int(moment)) <= TOLERANCE_SECONDS
 
 
-def _is_same(shown: str, expected: str) -> bool:
-    return hmac.compare_digest(shown.encode(), expected.encode())
+def _is_same(signature: str, expected: str) -> bool:
+    return hmac.compare_digest(signature.encode(), expected.encode())
 
 
 def _digest(secret: str, data: bytes) -> str:
     return hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
 
 
-SECRET: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-CHATS: Final = ("per-delivery", "fixed")
-OPTIONS: Final = frozenset(
+DEFAULT_SECRET_VARIABLE: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CHAT_MODES: Final = ("per-delivery", "fixed")
+ROUTE_KEYS: Final = frozenset(
     {"prompt", "secret_env", "deliver", "chat", "needs_timestamp", "per_minute"}
 )
-PER_MINUTE: Final = 30
+DEFAULT_PER_MINUTE: Final = 30
 
 
 class WebhookRoute(NamedTuple):
-    """Something that may call us, and what becomes of it."""
+    """A route for deliveries."""
 
     name: str
     secret: str
     prompt: str
-    url: str  # where answers go; empty: nowhere
+    url: str  # where replies are posted; empty: nowhere
     is_fixed: bool  # one conversation for all deliveries
-    needs_stamp: bool
+    needs_timestamp: bool
     per_minute: int
 
     def __repr__(self) -> str:
         return f"WebhookRoute({self.name!r})"
 
 
-def routes_of(surroundings: AdapterContext) -> dict[str, WebhookRoute]:
-    """All of them; an error says what is wrong with one."""
-    found = surroundings.config.extra.get("routes")
+def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
+    """The configured routes; PlatformRefusedError if one is invalid."""
+    found = context.config.extra.get("routes")
     if not isinstance(found, dict) or not found:
-        text = "the webhook platform needs `routes` under platforms.webhook in config.yaml"
+        text = "platforms.webhook.routes is required in config.yaml."
         raise PlatformRefusedError(text)
-    return {str(name): _route(str(name), one, surroundings.secret) for name, one in found.items()}
+    return {str(name): _route(str(name), one, context.secret) for name, one in found.items()}
 
 
-def _route(name: str, found: Any, secret: Callable[[str], str]) -> WebhookRoute:
-    what = f"the route {name} of the webhook platform"
-    if not NAME.fullmatch(name):
-        raise PlatformRefusedError(f"{what} needs a name of letters, digits, - and _")
-    if not isinstance(found, dict) or not set(found) <= OPTIONS:
-        raise PlatformRefusedError(f"{what} can have {', '.join(sorted(OPTIONS))}, no more")
-    prompt = found.get("prompt")
+def _route(name: str, options: Any, secret: Callable[[str], str]) -> WebhookRoute:
+    label = f"platforms.webhook.routes.{name}"
+    if not NAME_PATTERN.fullmatch(name):
+        raise PlatformRefusedError(f"{label}: the name may only contain letters, digits, - and _.")
+    if not isinstance(options, dict) or not set(options) <= ROUTE_KEYS:
+        raise PlatformRefusedError(f"{label}: allowed keys are {', '.join(sorted(ROUTE_KEYS))}.")
+    prompt = options.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise PlatformRefusedError(f"{what} needs a `prompt`")
-    variable = str(found.get("secret_env") or SECRET)
+        raise PlatformRefusedError(f"{label}: `prompt` is required.")
+    variable = str(options.get("secret_env") or DEFAULT_SECRET_VARIABLE)
     if not secret(variable):
-        raise PlatformRefusedError(f"{what} needs {variable}, in the environment or in .env")
-    chat = found.get("chat", CHATS[0])
-    if chat not in CHATS:
-        raise PlatformRefusedError(f"`chat` of {what} is one of {', '.join(CHATS)}")
+        raise PlatformRefusedError(f"{label}: set {variable} in the environment or in .env.")
+    chat = options.get("chat", CHAT_MODES[0])
+    if chat not in CHAT_MODES:
+        raise PlatformRefusedError(f"{label}.chat must be one of {', '.join(CHAT_MODES)}.")
     return WebhookRoute(
         name,
         secret(variable),
         prompt,
-        _url(found.get("deliver"), what),
+        _url(options.get("deliver"), label),
         chat == "fixed",
-        config_values.flag(found.get("needs_timestamp"), default=False),
-        _number(found.get("per_minute", PER_MINUTE), what),
+        config_values.flag(options.get("needs_timestamp"), default=False),
+        _number(options.get("per_minute", DEFAULT_PER_MINUTE), label),
     )
 
 
-def _url(deliver: Any, what: str) -> str:
+def _url(deliver: Any, label: str) -> str:
     if deliver is None:
         return ""
     if not isinstance(deliver, dict) or set(deliver) != {"url"}:
-        raise PlatformRefusedError(f"`deliver` of {what} can only have a `url`")
+        raise PlatformRefusedError(f"{label}.deliver may only contain `url`.")
     try:
         url = httpx2.URL(str(deliver["url"]))
     except httpx2.InvalidURL:
         url = httpx2.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
-        raise PlatformRefusedError(f"`deliver.url` of {what} has to be an http(s):// address")
+        raise PlatformRefusedError(f"{label}.deliver.url must be an http(s):// URL.")
     return str(deliver["url"])
 
 
-def _number(value: Any, what: str) -> int:
+def _number(value: Any, label: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise PlatformRefusedError(f"`per_minute` of {what} has to be a number from 1")
+        raise PlatformRefusedError(f"{label}.per_minute must be an integer of at least 1.")
     return value

@@ -82,7 +82,7 @@ class GatewayStatusReader:
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
         """The chats with a conversation, latest first."""
-        known = direct_send.channels(self._db, config_of_home())
+        known = direct_send.list_channels(self._db, config_of_home())
         return [
             {
                 "key": one.session_key,

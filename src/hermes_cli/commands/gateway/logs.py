@@ -180,7 +180,7 @@ def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
     found = []
     if history.exists():
         with history.open_for_reading() as db:
-            found = direct_send.channels(db, config_of_home())
+            found = direct_send.list_channels(db, config_of_home())
     if arguments.json:
         out.json([{**one._asdict(), "address": one.address} for one in found])
         return 0

@@ -29,10 +29,10 @@ def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     out.note(f"Listening on {socket_path()}. Press Ctrl+C to stop.")
     log_file.install(log_file.GATEWAY)
     ended = main.run(out.note)
-    if ended is main.ProcessEnd.ANOTHER:
+    if ended is main.ProcessEnd.ALREADY_RUNNING:
         raise UsageError(f"The gateway is already running (PID {status.read_pid()}).")
     if ended is main.ProcessEnd.RESTART:
-        main.begin_anew()
+        main.restart()
     return 0
 
 

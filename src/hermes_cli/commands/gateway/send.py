@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise UsageError(f"{file} is not a file.")
     text = _text(arguments.text, has_file=file is not None)
     with history.open_for_writing() as db:
-        channel = direct_send.find(db, config_of_home(), arguments.target)
+        channel = direct_send.find_channel(db, config_of_home(), arguments.target)
         numbers = direct_send.send(db, channel, text, arguments.key, file)
         is_waiting = not arguments.no_wait and status.running_pid() is not None
         states = _states(db, numbers, DELIVERY_WAIT_SECONDS if is_waiting else 0.0, out)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms.registry import PlatformRegistry, fetch, library
+from gateway.platforms.registry import PlatformRegistry, install_library, library_of
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
@@ -85,8 +85,8 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if entry is None:
         known = ", ".join(one.name for one in registry)
         raise UsageError(f"Unknown platform {arguments.platform}. Available: {known}.")
-    if library(entry) is not None:
-        is_new = fetch(entry, out.progress)
+    if library_of(entry) is not None:
+        is_new = install_library(entry, out.progress)
         out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
     for line in SETUP_STEPS.get(entry.name, ()):
         out.hint(line)

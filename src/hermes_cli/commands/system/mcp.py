@@ -51,7 +51,7 @@ def serve(arguments: argparse.Namespace, _out: CommandOutput) -> int:
 
     db = history.open_for_writing() if arguments.allow_send else history.open_for_reading()
     with db:
-        mcp_server.made(db, may_send=arguments.allow_send).run("stdio")
+        mcp_server.build_server(db, may_send=arguments.allow_send).run("stdio")
     return 0
 
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.discord.adapter import DiscordAdapter
-from gateway.process.adapter_factory import StoredMemory
-from support.adapters import World
+from gateway.process.adapter_factory import AdapterMemory
+from support.adapters import ServerSetup
 from support.discord_server import TOKEN, DiscordServer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def discord_world(db: SessionDB, folder: Path) -> AsyncIterator[World]:
+async def discord_setup(db: SessionDB, folder: Path) -> AsyncIterator[ServerSetup]:
     """The server at work; the adapter is connected by the test."""
     async with DiscordServer() as server:
         made = functools.partial(DiscordAdapter, identify_seconds=0.01)
@@ -27,4 +27,4 @@ async def discord_world(db: SessionDB, folder: Path) -> AsyncIterator[World]:
             "secrets": {"DISCORD_BOT_TOKEN": TOKEN},
             "extra": {"base_url": server.base_url},
         }
-        yield World(server, made, StoredMemory(db, "discord"), folder, **facts)
+        yield ServerSetup(server, made, AdapterMemory(db, "discord"), folder, **facts)

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.slack.adapter import SlackAdapter
-from gateway.process.adapter_factory import StoredMemory
-from support.adapters import World, waited
+from gateway.process.adapter_factory import AdapterMemory
+from support.adapters import ServerSetup, waited
 from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-class Team(World):
+class SlackSetup(ServerSetup):
     """A workspace, and an adapter for it."""
 
     async def acknowledged(self) -> None:
@@ -25,9 +25,9 @@ class Team(World):
 
 
 @asynccontextmanager
-async def slack_world(db: SessionDB, folder: Path) -> AsyncIterator[Team]:
+async def slack_setup(db: SessionDB, folder: Path) -> AsyncIterator[SlackSetup]:
     """The server at work; the adapter is connected by the test."""
     async with SlackServer() as server:
         secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
         facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield Team(server, SlackAdapter, StoredMemory(db, "slack"), folder, **facts)
+        yield SlackSetup(server, SlackAdapter, AdapterMemory(db, "slack"), folder, **facts)

@@ -10,19 +10,19 @@ import pytest
 
 from gateway import status
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.platforms.api_server.exchanges import Answers, Given
+from gateway.platforms.api_server.exchanges import AnswerCache, StoredAnswer
 from gateway.platforms.api_server.requests import token_of
 from gateway.platforms.base import OutgoingMessage
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from hermes_core.config.file import ConfigFile
 from support.adapters import waited
-from support.api_room import (
+from support.api_setup import (
     COMPLETIONS,
     KEY,
     RESPONSES,
     SLOW,
+    ApiSetup,
     Client,
-    Room,
     session,
     text_of,
 )
@@ -38,19 +38,19 @@ GUARDED = "[{calls: [{name: terminal, arguments: {command: rm -rf x}}]}, {say: D
 
 
 @pytest.fixture
-def room(db: SessionDB, tmp_path: Path) -> Room:
-    return Room(db, tmp_path)
+def setup(db: SessionDB, tmp_path: Path) -> ApiSetup:
+    return ApiSetup(db, tmp_path)
 
 
 # Asking again
 
 
 async def test_a_repeated_request_gets_the_same_answer_without_a_second_turn(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     server = answering("[{say: First.}, {say: Second.}]")
     key = {"Idempotency-Key": "k 1"}
-    async with room.open() as client:
+    async with setup.open() as client:
         found = [await client.ask("hi", headers=key) for _ in range(3)]
         joined = await asyncio.gather(
             *(
@@ -67,13 +67,13 @@ async def test_a_repeated_request_gets_the_same_answer_without_a_second_turn(
 
 
 async def test_after_a_restart_a_repeated_request_gets_the_answer_it_got(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     server = answering("[{say: First.}, {say: Second.}]")
     key = {"Idempotency-Key": "k1"}
-    async with room.open() as client:
+    async with setup.open() as client:
         before = await client.ask("hi", headers=key)
-    async with room.open() as client:
+    async with setup.open() as client:
         after = await client.ask("hi", headers=key)
     assert text_of(before) == text_of(after) == "First."
     assert before.headers["x-hermes-session"] == after.headers["x-hermes-session"]
@@ -81,29 +81,29 @@ async def test_after_a_restart_a_repeated_request_gets_the_answer_it_got(
 
 
 async def test_a_turn_cut_off_by_a_restart_answers_whoever_asks_again(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     server = answering("[{say: one two three four five six, pause: 0.3}, {say: After all.}]")
     key = {"Idempotency-Key": "k1"}
-    async with room.open(drain=0) as client:
+    async with setup.open(drain=0) as client:
         asking = asyncio.create_task(client.ask("hi", headers=key))
         await waited(lambda: server.requests)
         await client.service.stop(0)
         cut = await asking
-    async with room.open() as client:
+    async with setup.open() as client:
         after = await client.ask("hi", headers=key)
     assert (cut.status_code, cut.json()["error"]["code"]) == (503, "restarting")
     assert cut.headers["retry-after"]
     assert "After all." in text_of(after)
-    words = said(room.db, after.headers["x-hermes-session"], "api_server")
+    words = said(setup.db, after.headers["x-hermes-session"], "api_server")
     assert words.count("hi") == 1
 
 
-async def test_an_answer_waits_for_a_client_that_went_away(room: Room, answering: Any) -> None:
+async def test_an_answer_waits_for_a_client_that_went_away(setup: ApiSetup, answering: Any) -> None:
     server = answering(SLOW)
     key = {"Idempotency-Key": "k1"}
     body = {"messages": [{"role": "user", "content": "count"}], "stream": True}
-    async with room.open() as client:
+    async with setup.open() as client:
         async with client.http.stream("POST", COMPLETIONS, json=body, headers=key) as answer:
             async for line in answer.aiter_lines():
                 if "one" in line:
@@ -114,10 +114,12 @@ async def test_an_answer_waits_for_a_client_that_went_away(room: Room, answering
     assert len(server.requests) == 1
 
 
-async def test_a_whole_answer_waits_for_a_client_that_went_away(room: Room, answering: Any) -> None:
+async def test_a_whole_answer_waits_for_a_client_that_went_away(
+    setup: ApiSetup, answering: Any
+) -> None:
     server = answering(SLOW)
     key = {"Idempotency-Key": "k1"}
-    async with room.open() as client:
+    async with setup.open() as client:
         asking = asyncio.create_task(client.ask("count", headers=key))
         await waited(client.service.conversations.all_running)
         asking.cancel()
@@ -127,15 +129,15 @@ async def test_a_whole_answer_waits_for_a_client_that_went_away(room: Room, answ
     assert len(server.requests) == 1
 
 
-async def test_an_answer_that_takes_too_long_is_kept(room: Room, answering: Any) -> None:
-    room.extra["answer_seconds"] = 0.2
+async def test_an_answer_that_takes_too_long_is_kept(setup: ApiSetup, answering: Any) -> None:
+    setup.extra["answer_seconds"] = 0.2
     answering("[{say: At last., hang: 1}]")
-    async with room.open() as client:
+    async with setup.open() as client:
         late = await client.ask("hi", headers={"Idempotency-Key": "k1"})
         error = late.json()["error"]
         response = f"{RESPONSES}/resp_{token_of('k1')}"
         waiting = (await client.http.get(response)).json()
-        await waited(lambda: answers(room.db) and not room.db.mail_counts()["outbox"])
+        await waited(lambda: answers(setup.db) and not setup.db.mail_counts()["outbox"])
         found = (await client.http.get(response)).json()
     assert (late.status_code, error["type"], error["code"]) == (504, "server_error", "timeout")
     assert waiting["status"] == "in_progress"
@@ -143,21 +145,21 @@ async def test_an_answer_that_takes_too_long_is_kept(room: Room, answering: Any)
 
 
 async def test_the_latest_answers_are_kept_and_the_oldest_make_room(db: SessionDB) -> None:
-    memory = StoredMemory(db, "api_server")
-    answers = Answers(memory, most=3)
+    memory = AdapterMemory(db, "api_server")
+    answers = AnswerCache(memory, max_answers=3)
     for one in ("a", "b", "c", "a", "d"):
-        await answers.keep(Given(one, "chat", f"text {one}"))
-    for known in (answers, Answers(memory, most=3)):
+        await answers.keep(StoredAnswer(one, "chat", f"text {one}"))
+    for known in (answers, AnswerCache(memory, max_answers=3)):
         found = [await known.find(one) for one in ("a", "b", "c", "d")]
         assert [one and one.text for one in found] == [None, "text b", "text c", "text d"]
 
 
-async def test_an_answer_nobody_waits_for_is_taken_and_kept(room: Room) -> None:
-    adapter = ApiAdapter(room.surroundings())
+async def test_an_answer_nobody_waits_for_is_taken_and_kept(setup: ApiSetup) -> None:
+    adapter = ApiAdapter(setup.context())
     result = await adapter.send(OutgoingMessage("c1", "Here.", "inbox:1:0", reply_to="m1"))
     assert result.success
     assert (await adapter.send(OutgoingMessage("c1", "A note.", "note:1"))).success
-    given = await Answers(StoredMemory(room.db, "api_server")).find(token_of("m1"))
+    given = await AnswerCache(AdapterMemory(setup.db, "api_server")).find(token_of("m1"))
     assert given is not None
     assert (given.text, given.chat_id) == ("Here.", "c1")
 
@@ -205,10 +207,10 @@ async def test_a_gateway_that_is_killed_again_and_again_answers_each_request_onc
 
 
 async def test_a_question_of_the_agent_is_the_answer_and_the_next_request_answers_it(
-    room: Room, answering: Any
+    setup: ApiSetup, answering: Any
 ) -> None:
     answering(GUARDED)
-    async with room.open() as client:
+    async with setup.open() as client:
         asked = await client.ask("clean up", headers=session("s", **{"Idempotency-Key": "k1"}))
         denied = await client.ask("/deny", headers=session("s"))
         after = await client.ask("clean up", headers=session("s", **{"Idempotency-Key": "k1"}))
@@ -216,12 +218,12 @@ async def test_a_question_of_the_agent_is_the_answer_and_the_next_request_answer
     assert text_of(denied) == text_of(after) == "Done."
 
 
-async def test_stop_stops_the_turn_of_its_session(room: Room, answering: Any) -> None:
+async def test_stop_stops_the_turn_of_its_session(setup: ApiSetup, answering: Any) -> None:
     answering("[{say: one two three four five six seven eight, pause: 0.3}]")
-    async with room.open() as client:
+    async with setup.open() as client:
         asking = asyncio.create_task(client.ask("count", headers=session("s")))
         await waited(client.service.conversations.all_running)
         stopped = await client.ask("/stop", headers=session("s"))
         answer = await asking
-    assert "(stopped)" in text_of(answer)
+    assert "(Stopped.)" in text_of(answer)
     assert text_of(stopped) == text_of(answer)

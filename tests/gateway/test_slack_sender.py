@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
-from gateway.platforms.slack.adapter import LONGEST_TEXT, make
-from gateway.platforms.slack.mrkdwn import mrkdwn
+from gateway.platforms.slack.adapter import MAX_TEXT_CHARS, make
+from gateway.platforms.slack.mrkdwn import render_mrkdwn
 from support.adapters import PNG
 from support.slack_server import (
     DM,
     GENERAL,
     Fault,
 )
-from support.slack_world import Team, slack_world
+from support.slack_setup import SlackSetup, slack_setup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[Team]:
-    async with slack_world(db, tmp_path) as found:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[SlackSetup]:
+    async with slack_setup(db, tmp_path) as found:
         yield found
 
 
-async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(world: Team) -> None:
-    async with world.connected() as adapter:
+async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(setup: SlackSetup) -> None:
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
-    [message] = world.server.messages[GENERAL]
+    [message] = setup.server.messages[GENERAL]
     assert (result.success, result.message_id) == (True, message["ts"])
     assert message["text"] == "*hi* &lt;!channel&gt; &lt;@UANN&gt;"
 
 
-async def test_a_message_is_edited_and_reacted_to(world: Team) -> None:
-    async with world.connected() as adapter:
+async def test_a_message_is_edited_and_reacted_to(setup: SlackSetup) -> None:
+    async with setup.connected() as adapter:
         sent = await adapter.send(OutgoingMessage(DM, "one", "k1"))
         assert sent.message_id
         edited = await adapter.edit(OutgoingMessage(DM, "two", "k1"), sent.message_id)
@@ -48,20 +48,20 @@ async def test_a_message_is_edited_and_reacted_to(world: Team) -> None:
             await adapter.react(DM, sent.message_id, emoji)
     assert (edited.success, edited.message_id) == (True, sent.message_id)
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert world.server.texts(DM) == ["two"]
-    assert world.server.reactions == [(DM, sent.message_id, "eyes")]
+    assert setup.server.texts(DM) == ["two"]
+    assert setup.server.reactions == [(DM, sent.message_id, "eyes")]
 
 
-async def test_a_file_is_sent_with_its_caption(world: Team, tmp_path: Path) -> None:
+async def test_a_file_is_sent_with_its_caption(setup: SlackSetup, tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
-    async with world.connected() as adapter:
+    async with setup.connected() as adapter:
         sent = await adapter.send(OutgoingMessage(DM, "look", "k1", thread_id="1.0", file=path))
         missing = await adapter.send(OutgoingMessage(DM, "look", "k2", file=tmp_path / "no"))
     assert sent.success
     assert missing.error_kind is ErrorKind.NOT_FOUND
-    assert list(world.server.uploads.values()) == [PNG]
-    [message] = world.server.messages[DM]
+    assert list(setup.server.uploads.values()) == [PNG]
+    [message] = setup.server.messages[DM]
     assert (message["text"], message["thread_ts"]) == ("look", "1.0")
 
 
@@ -80,36 +80,36 @@ async def test_a_file_is_sent_with_its_caption(world: Team, tmp_path: Path) -> N
     ],
 )
 async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
-    world: Team, fault: Fault, kind: ErrorKind, is_unsure: bool
+    setup: SlackSetup, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
-    world.server.plan("chat.postMessage", fault)
-    async with world.connected() as adapter:
+    setup.server.plan("chat.postMessage", fault)
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(DM, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
     assert result.retry_after == (17 if kind is ErrorKind.RATE_LIMITED else None)
 
 
-async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(world: Team) -> None:
-    world.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
-    async with world.connected() as adapter:
+async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(setup: SlackSetup) -> None:
+    setup.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(DM, "**hi**", "k1"))
     assert result.success
-    assert world.server.texts(DM) == ["**hi**"]
+    assert setup.server.texts(DM) == ["**hi**"]
 
 
-async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(world: Team) -> None:
-    async with world.connected() as adapter:
+async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(setup: SlackSetup) -> None:
+    async with setup.connected() as adapter:
         unknown = await adapter.send(OutgoingMessage("C404", "x", "k1"))
         sent = await adapter.send(OutgoingMessage(DM, "one", "k2"))
         fits = await adapter.edit(
-            OutgoingMessage(DM, "x" * LONGEST_TEXT, "k2"), str(sent.message_id)
+            OutgoingMessage(DM, "x" * MAX_TEXT_CHARS, "k2"), str(sent.message_id)
         )
     assert unknown.error_kind is ErrorKind.NOT_FOUND
     assert fits.success
 
 
-async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
-    adapter = make(world.surroundings())
+async def test_nothing_is_sent_where_nothing_is_connected(setup: SlackSetup) -> None:
+    adapter = make(setup.context())
     result = await adapter.send(OutgoingMessage(DM, "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived
@@ -132,4 +132,4 @@ async def test_nothing_is_sent_where_nothing_is_connected(world: Team) -> None:
     ],
 )
 def test_markdown_is_written_as_slack_writes_it(markdown: str, shown: str) -> None:
-    assert mrkdwn(markdown) == shown
+    assert render_mrkdwn(markdown) == shown

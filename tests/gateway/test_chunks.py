@@ -1,4 +1,4 @@
-"""Long answers in pieces that a platform takes."""
+"""Long answers in split_text that a platform takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.outbound.chunks import pieces, utf16_length
+from gateway.outbound.chunks import split_text, utf16_length
 
 LINES = st.lists(
     st.one_of(
@@ -19,18 +19,18 @@ LINES = st.lists(
 
 
 def test_a_short_answer_is_one_piece() -> None:
-    assert pieces("Hello.\n\nYou.", 100) == ["Hello.\n\nYou."]
-    assert pieces("", 100) == []
+    assert split_text("Hello.\n\nYou.", 100) == ["Hello.\n\nYou."]
+    assert split_text("", 100) == []
 
 
 def test_pieces_end_between_paragraphs() -> None:
     text = "one two three.\n\nfour five six.\n\nseven eight."
-    assert pieces(text, 32) == ["one two three.\n\nfour five six.", "seven eight."]
+    assert split_text(text, 32) == ["one two three.\n\nfour five six.", "seven eight."]
 
 
 def test_a_block_of_code_is_closed_and_opened_again() -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(20))
-    found = pieces(f"See:\n\n```python\n{code}\n```\n\nDone.", 120)
+    found = split_text(f"See:\n\n```python\n{code}\n```\n\nDone.", 120)
     assert len(found) > 2
     for piece in found:
         assert piece.count("```") % 2 == 0, piece
@@ -39,18 +39,18 @@ def test_a_block_of_code_is_closed_and_opened_again() -> None:
 
 
 def test_a_word_that_is_too_long_is_cut() -> None:
-    assert pieces("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert split_text("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
 
 
 def test_what_counts_double_counts_double() -> None:
-    found = pieces("😀" * 9, 10, utf16_length)
+    found = split_text("😀" * 9, 10, utf16_length)
     assert found == ["😀" * 5, "😀" * 4]
 
 
 @given(text=LINES, longest=st.integers(20, 80))
 @example(text="```\n" + "a" * 100, longest=20)
 def test_no_piece_is_too_long_and_no_word_is_lost(text: str, longest: int) -> None:
-    found = pieces(text, longest)
+    found = split_text(text, longest)
     assert all(0 < len(piece) <= longest for piece in found)
     kept = re.sub(r"[\s`~]", "", "".join(found))
     assert kept == re.sub(r"[\s`~]", "", text)
@@ -58,4 +58,4 @@ def test_no_piece_is_too_long_and_no_word_is_lost(text: str, longest: int) -> No
 
 @given(text=LINES)
 def test_counted_in_utf16_no_piece_is_too_long_either(text: str) -> None:
-    assert all(utf16_length(piece) <= 20 for piece in pieces(text, 20, utf16_length))
+    assert all(utf16_length(piece) <= 20 for piece in split_text(text, 20, utf16_length))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHATS = 3
 
 
-class Crowd(Protocol):
+class PlatformChats(Protocol):
     """People in direct chats with the bot."""
 
     platform: str
@@ -38,7 +38,7 @@ class Crowd(Protocol):
         """The platform tells no more of what was not confirmed, where it does so at times."""
 
 
-class TelegramCrowd(NamedTuple):
+class TelegramChats(NamedTuple):
     """Chats with a bot of a Bot API."""
 
     server: telegram_server.TelegramServer
@@ -61,7 +61,7 @@ class TelegramCrowd(NamedTuple):
         """It keeps everything for a day."""
 
 
-class DiscordCrowd(NamedTuple):
+class DiscordChats(NamedTuple):
     """Direct messages to a bot."""
 
     server: discord_server.DiscordServer
@@ -86,7 +86,7 @@ class DiscordCrowd(NamedTuple):
         self.server.sessions.clear()
 
 
-class SlackCrowd(NamedTuple):
+class SlackChats(NamedTuple):
     """Direct messages to an app."""
 
     server: slack_server.SlackServer
@@ -109,7 +109,7 @@ class SlackCrowd(NamedTuple):
         self.server.unacknowledged.clear()
 
 
-class MatrixCrowd(NamedTuple):
+class MatrixChats(NamedTuple):
     """Rooms of a person and a bot."""
 
     ann: Person
@@ -142,41 +142,41 @@ class MatrixCrowd(NamedTuple):
 
 
 @asynccontextmanager
-async def on_telegram() -> AsyncIterator[Crowd]:
+async def on_telegram() -> AsyncIterator[PlatformChats]:
     async with telegram_server.TelegramServer() as server:
         chats = [str(11 + number) for number in range(CHATS)]
         variables = {"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN}
-        yield TelegramCrowd(
+        yield TelegramChats(
             server, chats, variables, {"base_url": server.base_url, "poll_seconds": 2}
         )
 
 
 @asynccontextmanager
-async def on_discord() -> AsyncIterator[Crowd]:
+async def on_discord() -> AsyncIterator[PlatformChats]:
     async with discord_server.DiscordServer() as server:
         numbers = range(101, 101 + CHATS)
         for number in numbers:
             server.add_direct(number)
         variables = {"DISCORD_BOT_TOKEN": discord_server.TOKEN}
-        yield DiscordCrowd(server, [*map(str, numbers)], variables, {"base_url": server.base_url})
+        yield DiscordChats(server, [*map(str, numbers)], variables, {"base_url": server.base_url})
 
 
 @asynccontextmanager
-async def on_slack() -> AsyncIterator[Crowd]:
+async def on_slack() -> AsyncIterator[PlatformChats]:
     async with slack_server.SlackServer() as server:
         chats = [f"D{number}" for number in range(11, 11 + CHATS)]
         for chat in chats:
             server.add_direct(chat)
         tokens = {"BOT": slack_server.BOT_TOKEN, "APP": slack_server.APP_TOKEN}
         variables = {f"SLACK_{name}_TOKEN": token for name, token in tokens.items()}
-        yield SlackCrowd(server, chats, variables, {"base_url": server.base_url})
+        yield SlackChats(server, chats, variables, {"base_url": server.base_url})
 
 
 @asynccontextmanager
-async def on_matrix(synapse: Synapse) -> AsyncIterator[Crowd]:
+async def on_matrix(synapse: Synapse) -> AsyncIterator[PlatformChats]:
     bot, ann = synapse.person("bot", "Hermes"), synapse.person("ann", "Ann")
     rooms = [ann.room(bot.user_id) for _ in range(CHATS)]
     for room in rooms:
         bot.join(room)
     variables = {"MATRIX_HOMESERVER": synapse.url, "MATRIX_ACCESS_TOKEN": bot.token}
-    yield MatrixCrowd(ann, bot, rooms, variables, {"sync_seconds": 5}, [])
+    yield MatrixChats(ann, bot, rooms, variables, {"sync_seconds": 5}, [])

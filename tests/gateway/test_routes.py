@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.outbound import direct_send
 from gateway.session import (
     SessionEntry,
     SessionSource,
@@ -16,21 +17,35 @@ from gateway.session import (
     build_session_key,
     local_now,
 )
+from hermes_core.errors import StoreError
+from support.gateways import message, open_routes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
 
+
 pytestmark = pytest.mark.clock
+
+GOOD = {
+    "session_id": "20260101_120000_abcdef01",
+    "created_at": "2026-01-01T12:00:00",
+    "updated_at": "2026-01-02T12:00:00",
+    "platform": "telegram",
+    "chat_type": "dm",
+    "memory_flushed": True,
+}
+
+KEY = "agent:main:telegram:dm:7"
 
 
 def source(**facts: Any) -> SessionSource:
     return SessionSource(Platform.TELEGRAM, **{"chat_id": "42", "user_id": "u1", **facts})
 
 
-def reopened(places: SessionStore, db: SessionDB) -> SessionStore:
-    found = SessionStore(places.sessions_dir, places.config)
+def reopened(routes: SessionStore, db: SessionDB) -> SessionStore:
+    found = SessionStore(routes.sessions_dir, routes.config)
     found._db = db
     return found
 
@@ -40,11 +55,11 @@ def kinds(db: SessionDB, session_id: str) -> list[str]:
 
 
 def test_a_place_keeps_its_conversation_across_processes(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    first = places.get_or_create_session(source())
-    assert places.get_or_create_session(source()).session_id == first.session_id
-    again = reopened(places, db).get_or_create_session(source())
+    first = routes.get_or_create_session(source())
+    assert routes.get_or_create_session(source()).session_id == first.session_id
+    again = reopened(routes, db).get_or_create_session(source())
     assert again.session_id == first.session_id
     row = db.get_session(first.session_id)
     assert row is not None
@@ -52,10 +67,10 @@ def test_a_place_keeps_its_conversation_across_processes(
 
 
 def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    old = places.get_or_create_session(source())
-    new = places.reset_session(old.session_key)
+    old = routes.get_or_create_session(source())
+    new = routes.reset_session(old.session_key)
     assert new is not None
     assert new.session_id != old.session_id
     assert new.prev_session_id == old.session_id
@@ -66,16 +81,16 @@ def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
     assert [(one["kind"], one["new_session_id"], one["is_final"]) for one in ends] == [
         ("new", new.session_id, 1)
     ]
-    assert places.reset_session("agent:main:telegram:dm:nobody") is None
+    assert routes.reset_session("agent:main:telegram:dm:nobody") is None
 
 
 def test_going_on_with_another_conversation_is_heard_on_both_sides(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    old = places.get_or_create_session(source())
-    new = places.reset_session(old.session_key)
+    old = routes.get_or_create_session(source())
+    new = routes.reset_session(old.session_key)
     assert new is not None
-    back = places.switch_session(old.session_key, old.session_id)
+    back = routes.switch_session(old.session_key, old.session_id)
     assert back is not None
     assert back.session_id == old.session_id
     assert kinds(db, new.session_id) == ["resume"]
@@ -86,23 +101,23 @@ def test_going_on_with_another_conversation_is_heard_on_both_sides(
 
 
 def test_two_places_that_share_a_text_have_conversations_of_their_own(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
     thread = source(chat_type="group", chat_id="g", thread_id="7", user_id=None)
     person = source(chat_type="group", chat_id="g", user_id="7")
     assert build_session_key(thread) == build_session_key(person)
-    ids = {places.get_or_create_session(one).session_id for one in (thread, person, thread)}
+    ids = {routes.get_or_create_session(one).session_id for one in (thread, person, thread)}
     assert len(ids) == 2
-    again = reopened(places, db)
+    again = reopened(routes, db)
     assert {again.get_or_create_session(one).session_id for one in (person, thread)} == ids
 
 
-def test_the_file_is_not_written_for_every_message(places: SessionStore, tmp_path: Path) -> None:
+def test_the_file_is_not_written_for_every_message(routes: SessionStore, tmp_path: Path) -> None:
     for _ in range(3):
-        places.get_or_create_session(source())
+        routes.get_or_create_session(source())
     assert not (tmp_path / "sessions.json").exists()
-    assert places.export_if_due()
-    assert not places.export_if_due()
+    assert routes.export_if_due()
+    assert not routes.export_if_due()
     content = json.loads((tmp_path / "sessions.json").read_text())
     assert next(iter(content)) == "_README"
     assert "agent:main:telegram:dm:42" in content
@@ -112,24 +127,24 @@ def idle(minutes: int) -> GatewayConfig:
     return GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=minutes))
 
 
-def aged(places: SessionStore, entry: SessionEntry, **ago: float) -> None:
-    places.update_session(entry.session_key, updated_at=local_now() - timedelta(**ago))
+def aged(routes: SessionStore, entry: SessionEntry, **ago: float) -> None:
+    routes.update_session(entry.session_key, updated_at=local_now() - timedelta(**ago))
 
 
-def test_nothing_is_reset_by_itself_unless_somebody_says_so(places: SessionStore) -> None:
-    entry = places.get_or_create_session(source())
-    aged(places, entry, days=400)
-    assert places.get_or_create_session(source()).session_id == entry.session_id
+def test_nothing_is_reset_by_itself_unless_somebody_says_so(routes: SessionStore) -> None:
+    entry = routes.get_or_create_session(source())
+    aged(routes, entry, days=400)
+    assert routes.get_or_create_session(source()).session_id == entry.session_id
 
 
 def test_after_a_pause_policy_begins_another_and_says_why(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    places.config = idle(30)
-    old = places.get_or_create_session(source())
+    routes.config = idle(30)
+    old = routes.get_or_create_session(source())
     db.append_message(old.session_id, "user", "hi")
-    aged(places, old, hours=1)
-    new = places.get_or_create_session(source())
+    aged(routes, old, hours=1)
+    new = routes.get_or_create_session(source())
     assert new.session_id != old.session_id
     assert (new.was_auto_reset, new.auto_reset_reason) == (True, "idle")
     assert new.reset_had_activity
@@ -137,12 +152,12 @@ def test_after_a_pause_policy_begins_another_and_says_why(
 
 
 def test_an_expired_conversation_is_ended_once_also_when_it_expired_while_nobody_looked(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    places.config = idle(30)
-    old = places.get_or_create_session(source())
-    aged(places, old, hours=1)
-    again = reopened(places, db)
+    routes.config = idle(30)
+    old = routes.get_or_create_session(source())
+    aged(routes, old, hours=1)
+    again = reopened(routes, db)
     entry = again.get(old.session_key)
     assert entry is not None
     assert again._is_session_expired(entry)
@@ -162,65 +177,54 @@ def test_what_still_runs_or_cannot_be_asked_is_neither_reset_nor_forgotten(
         raise OSError("cannot look")
 
     for check in (lambda _key: True, unknown):
-        places = SessionStore(tmp_path, idle(1), check)
-        places._db = db
-        entry = places.get_or_create_session(source())
-        aged(places, entry, days=400)
-        assert places.get_or_create_session(source()).session_id == entry.session_id
-        aged(places, entry, days=400)
-        assert places.prune_old_entries(90) == 0
+        routes = SessionStore(tmp_path, idle(1), check)
+        routes._db = db
+        entry = routes.get_or_create_session(source())
+        aged(routes, entry, days=400)
+        assert routes.get_or_create_session(source()).session_id == entry.session_id
+        aged(routes, entry, days=400)
+        assert routes.prune_old_entries(90) == 0
 
 
 def test_a_forgotten_place_leaves_a_conversation_that_is_ended_and_found(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
-    entry = places.get_or_create_session(source())
+    entry = routes.get_or_create_session(source())
     db.append_message(entry.session_id, "user", "the roses")
-    aged(places, entry, days=100)
-    assert places.prune_old_entries(90) == 1
+    aged(routes, entry, days=100)
+    assert routes.prune_old_entries(90) == 1
     row = db.get_session(entry.session_id)
     assert row is not None
     assert row["end_reason"] == "pruned"
     assert kinds(db, entry.session_id) == ["prune"]
     assert [one["id"] for one in db.list_sessions_rich()] == [entry.session_id]
     assert db.route_count() == 0
-    assert places.get_or_create_session(source()).session_id != entry.session_id
+    assert routes.get_or_create_session(source()).session_id != entry.session_id
 
 
 def test_a_suspended_conversation_is_kept_and_the_next_message_begins_another(
-    places: SessionStore,
+    routes: SessionStore,
 ) -> None:
-    entry = places.get_or_create_session(source())
-    assert places.suspend_session(entry.session_key)
-    aged(places, entry, days=1000)
-    assert places.prune_old_entries(90) == 0
-    assert places.get_or_create_session(source()).session_id != entry.session_id
-    assert not places.suspend_session("nowhere")
-
-
-GOOD = {
-    "session_id": "20260101_120000_abcdef01",
-    "created_at": "2026-01-01T12:00:00",
-    "updated_at": "2026-01-02T12:00:00",
-    "platform": "telegram",
-    "chat_type": "dm",
-    "memory_flushed": True,
-}
-KEY = "agent:main:telegram:dm:7"
+    entry = routes.get_or_create_session(source())
+    assert routes.suspend_session(entry.session_key)
+    aged(routes, entry, days=1000)
+    assert routes.prune_old_entries(90) == 0
+    assert routes.get_or_create_session(source()).session_id != entry.session_id
+    assert not routes.suspend_session("nowhere")
 
 
 def test_what_an_older_gateway_noted_is_taken_over_once(
-    places: SessionStore, db: SessionDB, tmp_path: Path
+    routes: SessionStore, db: SessionDB, tmp_path: Path
 ) -> None:
     text = json.dumps({"_README": "words", KEY: GOOD})
     (tmp_path / "sessions.json").write_text(text)
-    entry = places.get(KEY)
+    entry = routes.get(KEY)
     assert entry is not None
     assert entry.expiry_finalized
-    assert places.get_or_create_session(source(chat_id="7")).session_id == GOOD["session_id"]
-    places.prune_old_entries(1)
+    assert routes.get_or_create_session(source(chat_id="7")).session_id == GOOD["session_id"]
+    routes.prune_old_entries(1)
     (tmp_path / "sessions.json").write_text(text)
-    assert len(reopened(places, db).list_sessions()) == len(places.list_sessions())
+    assert len(reopened(routes, db).list_sessions()) == len(routes.list_sessions())
 
 
 @pytest.mark.parametrize(
@@ -232,15 +236,15 @@ def test_what_an_older_gateway_noted_is_taken_over_once(
     ],
 )  # fmt: skip
 def test_a_damaged_file_loses_only_what_is_damaged(
-    content: bytes, places: SessionStore, tmp_path: Path
+    content: bytes, routes: SessionStore, tmp_path: Path
 ) -> None:
     (tmp_path / "sessions.json").write_bytes(content)
-    assert places.list_sessions() == []
+    assert routes.list_sessions() == []
     if content.startswith(b'{"a"'):
         damaged = json.loads(content)
         (tmp_path / "sessions.json").write_text(json.dumps({**damaged, KEY: GOOD}))
-        assert places._db is not None
-        again = SessionStore(tmp_path / "." / "..", places.config)
+        assert routes._db is not None
+        again = SessionStore(tmp_path / "." / "..", routes.config)
         again.sessions_dir = tmp_path
         again._db = None
         assert [one.session_key for one in again.list_sessions()] == [KEY]
@@ -253,12 +257,36 @@ def test_an_entry_is_read_as_it_was_written() -> None:
 
 
 def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
-    places: SessionStore, db: SessionDB
+    routes: SessionStore, db: SessionDB
 ) -> None:
     entry = json.dumps({**GOOD, "session_key": KEY, "origin": source().to_dict()})
     columns = "scope, session_key, entry_json, updated_at"
     sql = f"INSERT INTO gateway_routing ({columns}) VALUES ('main', ?, ?, 1)"
     db.engine.write(lambda tx: tx.run(sql, (KEY, entry)))
-    (found,) = places.list_sessions()
+    (found,) = routes.list_sessions()
     assert (found.session_key, found.session_id) == (KEY, GOOD["session_id"])
     assert [one.session_key for one in db.routes()] == [KEY]
+
+
+def test_routes_that_could_not_be_read_are_read_again(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = message("x", "0").source
+    assert source is not None
+    first = open_routes(db, tmp_path).get_or_create_session(source)
+    with monkeypatch.context() as broken:
+        broken.setattr(db, "routes", lambda: (_ for _ in ()).throw(StoreError("locked")))
+        again = open_routes(db, tmp_path)
+        with pytest.raises(StoreError):
+            again.get_or_create_session(source)
+    assert again.get_or_create_session(source).session_id == first.session_id
+
+
+def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: Path) -> None:
+    source = message("x", "0").source
+    assert source is not None
+    first = open_routes(db, tmp_path).get_or_create_session(source)
+    row = ("p", "k", "s", 1.0, '{"nonsense": 1}')
+    db.engine.write(lambda tx: tx.run("INSERT INTO hermes_route VALUES (?, ?, ?, ?, ?)", row))
+    assert open_routes(db, tmp_path).get_or_create_session(source).session_id == first.session_id
+    assert len(direct_send.list_channels(db, GatewayConfig())) == 1

@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import WebhookAdapter, make
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
-from support.adapters import Setting
+from support.adapters import AdapterSetup
 from support.gateways import started
 
 if TYPE_CHECKING:
@@ -59,29 +59,29 @@ class Receiver:
         return f"{self.front.url}/answers"
 
 
-class Room(Setting):
+class WebhookSetup(AdapterSetup):
     """What an adapter is made from, and a program that calls."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:
         secrets = {"WEBHOOK_SECRET": SECRET, "CI_SECRET": OTHER}
-        super().__init__(StoredMemory(db, "webhook"), folder, secrets)
+        super().__init__(AdapterMemory(db, "webhook"), folder, secrets)
         self.db = db
         self.folder = folder
         self.routes: dict[str, Any] = {"reviews": {"prompt": "Review {title}."}}
         self.now = NOW
 
-    def surroundings(self) -> AdapterContext:
+    def context(self) -> AdapterContext:
         self.extra["routes"] = self.routes
-        return super().surroundings()
+        return super().context()
 
     def adapter(self) -> WebhookAdapter:
-        return WebhookAdapter(self.surroundings(), lambda: self.now)
+        return WebhookAdapter(self.context(), lambda: self.now)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """A whole gateway."""
         self.front = HttpServer("127.0.0.1", 0)
-        adapters: dict[str, Any] = {"webhook": make(self.surroundings())}
+        adapters: dict[str, Any] = {"webhook": make(self.context())}
         try:
             async with started(self.db, self.folder, adapters=adapters):
                 yield
@@ -93,6 +93,6 @@ class Room(Setting):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         named = {name.replace("_", "-"): one for name, one in headers.items()}
         if not any("Signature" in one for one in named):
-            named["X-Hub-Signature-256"] = routes.plain(SECRET, data)
+            named["X-Hub-Signature-256"] = routes.github_signature(SECRET, data)
         async with httpx2.AsyncClient(base_url=self.front.url) as http:
             return await http.post(f"/webhooks/{route}", content=data, headers=named)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import Platform
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
-from support.gateways import answers, said, started
-from support.waiting import PATIENCE_SECONDS
+from support.gateways import answers, message, said, started, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
 
+
 SLOW = "[{say: Looking., calls: [{name: terminal, arguments: {command: sleep 1}}]}, {say: %s}]"
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - a condition on the disk
-            await asyncio.sleep(0.01)
 
 
 def drafts(db: SessionDB) -> str:
@@ -42,9 +35,9 @@ async def test_what_is_written_to_a_turn_is_read_by_it_and_answered_with_it(
 ) -> None:
     answering(SLOW % "Both done.")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("and quickly", "m2"))
+        await service.receiver.receive("local", event("and quickly", "m2"))
         await until(lambda: answers(db) == ["Both done."])
         await until(lambda: db.waiting_places() == 0)
     words = [one for one in said(db) if one in {"first", "and quickly", "Both done."}]
@@ -57,9 +50,9 @@ async def test_what_a_turn_did_not_read_is_answered_after_it(
 ) -> None:
     answering("[{say: one two three four five six seven eight, pause: 0.1}, {say: Second.}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("later", "m2"))
+        await service.receiver.receive("local", event("later", "m2"))
         await until(lambda: len(answers(db)) == 2)
     assert answers(db)[1] == "Second."
     assert said(db).count("later") == 1
@@ -71,11 +64,11 @@ async def test_a_message_can_take_the_place_of_the_turn(
     ConfigFile.of_home().set("agent.busy_input", "interrupt")
     answering("[{say: one two three four five six seven eight, pause: 0.3}, {say: Second.}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(lambda: service.conversations.all_running() and "one" in drafts(db))
-        await service.intake.receive("local", event("no, this", "m2"))
+        await service.receiver.receive("local", event("no, this", "m2"))
         await until(lambda: len(answers(db)) == 2)
-    assert "(stopped)" in answers(db)[0]
+    assert "(Stopped.)" in answers(db)[0]
     assert answers(db)[1] == "Second."
 
 
@@ -85,10 +78,10 @@ async def test_an_edit_of_what_still_waits_changes_it(
     ConfigFile.of_home().set("agent.busy_input", "queue")
     answering("[{say: one two three four, pause: 0.2}, {say: Second.}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("first", "m1"))
+        await service.receiver.receive("local", event("first", "m1"))
         await until(service.conversations.all_running)
-        await service.intake.receive("local", event("teh second", "m2"))
-        await service.intake.receive("local", event("the second", "m2", is_edit=True))
+        await service.receiver.receive("local", event("teh second", "m2"))
+        await service.receiver.receive("local", event("the second", "m2", is_edit=True))
         await until(lambda: len(answers(db)) == 2)
     assert "the second" in said(db)
     assert "teh second" not in said(db)
@@ -99,14 +92,14 @@ async def test_an_edit_of_what_was_answered_is_said_again_once(
 ) -> None:
     answering("[{say: A1}, {say: A2}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("four apples", "m1"))
+        await service.receiver.receive("local", event("four apples", "m1"))
         await until(lambda: len(answers(db)) == 1)
         for _ in range(2):
-            await service.intake.receive("local", event("five apples", "m1", is_edit=True))
-        await service.intake.receive("local", event("four apples", "m1", is_edit=True))
+            await service.receiver.receive("local", event("five apples", "m1", is_edit=True))
+        await service.receiver.receive("local", event("four apples", "m1", is_edit=True))
         await until(lambda: len(answers(db)) == 2)
     changed = [one for one in said(db) if "five apples" in one]
-    assert changed == ["(I have changed an earlier message of mine; it now says:)\nfive apples"]
+    assert changed == ["(edited version of an earlier message)\nfive apples"]
 
 
 async def test_an_edit_of_a_message_that_never_came_is_a_message(
@@ -114,6 +107,33 @@ async def test_an_edit_of_a_message_that_never_came_is_a_message(
 ) -> None:
     answering("[{say: A1}]")
     async with started(db, tmp_path) as service:
-        await service.intake.receive("local", event("hello", "m1", is_edit=True))
+        await service.receiver.receive("local", event("hello", "m1", is_edit=True))
         await until(lambda: answers(db) == ["A1"])
     assert said(db)[0] == "hello"
+
+
+async def test_what_is_steered_and_not_read_is_answered_after_the_turn(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: one two three four five six seven eight, pause: 0.1}, {say: Second.}]")
+    async with started(db, tmp_path) as service:
+        await service.receiver.receive("local", message("first", "m1"))
+        await until(service.conversations.all_running)
+        await service.receiver.receive("local", message("/steer and quickly", "m2"))
+        await until(lambda: len(answers(db)) == 2)
+    assert said(db).count("and quickly") == 1
+    assert answers(db)[1] == "Second."
+
+
+async def test_an_edit_of_what_the_turn_may_have_read_is_said_again(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    call = "{name: terminal, arguments: {command: sleep 1}}"
+    answering(f"[{{calls: [{call}]}}, {{say: One.}}, {{say: Two.}}]")
+    async with started(db, tmp_path) as service:
+        await service.receiver.receive("local", message("first", "m1"))
+        await until(service.conversations.all_running)
+        await service.receiver.receive("local", message("at four", "m2"))
+        await service.receiver.receive("local", message("at five", "m2", is_edit=True))
+        await until(lambda: db.waiting_places() == 0 and answers(db))
+    assert any("at five" in one for one in said(db))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.platforms.matrix.adapter import MatrixAdapter, make
-from support.adapters import Inbox, Setting
+from support.adapters import AdapterSetup, Inbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 LARGEST = 1_000_000
 
 
-class World(NamedTuple):
+class MatrixSetup(NamedTuple):
     """A bot, a person, and what an adapter is made from."""
 
     bot: Person
     ann: Person
-    surroundings: AdapterContext
+    context: AdapterContext
     notes: Notes
 
     def room(self, *others: Person, **facts: Any) -> str:
@@ -35,19 +35,17 @@ class World(NamedTuple):
         return room
 
 
-def surroundings_of(
-    url: str, token: str, folder: Path, notes: Notes, **extra: Any
-) -> AdapterContext:
+def context_of(url: str, token: str, folder: Path, notes: Notes, **extra: Any) -> AdapterContext:
     secrets = {"MATRIX_HOMESERVER": url, "MATRIX_ACCESS_TOKEN": token}
     extra = {"sync_seconds": 5, **extra}
-    return Setting(notes, folder, secrets, extra, largest=LARGEST).surroundings()
+    return AdapterSetup(notes, folder, secrets, extra, largest=LARGEST).context()
 
 
 @asynccontextmanager
 async def connected(
-    world: World, received: Inbox | None = None
+    setup: MatrixSetup, received: Inbox | None = None
 ) -> AsyncIterator[tuple[MatrixAdapter, Inbox]]:
-    adapter, received = make(world.surroundings), received or Inbox()
+    adapter, received = make(setup.context), received or Inbox()
     try:
         await adapter.connect(received)
         yield adapter, received

@@ -8,10 +8,10 @@ import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.platforms.telegram.sender import rendered
+from gateway.platforms.telegram.sender import render_html
 from support.adapters import PNG
-from support.telegram_room import GROUP, Room
 from support.telegram_server import Fault, TelegramServer
+from support.telegram_setup import GROUP, TelegramSetup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def room(db: SessionDB, tmp_path: Path) -> AsyncIterator[Room]:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[TelegramSetup]:
     async with TelegramServer() as server:
         server.chats.add(7)
-        yield Room(server, db, tmp_path)
+        yield TelegramSetup(server, db, tmp_path)
 
 
-async def test_sending_returns_the_id_and_replies(room: Room) -> None:
-    async with room.connected() as adapter:
-        number = await room.server.say("hello")
+async def test_sending_returns_the_id_and_replies(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
+        number = await setup.server.say("hello")
         result = await adapter.send(OutgoingMessage("7", "hi", "k1", reply_to=str(number)))
-    sent = room.server.sent[0]
+    sent = setup.server.sent[0]
     assert (result.success, result.message_id) == (True, str(sent.message_id))
     assert f'"message_id": {number}' in sent.facts["reply_parameters"]
     assert '"allow_sending_without_reply": true' in sent.facts["reply_parameters"]
 
 
-async def test_markdown_arrives_formatted(room: Room) -> None:
+async def test_markdown_arrives_formatted(setup: TelegramSetup) -> None:
     text = (
         "# Title\n\nSome **bold & brave** `a<b` [link](https://a.b/?c=1&d=2).\n\n"
         "- one\n  - two\n\n```py\nif a < b:\n    pass\n```\n\n> said\n> > twice\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n<script>alert(1)</script>"
     )
-    async with room.connected() as adapter:
+    async with setup.connected() as adapter:
         assert (await adapter.send(OutgoingMessage("7", text, "k1"))).success
-    sent = room.server.sent[0]
-    assert sent.text == rendered(text).shown
+    sent = setup.server.sent[0]
+    assert sent.text == render_html(text).shown
     assert ("b", "bold & brave") in sent.entities
     assert ("code", "a<b") in sent.entities
     assert ("a", "link") in sent.entities
@@ -55,46 +55,46 @@ async def test_markdown_arrives_formatted(room: Room) -> None:
     assert "<script>alert(1)</script>" in sent.text
 
 
-async def test_what_cannot_be_formatted_arrives_as_it_was_written(room: Room) -> None:
+async def test_what_cannot_be_formatted_arrives_as_it_was_written(setup: TelegramSetup) -> None:
     refusal = Fault(400, "Bad Request: can't parse entities: no", only_formatted=True)
-    room.server.plan("sendMessage", refusal)
-    async with room.connected() as adapter:
+    setup.server.plan("sendMessage", refusal)
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage("7", "some *thing", "k1"))
-        first = room.server.sent[0]
-        room.server.plan("editMessageText", refusal)
+        first = setup.server.sent[0]
+        setup.server.plan("editMessageText", refusal)
         edited = await adapter.edit(OutgoingMessage("7", "**other**", "k1"), str(first.message_id))
     assert result.success
     assert (first.text, first.entities) == ("some *thing", [])
     assert edited.success
-    assert room.server.sent[0].text == "**other**"
+    assert setup.server.sent[0].text == "**other**"
 
 
-async def test_what_shows_nothing_when_formatted_is_sent_as_written(room: Room) -> None:
-    async with room.connected() as adapter:
+async def test_what_shows_nothing_when_formatted_is_sent_as_written(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
         assert (await adapter.send(OutgoingMessage("7", "[](https://a.b)", "k1"))).success
         empty = await adapter.send(OutgoingMessage("7", "", "k2"))
-    assert room.server.sent[0].text == "[](https://a.b)"
+    assert setup.server.sent[0].text == "[](https://a.b)"
     assert empty.error_kind is ErrorKind.BAD_FORMAT
 
 
-async def test_a_text_as_long_as_is_declared_arrives(room: Room) -> None:
+async def test_a_text_as_long_as_is_declared_arrives(setup: TelegramSetup) -> None:
     longest = TelegramAdapter.abilities.longest_text
-    async with room.connected() as adapter:
+    async with setup.connected() as adapter:
         for text in ("x" * longest, "& < >" * (longest // 5), "**b** " * (longest // 6)):
             assert (await adapter.send(OutgoingMessage("7", text, "k"))).success
-    assert len(room.server.sent) == 3
+    assert len(setup.server.sent) == 3
 
 
-async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(room: Room) -> None:
+async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(setup: TelegramSetup) -> None:
     text = "😀 " * 2000
-    async with room.connected() as adapter:
-        room.server.plan("sendMessage", Fault(), Fault(429, "slow", {"retry_after": 1}))
+    async with setup.connected() as adapter:
+        setup.server.plan("sendMessage", Fault(), Fault(429, "slow", {"retry_after": 1}))
         first = await adapter.send(OutgoingMessage("7", text, "k1"))
         assert first.error_kind is ErrorKind.RATE_LIMITED
         again = await adapter.send(OutgoingMessage("7", text, "k1"))
     assert again.success
-    assert len(room.server.sent) == 2, "what was out is not sent again"
-    assert "".join(one.text for one in room.server.sent).count("😀") == 2000
+    assert len(setup.server.sent) == 2, "what was out is not sent again"
+    assert "".join(one.text for one in setup.server.sent).count("😀") == 2000
 
 
 @pytest.mark.parametrize(
@@ -121,25 +121,25 @@ async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(room: Room) -> Non
     ],
 )
 async def test_what_telegram_answers_is_understood(
-    room: Room,
+    setup: TelegramSetup,
     fault: Fault,
     kind: ErrorKind,
     retry_after: float | None,
     may_have_arrived: bool,
 ) -> None:
-    room.server.plan("sendMessage", fault)
-    async with room.connected() as adapter:
+    setup.server.plan("sendMessage", fault)
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage("7", "hi", "k1"))
     assert not result.success
     assert (result.error_kind, result.retry_after) == (kind, retry_after)
     assert result.may_have_arrived is may_have_arrived
-    assert len(room.server.sent) == (fault.is_cut or fault.is_cut_in_mid_answer)
+    assert len(setup.server.sent) == (fault.is_cut or fault.is_cut_in_mid_answer)
 
 
-async def test_who_blocked_the_bot_and_who_is_not_there(room: Room) -> None:
-    room.server.chats.add(8)
-    room.server.blocked.add(8)
-    async with room.connected() as adapter:
+async def test_who_blocked_the_bot_and_who_is_not_there(setup: TelegramSetup) -> None:
+    setup.server.chats.add(8)
+    setup.server.blocked.add(8)
+    async with setup.connected() as adapter:
         blocked = await adapter.send(OutgoingMessage("8", "hi", "k1"))
         nobody = await adapter.send(OutgoingMessage("9", "hi", "k2"))
         gone = await adapter.edit(OutgoingMessage("7", "hi", "k3"), "12345")
@@ -150,70 +150,70 @@ async def test_who_blocked_the_bot_and_who_is_not_there(room: Room) -> None:
     assert not any(one.retryable for one in (blocked, nobody, gone))
 
 
-async def test_without_a_connection_nothing_can_have_arrived(room: Room) -> None:
-    idle = await room.adapter().send(OutgoingMessage("7", "hi", "k0"))
-    async with room.connected() as adapter:
-        await room.server.stop()
+async def test_without_a_connection_nothing_can_have_arrived(setup: TelegramSetup) -> None:
+    idle = await setup.adapter().send(OutgoingMessage("7", "hi", "k0"))
+    async with setup.connected() as adapter:
+        await setup.server.stop()
         result = await adapter.send(OutgoingMessage("7", "hi", "k1"))
     for one in (idle, result):
         assert (one.error_kind, one.may_have_arrived) == (ErrorKind.TRANSIENT, False)
 
 
-async def test_a_group_that_became_a_supergroup_is_found(room: Room) -> None:
-    room.server.chats.add(GROUP)
+async def test_a_group_that_became_a_supergroup_is_found(setup: TelegramSetup) -> None:
+    setup.server.chats.add(GROUP)
     moved = Fault(400, "Bad Request: group chat was upgraded", {"migrate_to_chat_id": GROUP})
-    room.server.plan("sendMessage", moved)
-    async with room.connected() as adapter:
+    setup.server.plan("sendMessage", moved)
+    async with setup.connected() as adapter:
         assert (await adapter.send(OutgoingMessage("-5", "hi", "k1"))).success
-    assert room.server.sent[0].chat_id == GROUP
+    assert setup.server.sent[0].chat_id == GROUP
 
 
-async def test_a_message_is_edited_and_the_same_text_is_no_failure(room: Room) -> None:
-    async with room.connected() as adapter:
+async def test_a_message_is_edited_and_the_same_text_is_no_failure(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
         first = await adapter.send(OutgoingMessage("7", "one", "k1"))
         for _ in range(2):
             result = await adapter.edit(
                 OutgoingMessage("7", "**two**", "k1"), first.message_id or ""
             )
             assert (result.success, result.message_id) == (True, first.message_id)
-    assert room.server.sent[0].text == "two"
+    assert setup.server.sent[0].text == "two"
 
 
-async def test_an_edit_that_does_not_fit_is_too_long(room: Room) -> None:
-    async with room.connected() as adapter:
+async def test_an_edit_that_does_not_fit_is_too_long(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
         first = await adapter.send(OutgoingMessage("7", "one", "k1"))
         result = await adapter.edit(OutgoingMessage("7", "😀" * 3000, "k1"), first.message_id or "")
     assert result.error_kind is ErrorKind.TOO_LONG
-    assert room.server.sent[0].text == "one"
+    assert setup.server.sent[0].text == "one"
 
 
-async def test_typing_and_reactions_are_shown_and_never_raise(room: Room) -> None:
-    async with room.connected() as adapter:
-        number = await room.server.say("hello")
+async def test_typing_and_reactions_are_shown_and_never_raise(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
+        number = await setup.server.say("hello")
         await adapter.typing("7")
         await adapter.react("7", str(number), "👍")
         await adapter.typing("99")
         await adapter.react("99", "1", "👍")
-    asked = dict(room.server.asked)
+    asked = dict(setup.server.asked)
     assert asked["sendChatAction"]["action"] == "typing"
     assert "\\ud83d\\udc4d" in asked["setMessageReaction"]["reaction"]
 
 
-async def test_files_are_sent_with_their_caption(room: Room, tmp_path: Path) -> None:
+async def test_files_are_sent_with_their_caption(setup: TelegramSetup, tmp_path: Path) -> None:
     picture, text, fake = tmp_path / "a.png", tmp_path / "a.txt", tmp_path / "b.png"
     picture.write_bytes(PNG)
     text.write_bytes(b"words")
     fake.write_bytes(b"no picture")
-    async with room.connected() as adapter:
+    async with setup.connected() as adapter:
         for file in (picture, text, fake):
             outgoing = OutgoingMessage("7", "**look**", "k", file=file)
             assert (await adapter.send(outgoing)).success
         gone = await adapter.send(OutgoingMessage("7", "", "k", file=tmp_path / "gone"))
         long = OutgoingMessage("7", "word " * 300, "k", file=text)
         assert (await adapter.send(long)).success
-    fields = ["photo" if "photo" in one.facts else "document" for one in room.server.sent[:3]]
+    fields = ["photo" if "photo" in one.facts else "document" for one in setup.server.sent[:3]]
     assert fields == ["photo", "document", "document"]
-    assert [one.file for one in room.server.sent[:3]] == [PNG, b"words", b"no picture"]
-    assert room.server.sent[0].entities == [("b", "look")]
+    assert [one.file for one in setup.server.sent[:3]] == [PNG, b"words", b"no picture"]
+    assert setup.server.sent[0].entities == [("b", "look")]
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert [one.file for one in room.server.sent[3:]] == [None, b"words"]
+    assert [one.file for one in setup.server.sent[3:]] == [None, b"words"]

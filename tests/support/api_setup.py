@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.process.adapter_factory import StoredMemory
+from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
 from hermes_core.paths import hermes_home
-from support.adapters import Setting
+from support.adapters import AdapterSetup
 from support.gateways import started
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ RESPONSES = "/v1/responses"
 SLOW = "[{say: one two three four five six, pause: 0.2}]"
 
 
-class Room(Setting):
+class ApiSetup(AdapterSetup):
     """What an adapter is made from, and a client."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:
         secrets = {"API_SERVER_KEY": KEY}
-        super().__init__(StoredMemory(db, "api_server"), hermes_home(), secrets, largest=3_000_000)
+        super().__init__(AdapterMemory(db, "api_server"), hermes_home(), secrets, largest=3_000_000)
         self.db = db
         self.folder = folder
 
@@ -40,7 +40,7 @@ class Room(Setting):
     async def open(self, drain: float = 10) -> AsyncIterator[Client]:
         """A gateway with the API, until the block ends."""
         self.front = front = HttpServer("127.0.0.1", 0)
-        adapters: dict[str, Any] = {"api_server": ApiAdapter(self.surroundings())}
+        adapters: dict[str, Any] = {"api_server": ApiAdapter(self.context())}
         try:
             async with started(self.db, self.folder, adapters=adapters, drain=drain) as service:
                 headers = {"Authorization": f"Bearer {KEY}"}

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.config import Platform
-from gateway.inbound.usage_limits import Limits
+from gateway.inbound.usage_limits import UsageLimits
 from gateway.routing.sources import SessionSource
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ UTC = ZoneInfo("UTC")
 
 def test_turns_are_limited_for_each_person_and_come_back_evenly(db: SessionDB) -> None:
     now = [0.0]
-    limits = Limits(db, 2, 0.0, UTC, clock=lambda: now[0])
+    limits = UsageLimits(db, 2, 0.0, UTC, clock=lambda: now[0])
     assert [limits.refusal(ADA) for _ in range(2)] == ["", ""]
-    assert "write again in 30 s" in limits.refusal(ADA)
+    assert "Try again in 30 s" in limits.refusal(ADA)
     assert limits.refusal(BOB) == ""
     now[0] = 30.0
     assert limits.refusal(ADA) == ""
@@ -33,16 +33,16 @@ def test_turns_are_limited_for_each_person_and_come_back_evenly(db: SessionDB) -
 
 
 def test_spending_is_limited_by_day_and_survives_a_restart(db: SessionDB) -> None:
-    Limits(db, 0, 1.0, UTC).spent(ADA, 0.6)
-    limits = Limits(db, 0, 1.0, UTC)
+    UsageLimits(db, 0, 1.0, UTC).add_cost(ADA, 0.6)
+    limits = UsageLimits(db, 0, 1.0, UTC)
     assert limits.refusal(ADA) == ""
-    limits.spent(ADA, 0.6)
-    assert "used up" in Limits(db, 0, 1.0, UTC).refusal(ADA)
+    limits.add_cost(ADA, 0.6)
+    assert "Daily limit" in UsageLimits(db, 0, 1.0, UTC).refusal(ADA)
     assert limits.refusal(BOB) == ""
 
 
 def test_without_limits_nobody_is_counted(db: SessionDB) -> None:
-    limits = Limits(db, 0, 0.0, UTC)
-    limits.spent(ADA, 100.0)
+    limits = UsageLimits(db, 0, 0.0, UTC)
+    limits.add_cost(ADA, 100.0)
     assert all(limits.refusal(ADA) == "" for _ in range(100))
-    assert Limits(db, 0, 1.0, UTC).refusal(ADA) == ""
+    assert UsageLimits(db, 0, 1.0, UTC).refusal(ADA) == ""

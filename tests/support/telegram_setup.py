@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.process.adapter_factory import StoredMemory
-from support.adapters import PNG, World, waited
+from gateway.process.adapter_factory import AdapterMemory
+from support.adapters import PNG, ServerSetup, waited
 from support.telegram_server import TOKEN, TelegramServer
 
 if TYPE_CHECKING:
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-__all__ = ["GROUP", "PNG", "SECRET", "Room", "waited"]
+__all__ = ["GROUP", "PNG", "SECRET", "TelegramSetup", "waited"]
 
 SECRET = "a-secret_of-the-webhook"
 GROUP = -100500
 
 
-class Room(World):
+class TelegramSetup(ServerSetup):
     """A server, and an adapter for it."""
 
     def __init__(self, server: TelegramServer, db: SessionDB, folder: Path) -> None:
         super().__init__(
             server,
             TelegramAdapter,
-            StoredMemory(db, "telegram"),
+            AdapterMemory(db, "telegram"),
             folder,
             secrets={"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_WEBHOOK_SECRET": SECRET},
             extra={"base_url": server.base_url, "poll_seconds": 1},

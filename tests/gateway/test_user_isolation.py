@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
-from gateway.config import GatewayConfig, HomeChannel, Platform, PlatformConfig
+from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
+from hermes_agent.memory.files import MemoryFiles
 from hermes_core.config.file import ConfigFile
-from support.gateways import answers, said, started
-from support.waiting import PATIENCE_SECONDS
+from support.gateways import answers, guest_config, message, said, started, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,13 +19,8 @@ if TYPE_CHECKING:
     from gateway.process.service import GatewayService
     from hermes_state import SessionDB
 
+
 RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - a condition on the disk
-            await asyncio.sleep(0.01)
 
 
 def config(**extra: Any) -> GatewayConfig:
@@ -46,7 +42,7 @@ class Talk:
             Platform.TELEGRAM, chat or user, user_id=user, user_name=user, **facts
         )
         event = MessageEvent(text, source=source, message_id=f"m{self._number}")
-        await self._service.intake.receive("bot", event)
+        await self._service.receiver.receive("bot", event)
 
 
 async def test_a_command_for_admins_is_for_admins(
@@ -58,7 +54,7 @@ async def test_a_command_for_admins_is_for_admins(
         for line in ("/restart", "/model other", "/memory", "/handoff matrix"):
             await talk.say("bob", line)
         await until(lambda: len(answers(db)) == 4)
-    assert all("is for admins" in one for one in answers(db))
+    assert all("requires admin rights" in one for one in answers(db))
 
 
 async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
@@ -70,15 +66,15 @@ async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
         talk = Talk(service)
         await talk.say("bob", "clean up", **group)
         key = "agent:main:telegram:group:g1:t1"
-        await until(lambda: service.questions.waiting(key))
+        await until(lambda: service.questions.pending(key))
         for user in ("bob", "eve"):
             await talk.say(user, "/approve", **group)
         await until(lambda: len(answers(db)) == 2)
-        assert all("is for admins" in one for one in answers(db))
+        assert all("requires admin rights" in one for one in answers(db))
         await talk.say("eve", "/deny", **group)
         await until(lambda: len(answers(db)) == 3)
-        assert "only the one who is being worked for" in answers(db)[-1]
-        assert service.questions.waiting(key) is not None
+        assert "Only the user who started this turn" in answers(db)[-1]
+        assert service.questions.pending(key) is not None
         await talk.say("ada", "/approve", **group)
         await until(lambda: "Done." in answers(db))
 
@@ -100,7 +96,7 @@ async def test_nobody_sees_lists_or_resumes_what_others_said(
     listed, found, resumed = answers(db)[2:]
     assert row["id"] not in listed
     assert "kumquat" not in found
-    assert "no conversation" in resumed
+    assert "No conversation matches" in resumed
 
 
 async def test_the_agent_finds_for_somebody_only_what_was_said_in_their_chat(
@@ -136,7 +132,7 @@ async def test_people_are_let_wait_who_ask_for_too_much(
         await talk.say("ada", "three")
         await until(lambda: len(answers(db)) == 3)
     assert answers(db)[0] == "A1"
-    assert "a little fast" in answers(db)[1]
+    assert "Rate limit reached" in answers(db)[1]
     assert answers(db)[2] == "A2"
 
 
@@ -162,46 +158,57 @@ async def test_a_model_that_was_chosen_stays_chosen_for_the_conversation_alone(
         assert answers(db)[-1] == "scripted"
 
 
-# Hand-off
+async def asked(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
+    async with started(db, folder, config) as service:
+        for number, line in enumerate(lines):
+            received = message(line, f"g{number}", "guest", platform=Platform.TELEGRAM)
+            await service.receiver.receive("bot", received)
+            await until(lambda number=number: len(answers(db)) == number + 1)
 
 
-async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
+async def test_a_guest_is_told_of_no_other_conversation(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering("[{say: Going on.}]")
-    db.create_session("cli1", "cli", is_owned=False)
-    db.append_message("cli1", "user", "from the terminal")
-    db.end_session("cli1", "cli_close")
-    db.request_handoff("cli1", "local")
-    async with started(db, tmp_path, at_home()) as service:
-        await until(lambda: db.get_handoff_state("cli1") == _completed())
-        await until(lambda: answers(db) == ["Going on with cli1."])
-        source = SessionSource(Platform.LOCAL, "home", user_id="ada")
-        event = MessageEvent("and now?", source=source, message_id="m1")
-        await service.intake.receive("local", event)
-        await until(lambda: answers(db)[-1] == "Going on.")
-    assert [str(one["content"]) for one in db.get_messages("cli1")] == [
-        "from the terminal",
-        "and now?",
-        "Going on.",
-    ]
-    kinds = {one["kind"] for one in db.list_boundaries()}
-    assert "handoff" in kinds
+    answering("[{say: Hello.}]")
+    for number in range(3):
+        db.create_session(f"secret{number}", "telegram", is_owned=False)
+        db.set_session_title(f"secret{number}", f"Divorce lawyer {number}")
+        db.append_message(f"secret{number}", "user", "kumquat")
+    await asked(
+        db, tmp_path, guest_config(), "hi", "/resume Divorce", "/resume secret", "/search kumquat"
+    )
+    assert not any("lawyer" in one or "secret0" in one or "kumquat" in one for one in answers(db))
 
 
-def at_home() -> GatewayConfig:
-    home = HomeChannel(Platform.LOCAL, "home", "Home")
-    return GatewayConfig(platforms={Platform.LOCAL: PlatformConfig(True, home_channel=home)})
+async def test_what_is_remembered_of_the_owner_is_not_in_the_prompt_of_a_guest(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    server = answering("[{say: Hello.}]")
+    path = MemoryFiles().path("user")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("- The owner's PIN is 4711\n")
+    await asked(db, tmp_path, guest_config(allow_admin_from=["owner"]), "hi")
+    assert "4711" not in json.dumps(server.requests)
+    names = [one["function"]["name"] for one in server.requests[0]["tools"]]
+    assert "memory" not in names
 
 
-def _completed() -> dict[str, Any]:
-    return {"state": "completed", "platform": "local", "error": None}
-
-
-async def test_a_hand_off_to_nowhere_says_so(db: SessionDB, tmp_path: Path, answering: Any) -> None:
-    answering("[]")
-    db.create_session("cli1", "cli", is_owned=False)
-    db.request_handoff("cli1", "telegram")
-    async with started(db, tmp_path):
-        await until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
-    assert "write to the agent there first" in (db.get_handoff_state("cli1") or {})["error"]
+async def test_a_chat_that_takes_a_conversation_over_gets_a_desk_of_its_own(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: A1}, {say: A2}]")
+    config = guest_config(allow_admin_from=["owner"])
+    async with started(db, tmp_path, config) as service:
+        await service.receiver.receive("local", message("mine", "m1"))
+        await until(lambda: len(answers(db)) == 1)
+        (owners,) = service._routes.list_sessions()
+        received = message(
+            f"/resume {owners.session_id}", "h1", "guest", platform=Platform.TELEGRAM
+        )
+        received.internal = True
+        await service.receiver.receive("bot", received)
+        await until(lambda: len(answers(db)) == 2)
+        entry = service._routes.get("agent:main:telegram:dm:c1")
+        assert entry is not None
+        conversation = await asyncio.to_thread(service.conversations.acquire, entry)
+        assert conversation.wish.only_of == entry.session_key

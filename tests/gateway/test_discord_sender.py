@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
-from gateway.platforms.discord.adapter import LONGEST_TEXT, make
-from support.adapters import PNG, World
+from gateway.platforms.discord.adapter import MAX_TEXT_CHARS, make
+from support.adapters import PNG, ServerSetup
 from support.discord_server import (
     DM,
     Fault,
 )
-from support.discord_world import discord_world
+from support.discord_setup import discord_setup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def world(db: SessionDB, tmp_path: Path) -> AsyncIterator[World]:
-    async with discord_world(db, tmp_path) as found:
+async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[ServerSetup]:
+    async with discord_setup(db, tmp_path) as found:
         yield found
 
 
-def posted(world: World) -> list[dict[str, Any]]:
-    return [body for method, path, body in world.server.asked if _is_post(method, path)]
+def posted(setup: ServerSetup) -> list[dict[str, Any]]:
+    return [body for method, path, body in setup.server.asked if _is_post(method, path)]
 
 
 def _is_post(method: str, path: str) -> bool:
     return method == "POST" and path.endswith("/messages")
 
 
-async def test_a_text_is_sent_once_however_often_and_pings_nobody(world: World) -> None:
-    async with world.connected() as adapter:
+async def test_a_text_is_sent_once_however_often_and_pings_nobody(setup: ServerSetup) -> None:
+    async with setup.connected() as adapter:
         outgoing = OutgoingMessage(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
-        world.server.plan("POST messages", Fault(is_cut=True))
+        setup.server.plan("POST messages", Fault(is_cut=True))
         lost = await adapter.send(outgoing)
         again = await adapter.send(outgoing)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
     assert again.success
-    assert world.server.texts(DM) == ["hello @everyone"]
-    body = posted(world)[0]
+    assert setup.server.texts(DM) == ["hello @everyone"]
+    body = posted(setup)[0]
     assert body["allowed_mentions"]["parse"] == []
     assert not body["allowed_mentions"].get("replied_user")
     assert body["message_reference"]["fail_if_not_exists"] is False
 
 
-async def test_a_message_is_edited_and_typing_shown(world: World) -> None:
-    async with world.connected() as adapter:
+async def test_a_message_is_edited_and_typing_shown(setup: ServerSetup) -> None:
+    async with setup.connected() as adapter:
         sent = await adapter.send(OutgoingMessage(str(DM), "one", "k1"))
         assert sent.message_id
         edited = await adapter.edit(OutgoingMessage(str(DM), "two", "k1"), sent.message_id)
@@ -62,19 +62,19 @@ async def test_a_message_is_edited_and_typing_shown(world: World) -> None:
         await adapter.react(str(DM), "1", "👀")
     assert (edited.success, edited.message_id) == (True, sent.message_id)
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert world.server.texts(DM) == ["two"]
-    assert ("POST", f"channels/{DM}/typing", {}) in world.server.asked
+    assert setup.server.texts(DM) == ["two"]
+    assert ("POST", f"channels/{DM}/typing", {}) in setup.server.asked
 
 
-async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> None:
+async def test_a_file_is_sent_with_its_caption(setup: ServerSetup, tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
-    async with world.connected() as adapter:
+    async with setup.connected() as adapter:
         sent = await adapter.send(OutgoingMessage(str(DM), "look", "k1", file=path))
         missing = await adapter.send(OutgoingMessage(str(DM), "look", "k2", file=tmp_path / "no"))
     assert sent.success
     assert missing.error_kind is ErrorKind.NOT_FOUND
-    assert (world.server.uploads, world.server.texts(DM)) == ([PNG], ["look"])
+    assert (setup.server.uploads, setup.server.texts(DM)) == ([PNG], ["look"])
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ async def test_a_file_is_sent_with_its_caption(world: World, tmp_path: Path) -> 
     ],
 )
 async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
-    world: World, fault: Fault, kind: ErrorKind, is_unsure: bool
+    setup: ServerSetup, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
-    world.server.plan("POST messages", fault)
-    async with world.connected() as adapter:
+    setup.server.plan("POST messages", fault)
+    async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(str(DM), "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
 
 
-async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: World) -> None:
-    async with world.connected() as adapter:
+async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(setup: ServerSetup) -> None:
+    async with setup.connected() as adapter:
         long = await adapter.send(OutgoingMessage(str(DM), "x" * 2001, "k1"))
-        fits = await adapter.send(OutgoingMessage(str(DM), "x" * LONGEST_TEXT, "k2"))
+        fits = await adapter.send(OutgoingMessage(str(DM), "x" * MAX_TEXT_CHARS, "k2"))
         nowhere = await adapter.send(OutgoingMessage("a word", "x", "k3"))
         unknown = await adapter.send(OutgoingMessage("31337", "x", "k4"))
     assert long.error_kind is ErrorKind.TOO_LONG
@@ -107,18 +107,18 @@ async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(world: W
     assert nowhere.error_kind is unknown.error_kind is ErrorKind.NOT_FOUND
 
 
-async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(world: World) -> None:
+async def test_a_long_limit_is_reported_and_a_short_one_is_waited_for(setup: ServerSetup) -> None:
     long = {"message": "slow down", "retry_after": 300.5, "global": False}
-    world.server.plan("POST messages", Fault(429, {**long, "retry_after": 0.01}))
-    async with world.connected() as adapter:
+    setup.server.plan("POST messages", Fault(429, {**long, "retry_after": 0.01}))
+    async with setup.connected() as adapter:
         assert (await adapter.send(OutgoingMessage(str(DM), "one", "k1"))).success
-        world.server.plan("POST messages", Fault(429, long))
+        setup.server.plan("POST messages", Fault(429, long))
         result = await adapter.send(OutgoingMessage(str(DM), "two", "k2"))
     assert (result.error_kind, result.retry_after) == (ErrorKind.RATE_LIMITED, 300.5)
 
 
-async def test_nothing_is_sent_where_nothing_is_connected(world: World) -> None:
-    adapter = make(world.surroundings())
+async def test_nothing_is_sent_where_nothing_is_connected(setup: ServerSetup) -> None:
+    adapter = make(setup.context())
     result = await adapter.send(OutgoingMessage(str(DM), "hello", "k1"))
     assert result.error_kind is ErrorKind.TRANSIENT
     assert not result.may_have_arrived

@@ -1,0 +1,92 @@
+"""Transcription of voice messages, by a configured command or an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hermes_conversation.agent_factory import environment_without_secrets
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_core.config.file import Settings
+
+COMMAND_TIMEOUT_SECONDS: Final = 300
+SERVER_TIMEOUT_SECONDS: Final = 120.0
+
+
+class Transcriber(Protocol):
+    """Turns speech into text."""
+
+    def __call__(self, path: Path, /) -> str:
+        """The text of an audio file; UsageError with the reason if it cannot be transcribed."""
+
+
+class CommandTranscriber:
+    """Runs a command of the user: `{file}` is replaced by the file, the output is the text."""
+
+    def __init__(self, command: str) -> None:
+        self._arguments = shlex.split(command)
+
+    def __call__(self, path: Path) -> str:
+        """Run the command."""
+        arguments = [one.replace("{file}", str(path)) for one in self._arguments]
+        if arguments == self._arguments:
+            arguments.append(str(path))
+        try:
+            process = subprocess.run(
+                arguments,
+                capture_output=True,
+                timeout=COMMAND_TIMEOUT_SECONDS,
+                check=False,
+                env=environment_without_secrets(),
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UsageError(f"{arguments[0]}: {error}") from error
+        if process.returncode:
+            tail = process.stderr.decode(errors="replace").strip()[-200:]
+            raise UsageError(f"{arguments[0]} exited with status {process.returncode}: {tail}")
+        return process.stdout.decode(errors="replace").strip()
+
+
+class ServerTranscriber:
+    """Posts the file to `/audio/transcriptions` of an OpenAI-compatible server."""
+
+    def __init__(self, url: str, key: str, model: str) -> None:
+        self._url = f"{url.rstrip('/')}/audio/transcriptions"
+        self._key = key
+        self._model = model
+
+    def __call__(self, path: Path) -> str:
+        """Send the request."""
+        import httpx2  # noqa: PLC0415 - only needed once a voice message arrives
+
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        try:
+            with path.open("rb") as file:
+                response = httpx2.post(
+                    self._url,
+                    headers=headers,
+                    data={"model": self._model},
+                    files={"file": (path.name, file)},
+                    timeout=SERVER_TIMEOUT_SECONDS,
+                )
+            response.raise_for_status()
+            return str(response.json()["text"]).strip()
+        except (OSError, httpx2.HTTPError, ValueError, KeyError) as error:
+            raise UsageError(f"{self._url}: {error}") from error
+
+
+def transcriber_of(settings: Settings) -> Transcriber | None:
+    """The configured transcriber; None if there is none."""
+    command = settings.get_str("gateway.transcribe_command")
+    if command:
+        return CommandTranscriber(command)
+    url = settings.get_str("gateway.transcribe_url")
+    if url:
+        key = settings.get_secret("keys.transcribe") or settings.get_secret("keys.openai") or ""
+        return ServerTranscriber(url, key, settings.get_str("gateway.transcribe_model"))
+    return None

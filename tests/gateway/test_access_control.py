@@ -1,0 +1,95 @@
+"""Who is let in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import GatewayConfig, Platform, PlatformConfig
+from gateway.inbound.access_control import AccessControl
+from gateway.session import SessionSource
+
+if TYPE_CHECKING:
+    from hermes_state import SessionDB
+
+
+def source(user: str | None = "u1", **facts: Any) -> SessionSource:
+    given = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **facts}
+    return SessionSource(**given)
+
+
+def access(db: SessionDB, environment: dict[str, str] | None = None, **extra: Any) -> AccessControl:
+    config = GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(True, extra=extra)})
+    return AccessControl(db, config, environment or {})
+
+
+def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> None:
+    decision = access(db).decide(source())
+    assert not decision.is_allowed
+    found = re.search(r"approve telegram (\w{8})", decision.reply)
+    assert found is not None
+    assert access(db).decide(source()).reply == ""  # one code at a time
+    assert db.approve_pairing("telegram", found[1]) is not None
+    assert access(db).decide(source()).is_allowed
+    assert not access(db).decide(source("u2")).is_allowed
+
+
+def test_nobody_is_somebody_without_a_name(db: SessionDB) -> None:
+    assert access(db).decide(source(None)) == (False, "")
+    assert access(db).decide(source("")) == (False, "")
+
+
+def test_lists_let_people_and_groups_in_and_end_invitations(db: SessionDB) -> None:
+    listed = access(db, allowed_users=["u1", 7], allowed_chats="g1, g2")
+    assert listed.decide(source()).is_allowed
+    assert listed.decide(source("7")).is_allowed
+    assert listed.decide(source("u9")) == (False, "")
+    assert listed.decide(source("u9", chat_type="group", chat_id="g2")).is_allowed
+    assert not listed.decide(source("u9", chat_type="dm", chat_id="g2")).is_allowed
+    named = access(db, {"TELEGRAM_ALLOWED_USERS": "u5", "GATEWAY_ALLOWED_USERS": "u6"})
+    assert [named.decide(source(one)).is_allowed for one in ("u5", "u6", "u7")] == [
+        True,
+        True,
+        False,
+    ]
+    assert access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).decide(source("anybody")).is_allowed
+
+
+def test_no_code_is_shown_in_a_group_or_where_strangers_are_ignored(db: SessionDB) -> None:
+    assert access(db).decide(source(chat_type="group")) == (False, "")
+    ignoring = access(db, unauthorized_dm_behavior="ignore")
+    assert ignoring.decide(source("u3")) == (False, "")
+
+
+def test_who_reaches_the_local_socket_is_in(db: SessionDB) -> None:
+    assert access(db).decide(source(platform=Platform.LOCAL)).is_allowed
+
+
+def test_whoever_is_let_in_by_name_is_an_admin_where_nobody_is_listed(db: SessionDB) -> None:
+    found = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
+    assert found.is_admin(source())
+    assert not found.is_admin(source("u2"))
+    assert not found.is_admin(source(None))
+    assert not found.is_admin(source(chat_type="group"))
+    assert not access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).is_admin(source())
+
+
+def test_where_admins_are_listed_nobody_else_is_one(db: SessionDB) -> None:
+    found = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
+    assert not found.is_admin(source())
+    assert found.is_admin(source("u2"))
+    assert found.is_admin(source("u2", chat_type="group"))
+
+
+def test_what_a_webhook_brings_decides_nothing(db: SessionDB) -> None:
+    assert access(db).is_admin(source(platform=Platform.LOCAL))
+    assert not access(db).is_admin(source(platform=Platform.WEBHOOK))
+
+
+def test_in_a_group_only_what_is_addressed_to_it_is_answered(db: SessionDB) -> None:
+    group = source(chat_type="group", chat_id="g1")
+    assert not access(db).is_for_agent(group, is_addressed=False)
+    assert access(db).is_for_agent(group, is_addressed=True)
+    assert access(db).is_for_agent(source(), is_addressed=False)
+    assert access(db, require_mention=False).is_for_agent(group, is_addressed=False)
+    assert access(db, free_response_channels=["g1"]).is_for_agent(group, is_addressed=False)

@@ -1,0 +1,36 @@
+"""Home channels, and messages that are not replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.config import GatewayConfig, Platform
+from gateway.outbound import direct_send
+from support.gateways import message, open_routes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+@pytest.mark.parametrize("home", [{"chat_id": "7", "name": "Home"}, "7", 7])
+def test_a_home_channel_is_read_as_people_write_it(home: Any) -> None:
+    config = GatewayConfig.from_dict({"platforms": {"telegram": {"home_channel": home}}})
+    found = config.get_home_channel(Platform.TELEGRAM)
+    assert found is not None
+    assert (found.platform, found.chat_id) == (Platform.TELEGRAM, "7")
+
+
+def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path: Path) -> None:
+    config = GatewayConfig.from_dict({"platforms": {"local": {"home_channel": "c1"}}})
+    source = message("x", "0").source
+    assert source is not None
+    entry = open_routes(db, tmp_path).get_or_create_session(source)
+    channel = direct_send.find_channel(db, config, "local")
+    assert channel.session_id == entry.session_id
+    direct_send.send(db, channel, "Tea — now", "k")
+    (row,) = db.find_incoming("sent:k")
+    assert row["payload"]["text"] == "/sent Tea — now"

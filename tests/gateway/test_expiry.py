@@ -1,0 +1,67 @@
+"""The expiry sweep of conversations."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.config import GatewayConfig, SessionResetPolicy
+from gateway.run import GatewayRunner
+from gateway.session import local_now
+from hermes_core.errors import StoreError
+from support.gateways import answers, message, open_routes, started, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+SLOW = "one two three four five six seven eight"
+
+
+@pytest.mark.clock
+def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
+    policy = SessionResetPolicy("idle", idle_minutes=60)
+    routes = open_routes(db, tmp_path, default_reset_policy=policy)
+    source = message("x", "0").source
+    assert source is not None
+    old = routes.get_or_create_session(source)
+    routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
+    new = routes.get_or_create_session(source)
+    routes.finalize_expired(old)
+    (route,) = db.routes()
+    assert route.session_id == new.session_id
+
+
+async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = object.__new__(GatewayRunner)
+    runner._running, looked = True, []
+
+    def refusing() -> None:
+        looked.append(1)
+        runner._running = len(looked) < 3
+        raise StoreError("locked")
+
+    monkeypatch.setattr(runner, "_end_expired", refusing)
+    monkeypatch.setattr(runner, "_prune", lambda: None)
+    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0)
+    await runner._session_expiry_watcher(0)
+    assert len(looked) == 3
+
+
+@pytest.mark.clock
+async def test_a_conversation_whose_turn_runs_is_not_over(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(f"[{{say: {SLOW}, pause: 0.1}}]")
+    policy = SessionResetPolicy("idle", idle_minutes=60)
+    async with started(db, tmp_path, GatewayConfig(default_reset_policy=policy)) as service:
+        await service.receiver.receive("local", message("hi", "m1"))
+        await until(service.conversations.all_running)
+        (entry,) = service._routes.list_sessions()
+        entry.updated_at = local_now() - timedelta(hours=3)
+        assert not service._routes._is_session_expired(entry)
+        await until(lambda: answers(db))

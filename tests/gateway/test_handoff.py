@@ -1,0 +1,74 @@
+"""Hand-offs of conversations to a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import GatewayConfig, HomeChannel, Platform, PlatformConfig
+from gateway.platforms.base import MessageEvent
+from gateway.platforms.local import LocalAdapter
+from gateway.routing.handoff_worker import HandoffWorker
+from gateway.routing.sources import SessionSource
+from support.gateways import answers, message, open_routes, started, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+
+def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    source = message("x", "0").source
+    assert source is not None
+    routes = open_routes(db, tmp_path)
+    routes.get_or_create_session(source)
+    db.create_session("cli1", "cli", is_owned=False)
+    db.request_handoff("cli1", "local")
+    db.claim_handoff("cli1")  # and killed
+    HandoffWorker(db, routes, {"local": LocalAdapter(tmp_path / "s")}).run_pending()
+    assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
+    assert db.waiting_places() == 1
+
+
+async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[{say: Going on.}]")
+    db.create_session("cli1", "cli", is_owned=False)
+    db.append_message("cli1", "user", "from the terminal")
+    db.end_session("cli1", "cli_close")
+    db.request_handoff("cli1", "local")
+    async with started(db, tmp_path, at_home()) as service:
+        await until(lambda: db.get_handoff_state("cli1") == _completed())
+        await until(lambda: answers(db) == ["Continuing cli1."])
+        source = SessionSource(Platform.LOCAL, "home", user_id="ada")
+        event = MessageEvent("and now?", source=source, message_id="m1")
+        await service.receiver.receive("local", event)
+        await until(lambda: answers(db)[-1] == "Going on.")
+    assert [str(one["content"]) for one in db.get_messages("cli1")] == [
+        "from the terminal",
+        "and now?",
+        "Going on.",
+    ]
+    kinds = {one["kind"] for one in db.list_boundaries()}
+    assert "handoff" in kinds
+
+
+def at_home() -> GatewayConfig:
+    home = HomeChannel(Platform.LOCAL, "home", "Home")
+    return GatewayConfig(platforms={Platform.LOCAL: PlatformConfig(True, home_channel=home)})
+
+
+def _completed() -> dict[str, Any]:
+    return {"state": "completed", "platform": "local", "error": None}
+
+
+async def test_a_hand_off_to_nowhere_says_so(db: SessionDB, tmp_path: Path, answering: Any) -> None:
+    answering("[]")
+    db.create_session("cli1", "cli", is_owned=False)
+    db.request_handoff("cli1", "telegram")
+    async with started(db, tmp_path):
+        await until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
+    assert "Send the agent a message there first" in (db.get_handoff_state("cli1") or {})["error"]

@@ -1,0 +1,63 @@
+"""The outbox: faulty adapters, expiry, retention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gateway.platforms.base import Abilities, SendResult
+from support.gateways import started, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.platforms.base import OutgoingMessage
+    from hermes_state import SessionDB
+
+
+class FaultyAdapter:
+    """An adapter that raises an unexpected error."""
+
+    abilities: ClassVar = Abilities()
+    account = "faulty"
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    async def connect(self, _receive: Any) -> None: ...
+
+    async def disconnect(self) -> None: ...
+
+    async def send(self, _outgoing: OutgoingMessage) -> SendResult:
+        self.tries += 1
+        raise ZeroDivisionError("a mistake in an adapter")
+
+
+async def test_an_adapter_that_breaks_does_not_silence_its_platform(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    faulty = FaultyAdapter()
+    for number in range(6):
+        target = {"chat_id": str(number)}
+        db.owe_reply(f"k{number}", platform="telegram", target=target, payload={"text": "hi"})
+    async with started(db, tmp_path, adapters={"telegram": faulty}):
+        await until(lambda: faulty.tries >= 6)
+    states = {(db.reply(number) or {})["state"] for number in range(1, 7)}
+    assert "sending" not in states
+
+
+def test_what_is_too_old_is_not_sent(db: SessionDB) -> None:
+    number = db.owe_reply("k", platform="local", target={}, payload={"text": "x"})
+    sql = "UPDATE hermes_outbox SET created_at = 1"
+    db.engine.write(lambda tx: tx.run(sql))
+    assert db.claim_reply() is None
+    assert (db.reply(number) or {})["state"] == "failed"
+
+
+def test_mail_is_forgotten_past_what_never_settles(db: SessionDB) -> None:
+    db.owe_reply("never", platform="gone", target={}, payload={})
+    for number in range(1500):
+        db.owe_reply(f"k{number}", platform="a", target={}, payload={})
+    sql = "UPDATE hermes_outbox SET state = 'sent', settled_at = 1 WHERE platform = 'a'"
+    db.engine.write(lambda tx: tx.run(sql))
+    assert [db.forget_mail(30) for _ in range(3)] == [1000, 500, 0]
