@@ -25,7 +25,7 @@ def test_an_entry_is_written_for_the_owner_alone(hermes: Hermes, hermes_home: Pa
     crashed_session(hermes_home)
     assert hermes("sessions", "list").err == ""
     log = hermes_home / "logs" / "hermes.log"
-    assert "ended as crashed" in log.read_text()
+    assert "sessions of crashed processes" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
@@ -48,7 +48,7 @@ def test_doctor_mends_the_index(hermes: Hermes, hermes_home: Path) -> None:
         db.append_message("s", "user", "x")
         db.engine.write(lambda tx: tx.run("UPDATE hermes_session_index SET active_count = 9"))
         db.end_session("s", "cli_close")
-    assert "is behind for s" in hermes("doctor").out
+    assert "is outdated for s" in hermes("doctor").out
     done = hermes("doctor", "--fix")
     assert "Re-indexed 1 session." in done.err
-    assert "agrees with the rows" in done.out
+    assert "matches the rows" in done.out

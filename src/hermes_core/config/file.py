@@ -242,15 +242,13 @@ class ConfigFile:
                 continue
             if section not in sections | set(BLOCKS):
                 hint = values.did_you_mean(section, sections)
-                yield ConfigProblem(section, f"{section} is not used by this release.{hint}", False)
+                yield ConfigProblem(section, f"unknown setting: {section}.{hint}", False)
             elif isinstance(block, dict):
                 for key in block:
                     name = f"{section}.{key}"
                     if name not in names:
                         hint = values.did_you_mean(name, names)
-                        yield ConfigProblem(
-                            name, f"{name} is not used by this release.{hint}", False
-                        )
+                        yield ConfigProblem(name, f"unknown setting: {name}.{hint}", False)
             elif block is not None:
                 message = f"{section} in {self.path} must be a block of settings."
                 yield ConfigProblem(section, message, True)

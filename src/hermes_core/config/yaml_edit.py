@@ -32,8 +32,8 @@ def with_value(text: str, section: str, key: str, value: Value | None, path: Pat
         raise ConfigError(f"{section} in {path} must be a block of settings; correct it by hand.")
     new = _edited(text, section, key, value, path)
     refusal = ConfigError(
-        f"{section}.{key} cannot be changed automatically in {path}, "
-        "because of the way it is written there. Change it by hand."
+        f"Cannot edit {section}.{key} in {path} automatically (unsupported YAML layout). "
+        "Please edit the file by hand."
     )
     try:
         after = yaml_reader.parse(new, path)

@@ -49,9 +49,7 @@ def resolve(reader: Reader, text: str) -> str:
             return meant.pop()
         if kept:
             raise AmbiguousSessionError(_ambiguous(text, kept))
-    raise SessionNotFoundError(
-        f"no session has the id or title '{text}'. See `hermes sessions list`."
-    )
+    raise SessionNotFoundError(f"No session with ID or title '{text}'. See `hermes sessions list`.")
 
 
 def _is_trashed(reader: Reader, session_id: str) -> bool:
@@ -73,7 +71,7 @@ def _last(reader: Reader) -> str:
 def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
     lines = [f"  {session_id}  {title or ''}".rstrip() for session_id, title in rows[:5]]
     more = "\n  …" if len(rows) > 5 else ""
-    return f"'{text}' fits more than one session:\n" + "\n".join(lines) + more
+    return f"'{text}' matches several sessions:\n" + "\n".join(lines) + more
 
 
 class ResolvePart(StorePart):

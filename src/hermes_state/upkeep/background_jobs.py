@@ -66,7 +66,7 @@ class BackgroundJobs:
             if not self._stop.is_set():
                 self._keep_house()
         except StoreError as error:
-            log.warning("work in the background will be finished another time: %s", error)
+            log.warning("background work postponed: %s", error)
 
     def build_slice(self) -> bool:
         """Index for a moment; whether anything is left."""

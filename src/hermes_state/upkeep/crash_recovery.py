@@ -33,7 +33,7 @@ def sweep(engine: Engine, us: ProcessIdentity, ids: MessageIds) -> list[str]:
             lambda tx, process_id=process_id: bury(tx, process_id, ids)  # type: ignore[misc]
         )
     if ended:
-        log.info("%d sessions of processes that died were ended as crashed", len(ended))
+        log.info("ended %d sessions of crashed processes", len(ended))
     return ended
 
 

@@ -105,9 +105,7 @@ def _asked(name: str, ask: Callable[[Engine], HealthFinding], engine: Engine) ->
     try:
         return ask(engine)
     except HermesError as error:
-        return HealthFinding(
-            name, "failed", str(error), "restore a backup, or ask for help with this"
-        )
+        return HealthFinding(name, "failed", str(error), "restore a backup")
 
 
 def _version() -> HealthFinding:
@@ -120,14 +118,14 @@ def _version() -> HealthFinding:
 def _copies() -> HealthFinding:
     copies = sqlite_copies()
     if not copies:
-        return HealthFinding("SQLite copies", "skipped", "this system does not tell")
+        return HealthFinding("SQLite copies", "skipped", "unknown on this system")
     if len(copies) == 1:
         return HealthFinding("SQLite copies", "ok", "one in this process")
     return HealthFinding(
         "SQLite copies",
         "warning",
         f"{len(copies)} in this process: {', '.join(copies)}",
-        "a plugin brings its own SQLite; it must never open the session store with it",
+        "a plugin loads its own SQLite; it must not open the session store with it",
     )
 
 
@@ -138,13 +136,13 @@ def _file_system(path: Path) -> HealthFinding:
     kind = filesystem.file_system_of(folder)
     if kind in filesystem.BREAKS_LOCKS:
         return HealthFinding(
-            "file system", "failed", f"{kind} breaks locks", "move to a local disk"
+            "file system", "failed", f"{kind} has unreliable locks", "move to a local disk"
         )
     return HealthFinding("file system", "ok", kind)
 
 
 def _skipped(_engine: Engine) -> HealthFinding:
-    return HealthFinding("integrity", "skipped", "not asked for")
+    return HealthFinding("integrity", "skipped", "not requested")
 
 
 def _opens(engine: Engine) -> HealthFinding:
@@ -168,14 +166,14 @@ def _journal_mode(engine: Engine) -> HealthFinding:
 def _integrity(engine: Engine) -> HealthFinding:
     rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
     if rows == [("ok",)]:
-        return HealthFinding("integrity", "ok", "every page is whole")
+        return HealthFinding("integrity", "ok", "OK")
     text = "; ".join(str(row[0]) for row in rows)
     if all("FTS5 table" in str(row[0]) for row in rows):
         return HealthFinding(
             "integrity",
             "warning",
-            f"another program's search index is damaged ({text}); every message is whole",
-            "nothing needs to be done: Hermes does not use that index",
+            f"another program's search index is damaged ({text}); all messages are intact",
+            "no action needed: Hermes does not use that index",
         )
     return HealthFinding("integrity", "failed", text, "restore a backup")
 
@@ -189,32 +187,32 @@ def _parity(engine: Engine) -> HealthFinding:
     if total != indexed:
         text = f"{indexed} of {total} sessions are indexed"
         return HealthFinding("session index", "warning", text,
-                       "it is built while Hermes runs; nothing needs to be done")  # fmt: skip
+                       "it is built while Hermes runs; no action needed")  # fmt: skip
     stale = engine.read(reindex_stale)
     if not stale:
-        return HealthFinding("session index", "ok", f"agrees with the rows of {total} sessions")
+        return HealthFinding("session index", "ok", f"matches the rows of {total} sessions")
     names = ", ".join(stale[:5])
-    return HealthFinding("session index", "warning", f"is behind for {names}",
+    return HealthFinding("session index", "warning", f"is outdated for {names}",
                    "run `hermes doctor --fix`")  # fmt: skip
 
 
 def _open_sessions(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
-        return HealthFinding("open sessions", "skipped", "owners are not known for this file")
+        return HealthFinding("open sessions", "skipped", "owners are unknown for this file")
     count = len(engine.read(process_identity.open_without_owner))
     if not count:
-        return HealthFinding("open sessions", "ok", "each has a running process, or none is open")
+        return HealthFinding("open sessions", "ok", "all have a running process")
     return HealthFinding(
         "open sessions",
         "warning",
-        f"{count} are open without a process that carries them",
+        f"{count} open sessions have no running process",
         "left by another program or released for later; resuming one is safe",
     )
 
 
 def _events(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
-        return HealthFinding("boundary events", "skipped", "none are kept in this file")
+        return HealthFinding("boundary events", "skipped", "this file has none")
     waiting, dead = engine.read(lambda reader: reader.row(UNDELIVERED)) or (0, 0)
     if dead:
         return HealthFinding("boundary events", "warning", f"{dead} could not be delivered")
@@ -225,8 +223,8 @@ def _spool(engine: Engine) -> HealthFinding:
     waiting = sorted((engine.path.parent / "spool").glob(f"{engine.path.name}-*.jsonl"))
     if not waiting:
         return HealthFinding("journal", "ok", "empty")
-    return HealthFinding("journal", "warning", f"{len(waiting)} files wait to be stored",
-                   "start Hermes once; they are stored at opening")  # fmt: skip
+    return HealthFinding("journal", "warning", f"{len(waiting)} files are waiting to be stored",
+                   "start Hermes once to store them")  # fmt: skip
 
 
 def _routes(engine: Engine) -> HealthFinding:
@@ -242,10 +240,10 @@ def _routes(engine: Engine) -> HealthFinding:
     sql = "SELECT 1 FROM sessions WHERE id = ?"
     lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
     if not lost:
-        return HealthFinding("routes", "ok", f"{len(wanted)} lead to a session")
-    text = f"{len(lost)} lead to no session: {', '.join(lost[:5])}"
+        return HealthFinding("routes", "ok", f"{len(wanted)} point to a session")
+    text = f"{len(lost)} point to no session: {', '.join(lost[:5])}"
     return HealthFinding("routes", "warning", text,
-                   "the next message there begins a new conversation")  # fmt: skip
+                   "the next message there starts a new conversation")  # fmt: skip
 
 
 def _entry(text: str) -> dict[str, object]:
@@ -255,14 +253,12 @@ def _entry(text: str) -> dict[str, object]:
 
 def _search(engine: Engine) -> HealthFinding:
     if not engine.search.path.exists():
-        return HealthFinding("search index", "skipped", "nothing was searched for yet")
+        return HealthFinding("search index", "skipped", "not built yet")
     from hermes_state.search import index_builder  # noqa: PLC0415 - loaded where it is looked at
 
     mark = engine.search.use(index_builder.mark_of)
     if mark is None:
-        return HealthFinding(
-            "search index", "warning", "cannot be used now; searches read everything"
-        )
+        return HealthFinding("search index", "warning", "unavailable; searches read all messages")
     newest = engine.read(index_builder.newest)
     return HealthFinding("search index", "ok", f"covers messages up to {mark} of {newest}")
 
