@@ -29,22 +29,22 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 METHODS = ("get", "post", "put", "patch", "delete")
 GROUPS = {
-    "/api/auth": "Getting in",
+    "/api/auth": "Authentication",
     "/api/sessions": "Conversations",
     "/api/search": "Conversations",
     "/api/trash": "Conversations",
     "/api/export": "Conversations",
     "/api/import": "Conversations",
     "/api/media": "Conversations",
-    "/api/analytics": "Numbers",
-    "/api/overview": "Numbers",
+    "/api/analytics": "Statistics",
+    "/api/overview": "Statistics",
     "/api/models": "Chat",
     "/api/uploads": "Chat",
 }
 
 
-REST = "Everything else"
-ORDER = ("Getting in", "Conversations", "Numbers", "Chat", REST)
+REST = "Other"
+ORDER = ("Authentication", "Conversations", "Statistics", "Chat", REST)
 
 
 class _NoGateway:
@@ -87,7 +87,7 @@ def tables(found: dict[str, Any]) -> str:
                 rows.setdefault(_group(path), []).append(
                     f"| `{method.upper()} {path}` | {sentence} |"
                 )
-    head = "| address | |\n| --- | --- |\n"
+    head = "| endpoint | |\n| --- | --- |\n"
     parts = [f"### {one}\n\n{head}" + "\n".join(rows[one]) for one in ORDER if one in rows]
     return "\n\n".join(parts)
 

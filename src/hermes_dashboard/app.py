@@ -103,7 +103,7 @@ def create_app(parts: DashboardContext, access: Access, page: Page, *, tabs: Fin
 def _add_metrics(app: Dashboard) -> None:
     @app.get("/metrics", tags=["health"], response_class=Response)
     def metrics() -> Response:
-        """What was counted, as Prometheus reads it."""
+        """Metrics in the Prometheus text format."""
         return Response(app.meters.registry.render(), headers={"Content-Type": CONTENT_TYPE})
 
 

@@ -64,12 +64,12 @@ def tracebacks(s: SessionFacts) -> Events:
 
 
 def passed_tests(s: SessionFacts) -> Events:
-    """Test runs that passed; where the exit code is another command's, nobody knows."""
+    """Test runs that passed; unknown if the exit code is another command's."""
     return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.won(shell_commands.TESTS)]
 
 
 def failed_tests(s: SessionFacts) -> Events:
-    """Test runs that failed; where the exit code is another command's, nobody knows."""
+    """Test runs that failed; unknown if the exit code is another command's."""
     return [(r.fact, 1) for r in s.results_of(shell_commands.TESTS) if r.lost(shell_commands.TESTS)]
 
 

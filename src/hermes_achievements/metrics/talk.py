@@ -66,7 +66,7 @@ def conversations(s: SessionFacts) -> Events:
 
 
 def branches(s: SessionFacts) -> Events:
-    """Conversations that branched off another one and went on."""
+    """Conversations that branched off another one and continued."""
     return s.once(s.first_said) if s.row.kind == Kind.BRANCH else []
 
 

@@ -44,7 +44,7 @@ class ModelDay(BaseModel):
 
 
 class ModelUse(BaseModel):
-    """What was asked of a model."""
+    """Usage of a model."""
 
     model: Words
     sessions: int
@@ -55,7 +55,7 @@ class ModelUse(BaseModel):
 
 
 class SourceUse(BaseModel):
-    """What came from one place."""
+    """Numbers of one source."""
 
     source: Words
     sessions: int
@@ -99,7 +99,7 @@ class Analytics(BaseModel):
     zone: str
     is_complete: bool
     progress: ProgressView | None
-    error: Words | None = Field(description="Why the statistics cannot be used, if they cannot.")
+    error: Words | None = Field(description="Error of the statistics, if any.")
     totals: TotalsView
     before: TotalsView
     days: list[DayOfAnalytics]
@@ -112,7 +112,7 @@ class Analytics(BaseModel):
 
 
 class CalendarDay(BaseModel):
-    """A day on a calendar; days without anything are left out."""
+    """A day of a calendar; days without activity are omitted."""
 
     day: str
     messages: int
@@ -126,11 +126,11 @@ class CalendarView(BaseModel):
     first: str
     last: str
     days: list[CalendarDay]
-    error: Words | None = Field(description="Why the statistics cannot be used, if they cannot.")
+    error: Words | None = Field(description="Error of the statistics, if any.")
 
 
 class Today(BaseModel):
-    """What was done today."""
+    """Activity of today."""
 
     sessions: int
     messages: int
@@ -140,7 +140,7 @@ class Today(BaseModel):
 
 
 class StreakView(BaseModel):
-    """Active days in a row; one missed day in any seven is forgiven."""
+    """Consecutive active days; one missed day in any seven is allowed."""
 
     days: int
     longest: int
@@ -156,7 +156,7 @@ class WeekDay(BaseModel):
 
 
 class HistorySize(BaseModel):
-    """How much there is."""
+    """Totals."""
 
     sessions: int
     messages: int
@@ -165,7 +165,7 @@ class HistorySize(BaseModel):
 
 
 class PlatformState(BaseModel):
-    """A platform, and how it is doing."""
+    """A platform and its state."""
 
     name: Words
     state: Words
@@ -180,7 +180,7 @@ class GatewayGlance(BaseModel):
 
 
 class HealthGlance(BaseModel):
-    """What deserves attention, in sentences."""
+    """Warnings, as sentences."""
 
     status: str
     notes: list[Words]

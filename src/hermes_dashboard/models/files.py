@@ -18,14 +18,14 @@ ANY_BYTES: Final = {
 
 
 class ExportOrder(BaseModel):
-    """Which conversations an export shall hold; all of them without `ids`."""
+    """Conversations to export; all without `ids`."""
 
     ids: Annotated[list[Named], Field(max_length=1000)] | None = None
     format: Literal["jsonl"] = "jsonl"
 
 
 class ImportReportView(BaseModel):
-    """What became of each session of a file."""
+    """Result for each session of a file."""
 
     imported: int
     messages: int
@@ -38,6 +38,6 @@ class ImportReportView(BaseModel):
 
 
 class Imported(BaseModel):
-    """What became of an import."""
+    """Result of an import."""
 
     report: ImportReportView

@@ -28,34 +28,34 @@ class SessionQuery(BaseModel):
         description="`kept` is active and archived; `all` is everything, the trash included.",
     )
     source: Annotated[list[Word], Field(max_length=50)] = Field(
-        [], description="Where it was had: cli, telegram, …; one of these."
+        [], description="Source: cli, telegram, …; any of these."
     )
     model: Word | None = Field(None, description="A part of the model's name.")
     name: Word | None = Field(None, description="A part of its title.")
     tag: Annotated[list[Word], Field(max_length=50)] = Field([], description="All of these.")
     pinned: bool | None = None
     folder: Annotated[str, StringConstraints(max_length=4096)] | None = Field(
-        None, description="The folder it was had in, or one above."
+        None, description="Its folder, or a parent folder."
     )
     since: Moment | None = Field(None, description="Last active at that time or later.")
     until: Moment | None = Field(None, description="Last active before that time.")
-    day: date | None = Field(None, description="Something was said on that day.")
+    day: date | None = Field(None, description="With messages on this day.")
     tool: Word | None = Field(None, description="The tool was used.")
     failed_tool: Word | None = Field(None, description="A call of the tool failed.")
     hour: Annotated[int, Field(ge=0, le=23)] | None = Field(
-        None, description="Something was said in that hour of a day."
+        None, description="With messages in this hour of the day."
     )
     weekday: Annotated[int, Field(ge=0, le=6)] | None = Field(
-        None, description="Something was said on that day of a week; Monday is 0."
+        None, description="With messages on this weekday; Monday is 0."
     )
     min_messages: Amount | None = None
     max_messages: Amount | None = None
-    min_seconds: Amount | None = Field(None, description="It lasted so long at least.")
-    max_seconds: Amount | None = Field(None, description="It lasted less than that.")
+    min_seconds: Amount | None = Field(None, description="Minimum duration.")
+    max_seconds: Amount | None = Field(None, description="Maximum duration.")
     ids: Annotated[str, StringConstraints(max_length=200_000)] | None = Field(
-        None, description="Ids, with commas between them: at most 500."
+        None, description="Comma-separated IDs, at most 500."
     )
-    children: bool = Field(False, description="Also delegated work and continued rows.")
+    children: bool = Field(False, description="Include delegated tasks and continued rows.")
 
     @property
     def asks_for_activity(self) -> bool:
@@ -97,7 +97,7 @@ class PagedQuery(SessionQuery):
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     cursor: Annotated[str, StringConstraints(max_length=2000)] | None = Field(
-        None, description="`next` of the page before."
+        None, description="`next` of the previous page."
     )
 
 

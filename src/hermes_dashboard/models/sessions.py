@@ -41,7 +41,7 @@ class SessionItem(BaseModel):
 
 
 class SessionDetail(SessionItem):
-    """A conversation with everything that is known about it besides its messages."""
+    """All data of a conversation except its messages."""
 
     root_id: Words
     system_prompt: Words | None
@@ -64,14 +64,14 @@ class SessionPageView(BaseModel):
 
 
 class FacetCount(BaseModel):
-    """A name, and how many conversations have it."""
+    """A name and its number of conversations."""
 
     name: Words
     count: int
 
 
 class StateCounts(BaseModel):
-    """How many conversations are where."""
+    """Number of conversations by state."""
 
     active: int
     archived: int
@@ -79,7 +79,7 @@ class StateCounts(BaseModel):
 
 
 class FacetsView(BaseModel):
-    """What conversations can be chosen by."""
+    """Values for filters."""
 
     sources: list[FacetCount]
     models: list[FacetCount]
@@ -103,13 +103,13 @@ class Relative(BaseModel):
 
 
 class SessionFamily(BaseModel):
-    """Everything that came from the same first session, parents first."""
+    """All sessions with the same root, parents first."""
 
     nodes: list[Relative]
 
 
 class ToolCallView(BaseModel):
-    """What a tool was asked; the arguments are JSON as text."""
+    """A tool call; the arguments are JSON text."""
 
     id: Words
     name: Words
@@ -144,7 +144,7 @@ class MessagePageView(BaseModel):
 
 
 class SessionChange(BaseModel):
-    """What shall be different; what is left out stays."""
+    """Fields to change; omitted fields are unchanged."""
 
     title: Annotated[str, StringConstraints(max_length=1000)] | None = None
     pinned: bool | None = None
@@ -166,34 +166,34 @@ class BulkChange(BaseModel):
 
 
 class NotDone(BaseModel):
-    """A conversation that was not changed, and why."""
+    """A conversation that was not changed, with the reason."""
 
     id: Words
     detail: Words
 
 
 class BulkReport(BaseModel):
-    """What became of many changes."""
+    """Result of a bulk change."""
 
-    done: list[Words] = Field(description="Those that are now as they were asked to be.")
-    changed: list[Words] = Field(description="Of these, those that were not so before.")
+    done: list[Words] = Field(description="Conversations in the requested state.")
+    changed: list[Words] = Field(description="Those of them that were changed.")
     failed: list[NotDone]
 
 
 class Trashed(BaseModel):
-    """What went into the trash."""
+    """Sessions moved to the trash."""
 
     trashed: list[Words]
 
 
 class Purged(BaseModel):
-    """How many sessions were removed for good."""
+    """Number of permanently deleted sessions."""
 
     purged: int
 
 
 class SearchHit(BaseModel):
-    """A message that answers a search; `marks` are places in the snippet, in characters."""
+    """A search result; `marks` are positions in the snippet, in characters."""
 
     session_id: Words
     session_title: Words | None
@@ -206,14 +206,14 @@ class SearchHit(BaseModel):
 
 
 class ProgressView(BaseModel):
-    """How far something has come."""
+    """Progress of an operation."""
 
     done: int
     total: int
 
 
 class Hits(BaseModel):
-    """A page of hits; `progress` while the index is still being filled."""
+    """A page of results; `progress` while the index is being built."""
 
     items: list[SearchHit]
     has_more: bool

@@ -12,7 +12,7 @@ Choosable = bool | int | float | str | list[str]
 
 
 class PlatformView(BaseModel):
-    """A chat platform, and how it is doing."""
+    """A chat platform and its state."""
 
     name: Words
     state: Words
@@ -33,7 +33,7 @@ class Queue(BaseModel):
 
 
 class Chat(BaseModel):
-    """A place, and the conversation it is having."""
+    """A place and its conversation."""
 
     key: Words
     platform: Words
@@ -45,7 +45,7 @@ class Chat(BaseModel):
 
 
 class LoggedError(BaseModel):
-    """Something that went wrong."""
+    """An error."""
 
     at: float
     level: Words
@@ -54,7 +54,7 @@ class LoggedError(BaseModel):
 
 
 class Unsent(BaseModel):
-    """A reply that was given up, or of which nobody knows whether it arrived."""
+    """A reply that failed permanently, or that may have arrived."""
 
     id: int
     platform: Words
@@ -66,7 +66,7 @@ class Unsent(BaseModel):
 
 
 class Asking(BaseModel):
-    """Somebody whose code waits for an approval."""
+    """A user with a pending code."""
 
     platform: Words
     user_id: Words
@@ -75,7 +75,7 @@ class Asking(BaseModel):
 
 
 class Allowed(BaseModel):
-    """Somebody who was let in."""
+    """An approved user."""
 
     platform: Words
     user_id: Words
@@ -84,7 +84,7 @@ class Allowed(BaseModel):
 
 
 class GatewayState(BaseModel):
-    """The chat gateway: whether it runs, what waits, who may talk."""
+    """The gateway: state, pending messages, users."""
 
     is_running: bool
     pid: int | None
@@ -100,21 +100,21 @@ class GatewayState(BaseModel):
 
 
 class Pairing(BaseModel):
-    """A code that somebody was given in a chat."""
+    """A pairing code that a user received in a chat."""
 
     platform: Named
     code: Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class Paired(BaseModel):
-    """Who was let in."""
+    """The approved user."""
 
     user_id: Words
     user_name: Words
 
 
 class Hook(BaseModel):
-    """A hook, and who listens."""
+    """A hook and its plugins."""
 
     name: str
     help: str
@@ -130,7 +130,7 @@ class Hooks(BaseModel):
 
 
 class Boundary(BaseModel):
-    """The boundary of a session, and whether plugins have heard of it."""
+    """A session boundary and its delivery to plugins."""
 
     event_id: Words
     sequence: int
@@ -161,7 +161,7 @@ class Replayed(BaseModel):
 
 
 class SettingItem(BaseModel):
-    """A setting: what it is, and what it may be. The value of a secret is never told."""
+    """A setting with its value and allowed values. Values of secrets are never included."""
 
     name: str
     section: str
@@ -173,22 +173,22 @@ class SettingItem(BaseModel):
     minimum: float | None
     maximum: float | None
     is_secret: bool
-    only_by_hand: bool = Field(description="It is set in a terminal; here it is only shown.")
+    only_by_hand: bool = Field(description="Read-only here; change it in a terminal.")
     is_set: bool
     origin: Literal["default", "file", "environment"]
     variable: str
-    problem: Words | None = Field(description="Why what is written cannot be used.")
+    problem: Words | None = Field(description="Why the stored value is invalid.")
 
 
 class SettingList(BaseModel):
-    """Every setting, and where they are written."""
+    """All settings and the path of their file."""
 
     path: Words
     items: list[SettingItem]
 
 
 class NewValue(BaseModel):
-    """What a setting shall be."""
+    """The new value of a setting."""
 
     value: (
         bool
@@ -200,7 +200,7 @@ class NewValue(BaseModel):
 
 
 class PluginItem(BaseModel):
-    """A plugin, and what became of it."""
+    """A plugin and its state."""
 
     key: Words
     name: Words
@@ -215,13 +215,13 @@ class PluginItem(BaseModel):
 
 
 class PluginList(BaseModel):
-    """Every plugin that is there."""
+    """All plugins."""
 
     items: list[PluginItem]
 
 
 class Checked(BaseModel):
-    """What one check found."""
+    """Result of a check."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -229,7 +229,7 @@ class Checked(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether everything is sound, as far as a quick look can tell."""
+    """Result of the quick checks."""
 
     status: Literal["ok", "attention"]
     checks: list[Checked]

@@ -44,7 +44,7 @@ Moment = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ProblemView(BaseModel):
-    """What went wrong, and what to do about it."""
+    """The error and how to fix it."""
 
     detail: str
 
@@ -55,11 +55,11 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 
 MEANINGS: Final = {
-    400: "What was asked for cannot be done as asked.",
-    403: "A page must not decide that.",
-    404: "There is nothing under that name.",
-    409: "It does not go with what is there.",
+    400: "The request is invalid.",
+    403: "Not allowed from a page.",
+    404: "Not found.",
+    409: "Conflict with the current state.",
     413: "The body is too large.",
-    429: "Too many attempts; wait a while.",
-    503: "The store cannot be used now.",
+    429: "Too many attempts; try again later.",
+    503: "The store is currently unavailable.",
 }

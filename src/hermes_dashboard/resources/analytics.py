@@ -64,7 +64,7 @@ def router(parts: DashboardContext) -> APIRouter:
         source: Name | None = None,
         model: Name | None = None,
     ) -> dict[str, Any]:
-        """Some days in numbers; the last 90 days unless it is said otherwise.
+        """Statistics of a period; by default the last 90 days.
 
         `before` are the sums of as many days before. `model` is a part of the name. While
         the history is being read for the first time, `is_complete` is false. A `since` before
@@ -77,7 +77,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
     def show_calendar(year: Year | None = None) -> dict[str, Any]:
-        """Days with something on them: of a year, or of the last 53 weeks."""
+        """Days with activity, of a year or of the last 53 weeks."""
         known = engine.known()
         last = date.fromisoformat(known.today)
         monday = last - timedelta(days=last.weekday())

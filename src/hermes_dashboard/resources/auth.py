@@ -45,7 +45,7 @@ class Login(BaseModel):
 
 
 class LoginLink(BaseModel):
-    """An address that lets a browser in, once."""
+    """A single-use sign-in link."""
 
     url: str
 
@@ -56,7 +56,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/launch", status_code=204, responses=UNAUTHORIZED)
     def launch(wish: Launch, request: Request) -> Response:
-        """Exchange the token of a link for a cookie."""
+        """Exchange the token of a sign-in link for a cookie."""
         if access.doors.login != "link" or not access.links.use(wish.token):
             return _refused(LINK_IS_USED, access)
         return _let_in(access, request)
@@ -70,7 +70,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/logout", status_code=204)
     def logout(request: Request) -> Response:
-        """Take the cookie back."""
+        """Sign out: invalidate the cookie."""
         for one in cookies(request.scope, access.doors.cookie):
             access.cookies.forget(one)
         left = Response(status_code=204)
@@ -79,7 +79,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/links", responses={403: {"description": "not for pages"}})
     def link(request: Request) -> LoginLink:
-        """A fresh link, for `hermes dashboard` when one runs already."""
+        """Create a sign-in link, for `hermes dashboard` when an instance is already running."""
         if request.scope[CALLER] != "bearer":
             raise HTTPException(403, ONLY_PROGRAMS)
         return LoginLink(url=access.link())

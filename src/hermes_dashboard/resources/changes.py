@@ -34,26 +34,26 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
     def change_many(asked: BulkChange) -> dict[str, Any]:
-        """Do the same to many conversations; one that cannot be changed stops no other."""
+        """Apply a change to many conversations; a failure does not affect the others."""
         return changed_all(db, asked)
 
     @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGING)
     def change_session(session_id: Named, asked: SessionChange) -> dict[str, Any]:
-        """Rename, pin, archive or tag a conversation, or note that it was read."""
+        """Rename, pin, archive or tag a conversation, or mark it as read."""
         found = kept(db, session_id)
         change(db, found, asked)
         return item(db, found)
 
     @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGING)
     def trash_session(session_id: Named) -> dict[str, Any]:
-        """Move a conversation into the trash, with what was delegated from it."""
+        """Move a conversation to the trash, with the tasks delegated from it."""
         found = kept(db, session_id)
         db.delete_session(found)
         return {"trashed": db.family_in_trash(found)}
 
     @routes.post("/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGING)
     def restore_session(session_id: Named) -> dict[str, Any]:
-        """Take a conversation back out of the trash."""
+        """Restore a conversation from the trash."""
         db.restore_session(session_id)
         return item(db, session_id)
 
@@ -61,14 +61,14 @@ def router(parts: DashboardContext) -> APIRouter:
         "/trash/{session_id}", status_code=204, response_class=Response, responses=CHANGING
     )
     def purge_session(session_id: Named) -> None:
-        """Remove a conversation for good; only one that lies in the trash."""
+        """Delete a conversation permanently; it must be in the trash."""
         if not db.family_in_trash(session_id):
             raise SessionNotFoundError(f"session {session_id} is not in the trash")
         db.purge_session(session_id)
 
     @routes.delete("/trash", response_model=Purged, responses=problems(503))
     def empty_trash() -> dict[str, int]:
-        """Remove everything in the trash for good."""
+        """Empty the trash permanently."""
         return {"purged": db.purge_trash(older_than_days=0)}
 
     return routes

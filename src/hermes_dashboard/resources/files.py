@@ -58,7 +58,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=a_file(*TYPES.values()) | problems(400, 404, 409, 503),
     )
     def export_session(session_id: Named, format: Format = "markdown") -> StreamingResponse:  # noqa: A002
-        """A conversation as a file: `jsonl` can be imported again, the others are to read."""
+        """Export a conversation; `jsonl` can be imported again, other formats are to read."""
         found = db.resolve(session_id)
         name = re.sub(r"[^A-Za-z0-9._-]", "_", found).lstrip(".")[:150] or "session"
         return _attachment(pieces(db, found, format), f"{name}.{SUFFIXES[format]}", format)
@@ -69,7 +69,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=a_file(TYPES["jsonl"]) | problems(400, 404, 409, 503),
     )
     def export_many(asked: ExportOrder) -> StreamingResponse:
-        """Many conversations, or all, as a file that can be imported again."""
+        """Export many conversations, or all, as a file that can be imported again."""
         ids = db.sessions_to_export()
         if asked.ids is not None:
             wanted = {row for one in asked.ids for row in db.conversation_rows(db.resolve(one))}
@@ -84,7 +84,7 @@ def router(parts: DashboardContext) -> APIRouter:
         dry_run: bool = False,
         on_conflict: Literal["skip", "rename", "fail"] = "skip",
     ) -> dict[str, Any]:
-        """Take in an export file; one that is not whole is refused before anything changes."""
+        """Import an export file; a damaged one is rejected before anything changes."""
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             async for piece in request.stream():
                 await run_in_threadpool(file.write, piece)
@@ -96,7 +96,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=a_file(*HARMLESS, media_store.UNKNOWN_MIME) | problems(404),
     )
     def show_media(name: Kept) -> FileResponse:
-        """A file that came with a message; pictures are shown, anything else is given out."""
+        """A file attached to a message; images are displayed, other files downloaded."""
         path = media_store.of_home().path_of(f"{media_store.SCHEME}{name[:2]}/{name}")
         if not path.is_file():
             raise HTTPException(404, "this file is no longer there")

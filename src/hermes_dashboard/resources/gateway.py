@@ -26,7 +26,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=GatewayState, responses=problems(503))
     def show_gateway() -> dict[str, Any]:
-        """Platforms, chats, the queue, errors, and who was let in or asks to be."""
+        """Platforms, chats, the queue, errors, approved users and pending requests."""
         state = parts.gateway.state()
         named = ("pid", "started_at", "version")
         return {
@@ -46,7 +46,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
     def approve(asked: Pairing) -> dict[str, str]:
-        """Let in whoever was given this code; it lives an hour and works once."""
+        """Approve the user with this code; codes are single-use and expire after an hour."""
         platform = asked.platform.strip().lower()
         approved = db.approve_pairing(platform, asked.code)
         if approved is not None:
@@ -68,7 +68,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=problems(404, 503),
     )
     def revoke(platform: Named, user_id: Named) -> None:
-        """Let somebody in no more."""
+        """Revoke a user's access."""
         if not db.revoke_user(platform.lower(), user_id):
             raise HTTPException(404, f"user {user_id} has no access on {platform}")
 

@@ -31,7 +31,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=Health)
     def show_health() -> dict[str, Any]:
-        """Quick checks only; `hermes doctor` looks at everything."""
+        """Quick checks only; `hermes doctor` runs all checks."""
         checks = examine(parts)
         is_fine = all(one["status"] == OK for one in checks)
         return {"status": "ok" if is_fine else "attention", "checks": checks}

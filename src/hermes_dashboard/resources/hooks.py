@@ -25,7 +25,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("/hooks", response_model=Hooks, responses=problems(503))
     def list_hooks() -> dict[str, Any]:
-        """Every hook, and which plugins registered for it."""
+        """All hooks and the plugins registered for them."""
         return {"hooks": [_hook(one) for one in HOOKS], "pending": db.pending_boundaries()}
 
     @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
@@ -34,7 +34,7 @@ def router(parts: DashboardContext) -> APIRouter:
         session_id: Named | None = None,
         before: Annotated[int, Query(ge=0, le=MAX_ROW_ID)] | None = None,
     ) -> dict[str, Any]:
-        """Session boundaries, the newest first, and whether plugins have heard of them."""
+        """Session boundaries, newest first, and their delivery to plugins."""
         one = None if session_id is None else _meant(db, session_id)
         rows = db.list_boundaries(one, limit + 1, before=before)
         titles = {row["session_id"]: db.get_session_title(row["session_id"]) for row in rows}
@@ -51,7 +51,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=problems(404, 503),
     )
     def replay(event_id: Named, later: BackgroundTasks) -> dict[str, str]:
-        """Tell plugins of a boundary again, with the same event id."""
+        """Deliver a boundary to plugins again, with the same event ID."""
         if not db.replay_boundary(event_id):
             raise HTTPException(404, f"event not found: {event_id}")
         later.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)

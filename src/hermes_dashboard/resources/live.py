@@ -176,7 +176,7 @@ def router(
         responses={200: {"content": {"text/event-stream": {}}, "description": "a stream"}},
     )
     async def live(request: Request) -> StreamingResponse:
-        """Server-sent events: `hello`, `change` and `gateway`; it ends with the login."""
+        """Server-sent events: `hello`, `change` and `gateway`; the stream ends with the sign-in."""
         return StreamingResponse(
             _told(watcher, farewell, meters, functools.partial(let_out, request.scope, access)),
             media_type="text/event-stream",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Model(BaseModel):
-    """A model, under the name that chooses it."""
+    """A model, with the name that selects it."""
 
     name: str
     provider: str
@@ -22,7 +22,7 @@ class Model(BaseModel):
 
 
 class Models(BaseModel):
-    """Those that are known, and the one that answers."""
+    """Known models and the selected one."""
 
     current: str | None
     items: list[Model]
@@ -34,7 +34,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("/api/models")
     def models() -> Models:
-        """The chosen one, those of servers on this machine, and the built-in one."""
+        """The selected model, the models of local servers, and the built-in model."""
         items = [Model.model_validate(one) for one in parts.models()]
         current = next((one.name for one in items if one.is_current), None)
         return Models(current=current, items=items)

@@ -32,7 +32,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=Overview, responses=problems(503))
     def show_overview() -> dict[str, Any]:
-        """What a person wants to see first."""
+        """Data of the overview page."""
         known = parts.analysis.known()
         running = db.session_items(sorted(db.running_turns()))
         stats = db.stats()

@@ -33,7 +33,7 @@ TYPES: Final = {
 
 
 class TabPosition(BaseModel):
-    """Where a tab stands."""
+    """Position of a tab."""
 
     path: str
     position: str
@@ -64,7 +64,7 @@ def router(apis: PluginApis) -> APIRouter:
 
     @routes.get("/api/dashboard/plugins")
     def listed() -> list[PluginTab]:
-        """Every tab; one that cannot be used says why, as soon as that is known."""
+        """All tabs; an unusable one has its error, as soon as that is known."""
         return [_told(tab, apis.error_of(tab)) for tab in apis.tabs().values()]
 
     @routes.get(

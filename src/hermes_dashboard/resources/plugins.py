@@ -27,27 +27,27 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=PluginList)
     def list_plugins() -> dict[str, Any]:
-        """Every plugin that is there, and what became of it."""
+        """All plugins and their states."""
         return {"items": [shown(one) for one in present()]}
 
     @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCHING)
     def enable(key: Name) -> dict[str, Any]:
-        """Load a plugin from now on; `error` says why it does not load."""
+        """Enable a plugin; `error` is set if it does not load."""
         return shown(activation.enable(_known(key), parts.db))
 
     @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCHING)
     def enable_inner(group: Name, name: Name) -> dict[str, Any]:
-        """The same for a plugin in a folder of plugins."""
+        """The same for a plugin in a group folder."""
         return shown(activation.enable(_known(f"{group}/{name}"), parts.db))
 
     @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCHING)
     def disable(key: Name) -> dict[str, Any]:
-        """Load a plugin no more."""
+        """Disable a plugin."""
         return shown(activation.disable(_known(key)))
 
     @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCHING)
     def disable_inner(group: Name, name: Name) -> dict[str, Any]:
-        """The same for a plugin in a folder of plugins."""
+        """The same for a plugin in a group folder."""
         return shown(activation.disable(_known(f"{group}/{name}")))
 
     return routes

@@ -86,9 +86,9 @@ def router(parts: DashboardContext) -> APIRouter:
         until: Moment | None = None,
         with_tools: bool = False,
     ) -> dict[str, Any]:
-        """Messages that answer, the newest first.
+        """Messages that match the query, newest first.
 
-        Words, "phrases", beginn*, one OR two, -not. While the index is being filled,
+        Words, "phrases", prefix*, one OR two, -not. While the index is being filled,
         `progress` tells how far it is; the newest of the rest is read meanwhile. Tool
         output that the index does not cover is read for a moment; `is_partial` says that
         there was not time for all of it.

@@ -30,9 +30,9 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
     def list_sessions(asked: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
-        """A page of conversations, the most recently active first.
+        """A page of conversations, most recently active first.
 
-        `next` is the cursor of the next page, `total` is told on the first page only.
+        `next` is the cursor of the next page; only the first page has `total`.
         """
         active = parts.analysis.sessions_with(asked) if asked.asks_for_activity else None
         choice = asked.choice(active)
@@ -46,7 +46,7 @@ def router(parts: DashboardContext) -> APIRouter:
 
     @routes.get("/facets", response_model=FacetsView, responses=problems(503))
     def list_facets() -> dict[str, Any]:
-        """The sources, models and tags there are, and how many conversations are where."""
+        """All sources, models and tags, with the number of conversations of each."""
         found = db.session_facets()
         return {
             **{name: _counted(getattr(found, name)) for name in ("sources", "models", "tags")},
@@ -61,14 +61,14 @@ def router(parts: DashboardContext) -> APIRouter:
         "/{session_id}", response_model=SessionDetail, responses=problems(400, 404, 409, 503)
     )
     def show_session(session_id: Named) -> dict[str, Any]:
-        """One conversation, by its id, the beginning of its id, or its title."""
+        """One conversation, by ID, the beginning of its ID, or title."""
         return detail_of(db, db.resolve(session_id))
 
     @routes.get(
         "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
     )
     def show_family(session_id: Named) -> dict[str, Any]:
-        """Everything that came from the same first session: branches, delegated work."""
+        """All sessions with the same root: branches, delegated tasks."""
         found = db.resolve(session_id)
         rows = db.session_family(found)
         nodes = [row | {"is_current": row["id"] == found} for row in rows]

@@ -31,13 +31,13 @@ def router(_parts: DashboardContext) -> APIRouter:
 
     @routes.get("", response_model=SettingList)
     def list_settings() -> dict[str, Any]:
-        """Every setting; one that cannot be used as written hides no other."""
+        """All settings; an invalid one does not hide the others."""
         config = ConfigFile.of_home()
         return {"path": str(config.path), "items": [shown(config, one) for one in SETTINGS]}
 
     @routes.put("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
     def put_setting(name: Named, asked: NewValue) -> dict[str, Any]:
-        """Decide; a value that cannot be used is refused, and nothing is written."""
+        """Change a setting; an invalid value is rejected and nothing is written."""
         setting = changeable(name)
         config = ConfigFile.of_home()
         config.set(setting.name, text_of(setting, asked.value))
@@ -45,7 +45,7 @@ def router(_parts: DashboardContext) -> APIRouter:
 
     @routes.delete("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
     def unset_setting(name: Named) -> dict[str, Any]:
-        """Go back to the default."""
+        """Reset a setting to its default."""
         setting = changeable(name)
         ConfigFile.of_home().unset(setting.name)
         return shown(ConfigFile.of_home(), setting)

@@ -103,7 +103,7 @@ def _has_failed(row: dict[str, Any], text: str) -> bool:
     return is_failure(outcome(text.encode(errors="replace"), operation))
 
 
-Inactive = Annotated[bool, Query(description="Also what was taken back (undone).")]
+Inactive = Annotated[bool, Query(description="Include undone messages.")]
 
 
 def router(parts: DashboardContext) -> APIRouter:

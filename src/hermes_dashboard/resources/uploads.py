@@ -35,7 +35,7 @@ ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
 
 
 class Upload(BaseModel):
-    """A file that was kept."""
+    """A stored file."""
 
     path: str
     name: str
@@ -52,7 +52,7 @@ def router(parts: DashboardContext) -> APIRouter:
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
     ) -> Upload:
-        """Keep the bytes of a file; the path is what the agent is told."""
+        """Store a file; the returned path is passed to the agent."""
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > MAX_BYTES:
             raise HTTPException(413, TOO_LARGE)
