@@ -154,7 +154,7 @@ class MessageReceiver:
         log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
         if reply:
             self._db.owe_reply(
-                f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow - stored keys have it
+                f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},
                 payload={"text": reply},
