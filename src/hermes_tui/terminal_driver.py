@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TERMINAL: Final = Path("/dev/tty")
 NO_TERMINAL: Final = (
-    "browse needs a terminal to show its list on, and there is none here. "
-    "`hermes sessions list` and `hermes sessions search` print theirs."
+    "browse requires an interactive terminal; use `hermes sessions list` or "
+    "`hermes sessions search`."
 )
 
 

@@ -151,7 +151,7 @@ def test_the_trash_is_asked_for_on_the_terminal(window: Window) -> None:
         terminal.press("C-d")
         terminal.wait_for("to the trash? [y/N]")
         terminal.type("y")
-        terminal.wait_for("is in the trash")
+        terminal.wait_for("moved to the trash")
         terminal.press("Escape")
         terminal.wait_for_end(code=130)
     with SessionDB() as db:
@@ -163,7 +163,7 @@ def test_without_a_terminal_it_says_what_to_do_instead(history: Path) -> None:
         BROWSE, capture_output=True, check=False, timeout=60, start_new_session=True
     )
     assert done.returncode == 2
-    assert b"needs a terminal" in done.stderr
+    assert b"requires an interactive terminal" in done.stderr
     assert b"sessions list" in done.stderr
     assert done.stdout == b""
 
@@ -171,7 +171,7 @@ def test_without_a_terminal_it_says_what_to_do_instead(history: Path) -> None:
 def test_a_terminal_that_cannot_move_its_cursor_is_none(window: Window) -> None:
     with window(100, 24, TERM="dumb") as terminal:
         terminal.run(BROWSE)
-        assert "needs a terminal" in terminal.wait_for_end(code=2)
+        assert "requires an interactive terminal" in terminal.wait_for_end(code=2)
 
 
 def test_without_a_history_there_is_nothing_to_pick(window: Window, history: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_gateway_tells_what_waits_and_who_may_talk(
             }
         ],
     }
-    chats.places = [
+    chats.routes = [
         {"key": "k", "platform": "telegram", "name": "Ada", "kind": "dm", "session_id": "talk",
          "last_active": 5.0}
     ]  # fmt: skip
