@@ -211,4 +211,4 @@ async def test_a_chat_that_takes_a_conversation_over_gets_a_desk_of_its_own(
         entry = service._routes.get("agent:main:telegram:dm:c1")
         assert entry is not None
         conversation = await asyncio.to_thread(service.conversations.acquire, entry)
-        assert conversation.options.only_of == entry.session_key
+        assert conversation.options.scope_key == entry.session_key
