@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from typing import Final
 
 VARIABLE: Final = "HERMES_COMMAND"
@@ -20,7 +19,11 @@ _COMMAND: Final = re.compile(r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `
 def command_name() -> str:
     """What the user types to start Hermes."""
     name = os.environ.get(VARIABLE)
-    return shlex.quote(name) if name else DEFAULT_NAME
+    if not name:
+        return DEFAULT_NAME
+    import shlex  # noqa: PLC0415 - most commands print no hint
+
+    return shlex.quote(name)
 
 
 def with_command_name(text: str) -> str:

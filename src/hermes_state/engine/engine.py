@@ -30,7 +30,7 @@ from hermes_state.engine.writer import Writer
 from hermes_state.messages.journal import Journal
 from hermes_state.schema import own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
-from hermes_state.search.index_builder import SearchFile
+from hermes_state.search.index_file import SearchFile
 from hermes_state.sessions.index import before_commit, catch_up
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from hermes_state.portable import export_writer
 from hermes_state.sessions.lists import ListPart
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ class PortablePart(ListPart):
         With filters, a conversation that fits brings the rows it continues and the work
         that was delegated from it.
         """
+        from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
+
         chosen = {name: value for name, value in filters.items() if value}
         if not chosen:
             return self.engine.read(
@@ -50,6 +51,8 @@ class PortablePart(ListPart):
 
     def relatives_of(self, session_id: str) -> list[str]:
         """A session, all it came from and the rows in which it was continued, oldest first."""
+        from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
+
         return self.engine.read(lambda reader: export_writer.relatives(reader, session_id))
 
     def iter_export_file(

@@ -6,43 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import plain_text
-from hermes_state.engine.side_file import SideFile, read_meta, write_meta
+from hermes_state.engine.side_file import read_meta, write_meta
 from hermes_state.messages.rows import decode_content
 from hermes_state.search.tokens import words
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hermes_state.engine.driver import sqlite3
     from hermes_state.engine.transaction import Reader
-
-__all__ = ["SearchFile", "read_meta", "write_meta"]
-
-LAYOUT: Final = "1"
-
-TABLES: Final = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # When the messages of each thousand ids were said: how times become ranges of ids.
-    "CREATE TABLE span (block INTEGER PRIMARY KEY, low REAL NOT NULL, high REAL NOT NULL)",
-    # The words themselves are not stored, only where they occur. `facets` is a made-up
-    # word for the source, so that filtering by it is part of the search.
-    "CREATE VIRTUAL TABLE body USING fts5(words, facets, content='', contentless_delete=1,"
-    " tokenize='ascii')",
-    # Every word once, and its three-letter pieces: how pieces of words are found.
-    "CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
-    "CREATE VIRTUAL TABLE gram USING fts5(text, content='', contentless_delete=1, detail=none,"
-    " tokenize='trigram case_sensitive 1')",
-)
-
-
-class SearchFile(SideFile):
-    """One connection to the search file, used by one thread at a time."""
-
-    def __init__(self, database: Path, *, with_tools: bool) -> None:
-        name = "search.db" if database.name == "state.db" else f"{database.name}.search"
-        layout = LAYOUT + ("+tools" if with_tools else "")
-        super().__init__(database.with_name(name), "the search index", layout, TABLES)
-
 
 SLICE_ROWS: Final = 400
 MERGED_PAGES: Final = 200

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.messages import plain_text
+from hermes_state.engine.side_file import read_meta
 from hermes_state.messages.rows import decode_content
 from hermes_state.search import index_builder
 from hermes_state.search.candidates import BEYOND, CHUNK_IDS, ask_index, by_ids, scan
-from hermes_state.search.index_builder import read_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
