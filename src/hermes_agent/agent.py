@@ -236,6 +236,10 @@ class AIAgent:
         """
         self._steering.add(text, uid)
 
+    def pending_steering(self) -> list[str]:
+        """The steering input that the turn has not read yet."""
+        return self._steering.texts()
+
     def take_steering(self) -> str:
         """What was said to the turn and not read by it yet; it is read now."""
         return in_words(self._steering.take())

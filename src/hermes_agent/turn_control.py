@@ -1,4 +1,4 @@
-"""Stopping a turn from outside: asked for once, seen everywhere, waited on by nobody."""
+"""Controls of a running turn: steering input, and cancellation."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ class Steering:
         """Say something."""
         with self._lock:
             self._waiting.append(Steered(text, uid))
+
+    def texts(self) -> list[str]:
+        """The texts that the turn has not read yet."""
+        with self._lock:
+            return [steered.text for steered in self._waiting]
 
     def take(self) -> list[Steered]:
         """All that waits; it is read now."""

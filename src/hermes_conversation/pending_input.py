@@ -66,7 +66,7 @@ class PendingInput:
         with self._lock:
             self._steering.append(text)
             self._store()
-        self._conversation.agent.steer(text)
+            self._conversation.agent.steer(text)
 
     def queue(self, text: str) -> None:
         """Keep *text* for after the turn."""
@@ -88,10 +88,10 @@ class PendingInput:
                 self._store()
 
     def mark_read(self) -> None:
-        """The agent has read the steering it was given."""
+        """The agent has read steering; what it has been given since is still pending."""
         with self._lock:
             if self._steering:
-                self._steering = []
+                self._steering = self._conversation.agent.pending_steering()
                 self._store()
 
     def waiting(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_agent.turn_control import Steering, in_words
 from hermes_conversation.pending_input import AfterTurn, PendingInput
 from hermes_state import SessionDB
 
@@ -14,20 +15,23 @@ if TYPE_CHECKING:
 
 
 class RecordingAgent:
-    """Notes what the queue asks of an agent."""
+    """An agent without a turn: its real steering queue, and a count of interrupts."""
 
     def __init__(self) -> None:
-        self.steered: list[str] = []
+        self.steering = Steering()
         self.interrupts = 0
 
     def steer(self, text: str) -> None:
-        self.steered.append(text)
+        self.steering.add(text)
 
     def interrupt(self) -> None:
         self.interrupts += 1
 
+    def pending_steering(self) -> list[str]:
+        return self.steering.texts()
+
     def take_steering(self) -> str:
-        return ""
+        return in_words(self.steering.take())
 
 
 class OneConversation:
@@ -59,7 +63,7 @@ def test_unread_steering_comes_before_queued_input(conversation: OneConversation
     pending.queue("later")
     pending.steer("now")
     pending.steer("and this")
-    assert conversation.agent.steered == ["now", "and this"]
+    assert conversation.agent.pending_steering() == ["now", "and this"]
     assert pending.after_turn(is_complete=True) == AfterTurn("now\n\nand this")
     assert pending.after_turn(is_complete=True) == AfterTurn("later")
 
@@ -67,9 +71,22 @@ def test_unread_steering_comes_before_queued_input(conversation: OneConversation
 def test_steering_that_was_read_is_not_submitted_again(conversation: OneConversation) -> None:
     pending = PendingInput(conversation)
     pending.steer("now")
+    conversation.agent.take_steering()
     pending.mark_read()
     assert pending.waiting() == []
     assert pending.after_turn(is_complete=True) == AfterTurn()
+
+
+def test_steering_that_arrives_while_the_agent_reads_is_kept(
+    conversation: OneConversation,
+) -> None:
+    pending = PendingInput(conversation)
+    pending.steer("first")
+    conversation.agent.take_steering()  # the turn reads it
+    pending.steer("second")  # before the front end learns of that
+    pending.mark_read()
+    assert pending.waiting() == ["second"]
+    assert pending.after_turn(is_complete=True) == AfterTurn("second")
 
 
 def test_after_an_interrupt_the_rest_is_returned_to_the_person(
