@@ -115,8 +115,13 @@ class PendingInput:
             return found
 
     def restore(self) -> str:
-        """The pending input of a process that crashed; it is returned once."""
+        """The pending input of a process that crashed; it is returned once.
+
+        Input of a turn that another process runs is left to that process.
+        """
         conversation = self._conversation
+        if conversation.db.is_turn_elsewhere(conversation.session_id):
+            return ""
         with self._lock:
             key = META_KEY + conversation.session_id
             found = conversation.db.get_meta(key)

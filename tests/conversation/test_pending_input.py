@@ -134,3 +134,18 @@ def test_nothing_is_left_in_the_store_once_the_turn_is_over(conversation: OneCon
     pending.interrupt("instead")
     pending.after_turn(is_complete=False)
     assert PendingInput(conversation).restore() == ""
+
+
+def test_pending_input_of_a_turn_in_another_process_stays_there(
+    conversation: OneConversation,
+) -> None:
+    conversation.db.create_session("one", "cli")
+    PendingInput(conversation).queue("queued")
+    with SessionDB() as other:
+        other.identity = other.identity._replace(
+            process_id="another", host="elsewhere", boot_id="its own"
+        )
+        lease = other.acquire_turn("one", seconds=600)
+        assert PendingInput(conversation).restore() == ""
+        other.release_turn(lease)
+    assert PendingInput(conversation).restore() == "queued"
