@@ -137,7 +137,7 @@ class PlatformConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any], platform: str = "") -> Self:
         """Read the JSON form, of a platform."""
-        rest = {name: one for name, one in data.items() if name not in PLATFORM_KEYS}
+        rest = {name: item for name, item in data.items() if name not in PLATFORM_KEYS}
         extra = {**rest, **config_values.mapping(data.get("extra"))}
         home = data.get("home_channel")
         restart = data.get(
@@ -254,11 +254,11 @@ class GatewayConfig:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {
-            "platforms": {one.value: config.to_dict() for one, config in self.platforms.items()},
+            "platforms": {item.value: config.to_dict() for item, config in self.platforms.items()},
             "default_reset_policy": self.default_reset_policy.to_dict(),
-            "reset_by_type": {name: one.to_dict() for name, one in self.reset_by_type.items()},
+            "reset_by_type": {name: item.to_dict() for name, item in self.reset_by_type.items()},
             "reset_by_platform": {
-                platform.value: one.to_dict() for platform, one in self.reset_by_platform.items()
+                platform.value: item.to_dict() for platform, item in self.reset_by_platform.items()
             },
             "reset_triggers": list(self.reset_triggers),
             "quick_commands": dict(self.quick_commands),
@@ -285,15 +285,15 @@ class GatewayConfig:
         triggers = data.get("reset_triggers")
         return cls(
             platforms={
-                one: PlatformConfig.from_dict(config, one.value)
-                for one, config in _by_platform(data.get("platforms"), dict)
+                item: PlatformConfig.from_dict(config, item.value)
+                for item, config in _by_platform(data.get("platforms"), dict)
             },
             default_reset_policy=SessionResetPolicy.from_dict(
                 config_values.mapping(data.get("default_reset_policy") or data.get("session_reset"))
             ),
             reset_by_type={
-                str(name): SessionResetPolicy.from_dict(config_values.mapping(one))
-                for name, one in config_values.mapping(data.get("reset_by_type")).items()
+                str(name): SessionResetPolicy.from_dict(config_values.mapping(item))
+                for name, item in config_values.mapping(data.get("reset_by_type")).items()
             },
             reset_by_platform=dict(
                 _by_platform(data.get("reset_by_platform"), SessionResetPolicy.from_dict)
@@ -328,14 +328,14 @@ def _flags(data: dict[str, Any], stt: Any) -> dict[str, bool]:
         "thread_sessions_per_user": False,
     }
     flags = {
-        name: config_values.flag(data.get(name), default=one) for name, one in defaults.items()
+        name: config_values.flag(data.get(name), default=item) for name, item in defaults.items()
     }
     return {**flags, "stt_enabled": config_values.flag(stt, default=True)}
 
 
 def _by_platform(data: Any, read: Any) -> Any:
     """The value of each known platform."""
-    for name, one in config_values.mapping(data).items():
+    for name, item in config_values.mapping(data).items():
         platform = find_platform(name)
         if platform is not None:
-            yield platform, read(config_values.mapping(one))
+            yield platform, read(config_values.mapping(item))

@@ -85,8 +85,13 @@ class HistoryTools:
         """List the known chats, most recently used first."""
         channels = direct_send.list_channels(self._db, config_of_home())
         return [
-            {"channel": one.address, "name": one.name, "kind": one.kind, "used": one.last_active}
-            for one in channels
+            {
+                "channel": channel.address,
+                "name": channel.name,
+                "kind": channel.kind,
+                "used": channel.last_active,
+            }
+            for channel in channels
         ]
 
     def message_send(self, channel: str, text: str, key: str = "") -> dict[str, Any]:

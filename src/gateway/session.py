@@ -67,10 +67,10 @@ class SessionStore:
                 return
             db = self._db
             if db is None:
-                self._entries = {one.session_key: one for one in self._in_file()}
+                self._entries = {item.session_key: item for item in self._in_file()}
             else:
                 routes = db.routes()
-                self._entries = {one.session_key: one for one in map(_entry, routes) if one}
+                self._entries = {item.session_key: item for item in map(_entry, routes) if item}
                 self._import(db)
             self._loaded = True
 
@@ -104,8 +104,8 @@ class SessionStore:
             entries = list(self._entries.values())
         if active_minutes is not None:
             since = local_now() - timedelta(minutes=active_minutes)
-            entries = [one for one in entries if one.updated_at >= since]
-        return sorted(entries, key=lambda one: one.updated_at, reverse=True)
+            entries = [entry for entry in entries if entry.updated_at >= since]
+        return sorted(entries, key=lambda item: item.updated_at, reverse=True)
 
     def key_of(self, source: SessionSource) -> str:
         """The session key of a source."""
@@ -347,7 +347,7 @@ class SessionStore:
         self._ensure_loaded()
         oldest = local_now() - timedelta(days=max_age_days)
         with self._lock:
-            stale = [one for one in self._entries.values() if self._is_stale(one, oldest)]
+            stale = [item for item in self._entries.values() if self._is_stale(item, oldest)]
             for entry in stale:
                 del self._entries[entry.session_key]
             if stale:

@@ -157,8 +157,8 @@ def read_here(ledger: GivesBooks, zone: str, ids: Sequence[str], take: Take) -> 
     calendar = Calendar(find_zone(zone))
     for some in _slices(ids):
         for session_id, stored in ledger.books(some).items():
-            if (found := _readable(stored, calendar)) is not None:
-                take(session_id, found)
+            if (result := _readable(stored, calendar)) is not None:
+                take(session_id, result)
         time.sleep(BREATH_SECONDS)
 
 
@@ -216,10 +216,11 @@ def _serve(
         calendar = Calendar(find_zone(zone))
         with contextlib.closing(open_ledger()) as ledger:
             for some in _slices(ids):
-                found = (
-                    (one, _readable(stored, calendar)) for one, stored in ledger.books(some).items()
+                results = (
+                    (item, _readable(stored, calendar))
+                    for item, stored in ledger.books(some).items()
                 )
-                pipe.send([(one, activity.pack()) for one, activity in found if activity])
+                pipe.send([(item, activity.pack()) for item, activity in results if activity])
         pipe.send(None)
 
     failure = attempt(Step("read the statistics", read))

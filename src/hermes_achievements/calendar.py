@@ -31,10 +31,10 @@ class Calendar:
     def at(self, moment: float) -> Local:
         """Where *moment* falls."""
         quarter = int(moment // QUARTER)
-        found = self._known.get(quarter)
-        if found is None:
-            found = self._known[quarter] = self._local(quarter * QUARTER)
-        return found
+        result = self._known.get(quarter)
+        if result is None:
+            result = self._known[quarter] = self._local(quarter * QUARTER)
+        return result
 
     def day(self, moment: float) -> str:
         """The day of *moment*."""

@@ -50,18 +50,22 @@ def page(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
         ),
     ]
     for category in catalogue.categories:
-        shown = [one for one in snapshot["achievements"] if one["category"] == category.id]
+        shown = [
+            achievement
+            for achievement in snapshot["achievements"]
+            if achievement["category"] == category.id
+        ]
         if shown:
             parts.append(_chapter(category, shown, catalogue))
     return "\n\n".join(parts) + "\n"
 
 
 def _chapter(category: Category, shown: list[Shown], catalogue: Catalogue) -> str:
-    earned = sum(1 for one in shown if one["unlocked"])
+    earned = sum(1 for item in shown if item["unlocked"])
     names = {tier.id: tier.name for tier in catalogue.tiers}
     ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers, 1)}
-    ordered = sorted(shown, key=lambda one: (-ranks.get(one["tier"] or "", 0), one["secret"]))
-    rows = [_row(one, names) for one in ordered]
+    ordered = sorted(shown, key=lambda item: (-ranks.get(item["tier"] or "", 0), item["secret"]))
+    rows = [_row(item, names) for item in ordered]
     table = _table(["achievement", "tier", "progress", "since"], rows)
     heading = f"## {plain(category.name)} ({earned:,} of {len(shown):,})"
     return f"{heading}\n\n{plain(category.text)}\n\n{table}"
@@ -122,7 +126,7 @@ def _json(snapshot: Snapshot, catalogue: Catalogue) -> bytes:
     public = {
         "generated_at": snapshot["generated_at"],
         **{name: snapshot[name] for name in COUNTS},
-        "achievements": [_public(one) for one in snapshot["achievements"]],
+        "achievements": [_public(achievement) for achievement in snapshot["achievements"]],
     }
     return orjson.dumps(public, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 

@@ -186,7 +186,7 @@ class AchievementService:
                 if not full and self._is_known(version):
                     self.status.succeeded()
                     return self._confirmed()
-                found = self._found(source, compute, publish=publish, full=full)
+                result = self._found(source, compute, publish=publish, full=full)
             except ScanBusyError as error:
                 self.status.busy(str(error))
                 self._reload()
@@ -196,7 +196,7 @@ class AchievementService:
             except HermesError as error:
                 self._give_up(str(error))
                 return None
-            snapshot = compute(scan_of(found))
+            snapshot = compute(scan_of(result))
             self.records.save_snapshot(snapshot)
             with self._lock:
                 self.cache = snapshot
@@ -242,9 +242,9 @@ class AchievementService:
             if self._process.is_exiting:
                 raise ScanError("this program is about to end")
             resets = self._resets
-            found = self._survey(source, compute, publish=publish, full=full)
+            result = self._survey(source, compute, publish=publish, full=full)
             if resets == self._resets:
-                return found
+                return result
 
     def _survey(
         self, source: Source, compute: Compute, *, publish: bool, full: bool
@@ -361,12 +361,12 @@ def _mode(snapshot: Snapshot) -> str | None:
 
 def _expected(work: Callable[[], HistorySurvey]) -> HistorySurvey:
     """The result of *work*; whatever goes wrong with it is an error that a scan may have."""
-    found: list[HistorySurvey] = []
+    results: list[HistorySurvey] = []
     expected: list[HermesError] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         except HermesError as error:
             expected.append(error)
 
@@ -376,7 +376,7 @@ def _expected(work: Callable[[], HistorySurvey]) -> HistorySurvey:
         raise ScanError(f"{kind}: {failure.error}") from failure.error
     if expected:
         raise expected[0]
-    return found[0]
+    return results[0]
 
 
 class _Partials:

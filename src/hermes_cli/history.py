@@ -63,9 +63,9 @@ def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())
-    found = latest_session_in(db, here)
-    if found is not None:
-        return str(db.resolve_resume_session_id(found["id"]))
+    result = latest_session_in(db, here)
+    if result is not None:
+        return str(db.resolve_resume_session_id(result["id"]))
     raise UsageError(f"No conversation in {here} to continue.")
 
 

@@ -145,8 +145,8 @@ class CommandOutput:
         """
         if not style or not self.color:
             return text
-        found = (_STYLES.get(name) or _color_code(name) for name in style.split())
-        codes = ";".join(code for code in found if code)
+        results = (_STYLES.get(name) or _color_code(name) for name in style.split())
+        codes = ";".join(code for code in results if code)
         return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
     def flush(self) -> None:

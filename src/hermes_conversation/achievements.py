@@ -132,20 +132,20 @@ def plugin_achievements() -> Iterable[Achievement]:
     """The achievements of plugins; of two with one ID the first wins."""
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
-    found: dict[str, Achievement] = {}
+    result: dict[str, Achievement] = {}
     for plugin in hermes_plugin_host.active().plugins.values():
-        for one in plugin.registered.achievements:
-            if one.id in found:
-                holder = found[one.id].origin
+        for achievement in plugin.registered.achievements:
+            if achievement.id in result:
+                holder = result[achievement.id].origin
                 log.warning(
                     "achievement %s of %s skipped: used by %s",
-                    one.id,
+                    achievement.id,
                     plugin.key,
                     holder,
                 )
             else:
-                found[one.id] = one
-    return found.values()
+                result[achievement.id] = achievement
+    return result.values()
 
 
 def hidden_ids() -> Iterable[str]:

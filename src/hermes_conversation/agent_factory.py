@@ -132,8 +132,10 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
 
     def build_profile(window: int) -> AgentProfile:
         profile = profile_for(window)
-        kept = memory if is_owners else None
-        prompt = _stored_prompt(row) or _build_prompt(cwd, kept, extensions, profile, options.about)
+        result = memory if is_owners else None
+        prompt = _stored_prompt(row) or _build_prompt(
+            cwd, result, extensions, profile, options.about
+        )
         return AgentProfile(prompt, profile.takes(tools), _window_warning(provider.current, window))
 
     agent = AIAgent(
@@ -189,7 +191,7 @@ def model_chain(settings: Settings, name: str = "") -> list[ModelChoice]:
     if choice is None:
         raise NoModelError(with_command_name(NO_MODEL))
     fallbacks = settings.get_list("llm.fallbacks")
-    return [choice, *(selection.named(settings, one, choice) for one in fallbacks)]
+    return [choice, *(selection.named(settings, fallback, choice) for fallback in fallbacks)]
 
 
 def _window_warning(provider: Provider, window: int) -> str:
@@ -206,7 +208,7 @@ def _build_prompt(
     cwd: Path, memory: MemoryFiles | None, extensions: Extensions, profile: Profile, about: str
 ) -> str:
     targets = ("memory", "user")
-    texts = {one: "\n".join(memory.entries(one)) if memory else "" for one in targets}
+    texts = {target: "\n".join(memory.entries(target)) if memory else "" for target in targets}
     skills = extensions.skill_lines
     return system_prompt(
         cwd,
@@ -230,12 +232,12 @@ def notify_plugins(name: str, **facts: Any) -> list[Any]:
 def summarize_call(name: str, arguments: str) -> str:
     """Describe a tool call in one line."""
     try:
-        found = json.loads(arguments)
+        data = json.loads(arguments)
     except ValueError:
         return name
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         return name
     for key in ("command", "path", "pattern", "query", "question", "action", "name"):
-        if isinstance(found.get(key), str):
-            return f"{name} {found[key]}"
+        if isinstance(data.get(key), str):
+            return f"{name} {data[key]}"
     return name

@@ -51,8 +51,8 @@ def with_pictures(
     """The content of a message with its pictures and references to *stored* ones."""
     if not pictures and not stored:
         return text
-    parts = [{"type": "image_url", "image_url": {"url": one}} for one in stored]
-    return [{"type": "text", "text": text}, *(one.part() for one in pictures), *parts]
+    parts = [{"type": "image_url", "image_url": {"url": item}} for item in stored]
+    return [{"type": "text", "text": text}, *(picture.part() for picture in pictures), *parts]
 
 
 def text_of(content: Any) -> str:
@@ -64,12 +64,12 @@ def text_of(content: Any) -> str:
 
 def pictures_of(content: Any) -> list[Picture]:
     """The pictures of a message whose data is available."""
-    found: list[Picture] = []
+    results: list[Picture] = []
     for part in content if isinstance(content, list) else ():
         url = (part.get("image_url") or {}).get("url", "") if isinstance(part, dict) else ""
         if str(url).startswith(media_store.SCHEME):
             url = media_store.of_home().as_data(str(url)) or ""
         match = DATA_URL.fullmatch(str(url))
         if match:
-            found.append(Picture("picture", match["kind"], base64.b64decode(match["data"])))
-    return found
+            results.append(Picture("picture", match["kind"], base64.b64decode(match["data"])))
+    return results

@@ -133,22 +133,22 @@ class Conversation:
 
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
-        found = self.db.resolve_resume_session_id(self.db.resolve(text))
-        if found == self.session_id:
-            return found
+        result = self.db.resolve_resume_session_id(self.db.resolve(text))
+        if result == self.session_id:
+            return result
         self._leave("resumed_other")
-        self._open(found)
-        return found
+        self._open(result)
+        return result
 
     def branch(self, title: str = "", before_message: int = 0) -> str:
         """Switch to a copy of this conversation; return its ID.
 
         With *before_message* the copy ends before that message.
         """
-        found = self.create_branch(title, before_message)
+        branch = self.create_branch(title, before_message)
         self._leave("branched")
-        self._open(found)
-        return found
+        self._open(branch)
+        return branch
 
     def create_branch(self, title: str = "", before_message: int = 0) -> str:
         """Create a copy of this conversation without switching to it; return its ID."""
@@ -231,7 +231,9 @@ class Conversation:
         The pictures of the prompt are attached to the next one.
         """
         self._require()
-        target = next((one for one in self.prompts() if one.message_id == message_id), None)
+        target = next(
+            (prompt for prompt in self.prompts() if prompt.message_id == message_id), None
+        )
         if target is None:
             raise UsageError("The message is not one of your prompts in this conversation.")
         self.agent.history_was_changed()

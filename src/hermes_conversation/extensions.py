@@ -43,12 +43,12 @@ class Extensions(NamedTuple):
 
     def tools(self) -> list[Tool]:
         """The tools for skills and MCP servers, if any."""
-        found = [skill_tool(hermes_home(), self.cwd)] if skills.usable(self.skills) else []
+        results = [skill_tool(hermes_home(), self.cwd)] if skills.usable(self.skills) else []
         if self.servers is not None:
             from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
 
-            found += mcp_tools(self.servers)
-        return found
+            results += mcp_tools(self.servers)
+        return results
 
     def judges(self) -> dict[str, JudgesCall]:
         """Functions that decide whether a call needs approval, by tool name."""
@@ -80,8 +80,8 @@ def with_plugins(own: list[Tool]) -> AgentTools:
     """The standard tools and those of plugins; an overriding tool keeps the position."""
     provided = _plugin_tools(own)
     by_name = {tool.name: tool for tool in own}
-    by_name.update({one.tool.name: one.tool for one in provided})
-    return AgentTools(list(by_name.values()), {one.tool.name: one.plugin for one in provided})
+    by_name.update({item.tool.name: item.tool for item in provided})
+    return AgentTools(list(by_name.values()), {item.tool.name: item.plugin for item in provided})
 
 
 def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
@@ -99,5 +99,5 @@ def _mcp_servers(config: ConfigFile, cwd: Path) -> McpServers | None:
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
     from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above
 
-    found = description.described(config.block(description.SECTION), config.variables())
-    return McpServers(found, cwd) if found else None
+    result = description.described(config.block(description.SECTION), config.variables())
+    return McpServers(result, cwd) if result else None

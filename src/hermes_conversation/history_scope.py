@@ -23,13 +23,13 @@ class ScopedHistory:
     def search_messages(self, query: str, *, limit: int = 20) -> list[dict[str, Any]]:
         """Search like the store, within the chat."""
         own = self.ids()
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         for hit in self._hits(query):
             if hit["session_id"] in own:
-                found.append(hit)
-            if len(found) == limit:
+                results.append(hit)
+            if len(results) == limit:
                 break
-        return found
+        return results
 
     def _hits(self, query: str) -> Iterator[dict[str, Any]]:
         for offset in range(0, MAX_SCANNED_HITS, SEARCH_PAGE_SIZE):

@@ -16,8 +16,8 @@ def latest_session_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
     while rows := db.list_sessions_rich(
         limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder
     ):
-        found = next((row for row in rows if row.get("cwd") == folder), None)
-        if found is not None:
-            return found
+        result = next((row for row in rows if row.get("cwd") == folder), None)
+        if result is not None:
+            return result
         offset += len(rows)
     return None

@@ -104,15 +104,15 @@ class PendingInput:
         self._conversation.agent.take_steering()  # the unread part is kept here as well
         with self._lock:
             if is_complete and not self._is_interrupted:
-                found = AfterTurn(self._next())
+                result = AfterTurn(self._next())
             else:
-                found = AfterTurn(
+                result = AfterTurn(
                     "\n\n".join(self._replacement), "\n\n".join(self._steering + self._queued)
                 )
                 self._steering, self._queued = [], []
             self._replacement, self._is_interrupted = [], False
             self._store()
-            return found
+            return result
 
     def restore(self) -> str:
         """The pending input of a process that crashed; it is returned once.
@@ -124,10 +124,10 @@ class PendingInput:
             return ""
         with self._lock:
             key = META_KEY + conversation.session_id
-            found = conversation.db.get_meta(key)
-            if found:
+            meta = conversation.db.get_meta(key)
+            if meta:
                 conversation.db.delete_meta(key)
-        return "\n\n".join(json.loads(found)) if found else ""
+        return "\n\n".join(json.loads(meta)) if meta else ""
 
     def _next(self) -> str:
         if self._steering:

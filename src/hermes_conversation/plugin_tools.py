@@ -46,16 +46,16 @@ def provided_tools(manager: PluginManager, taken: Iterable[str]) -> list[Provide
     A name that is *taken*, also by another plugin, requires `override`. Rejected tools are
     logged.
     """
-    found: dict[str, ProvidedTool] = {}
+    result: dict[str, ProvidedTool] = {}
     standard = set(taken)
     for key, plugin in manager.plugins.items():
         for tool in plugin.registered.tools:
-            reason = _rejection_reason(tool, standard | set(found))
+            reason = _rejection_reason(tool, standard | set(result))
             if reason:
                 log.warning("tool %s of plugin %s skipped: %s", tool.name, key, reason)
             else:
-                found[tool.name] = ProvidedTool(key, _agent_tool(key, tool))
-    return list(found.values())
+                result[tool.name] = ProvidedTool(key, _agent_tool(key, tool))
+    return list(result.values())
 
 
 def _rejection_reason(tool: PluginTool, taken: set[str]) -> str:
@@ -137,8 +137,8 @@ def _call_handler(tool: PluginTool, arguments: dict[str, Any], context: ToolCont
         "tool_call_id": context.call_id,
     }
     wanted = inspect.signature(tool.handler).parameters.values()
-    if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted):
-        names = {one.name for one in list(wanted)[1:]}
+    if not any(item.kind is inspect.Parameter.VAR_KEYWORD for item in wanted):
+        names = {item.name for item in list(wanted)[1:]}
         facts = {name: value for name, value in facts.items() if name in names}
     result = tool.handler(arguments, **facts)
     return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result

@@ -167,15 +167,15 @@ def _memory(_conversation: Conversation, _words: str) -> CommandOutcome:
     about = (("memory", "Memory"), ("user", "About you"))
     parts = []
     for target, heading in about:
-        lines = "\n".join(f"- {one}" for one in files.entries(target)) or "(empty)"
+        lines = "\n".join(f"- {entry}" for entry in files.entries(target)) or "(empty)"
         parts.append(f"{heading} ({files.path(target)})\n{lines}")
     return CommandOutcome("\n\n".join(parts))
 
 
 def _skills(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = [
-        (one.name, f"unavailable: {one.problem}" if one.problem else one.description)
-        for one in conversation.bundle.skills
+        (skill.name, f"unavailable: {skill.problem}" if skill.problem else skill.description)
+        for skill in conversation.bundle.skills
     ]
     return CommandOutcome(
         _columns(rows) or "No skills installed. See docs/how-to/extend-the-agent.md."
@@ -184,8 +184,8 @@ def _skills(conversation: Conversation, _words: str) -> CommandOutcome:
 
 def _tools(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = [
-        (one.name or one.origin, f"unavailable: {one.problem}" if one.problem else _about(one))
-        for one in conversation.bundle.inventory()
+        (item.name or item.origin, f"unavailable: {item.problem}" if item.problem else _about(item))
+        for item in conversation.bundle.inventory()
     ]
     return CommandOutcome(_columns(rows))
 
@@ -233,9 +233,11 @@ def _required(words: str, usage: str) -> str:
 
 
 def _help(_conversation: Conversation, _words: str) -> CommandOutcome:
-    width = max(len(f"/{one.name} {one.hint}") for one in COMMANDS)
+    width = max(len(f"/{command.name} {command.hint}") for command in COMMANDS)
     return CommandOutcome(
-        "\n".join(f"{f'/{one.name} {one.hint}':{width}}  {one.help}" for one in COMMANDS)
+        "\n".join(
+            f"{f'/{command.name} {command.hint}':{width}}  {command.help}" for command in COMMANDS
+        )
     )
 
 
@@ -285,11 +287,11 @@ COMMANDS: Final = (
 
 def find(name: str) -> SlashCommand:
     """The command called *name*; raise UsageError with similar names if it is unknown."""
-    for one in COMMANDS:
-        if name == one.name or name in one.aliases:
-            return one
-    close = difflib.get_close_matches(name, [one.name for one in COMMANDS], 2)
-    meant = " or ".join(f"/{one}" for one in close)
+    for command in COMMANDS:
+        if name == command.name or name in command.aliases:
+            return command
+    close = difflib.get_close_matches(name, [command.name for command in COMMANDS], 2)
+    meant = " or ".join(f"/{item}" for item in close)
     raise UsageError(
         f"Unknown command: /{name}. " + (f"Did you mean {meant}?" if meant else "Type /help.")
     )

@@ -27,4 +27,8 @@ def invoke_hook(name: str, **facts: Any) -> list[Any]:
     Each callback is isolated and has a timeout; results of None are omitted.
     """
     outcomes = active().call(name, facts)
-    return [one.result for one in outcomes if not one.is_failure and one.result is not None]
+    return [
+        outcome.result
+        for outcome in outcomes
+        if not outcome.is_failure and outcome.result is not None
+    ]

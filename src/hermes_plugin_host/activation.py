@@ -24,12 +24,12 @@ class EventBacklog(Protocol):
 
 def find_plugin(name: str) -> Plugin:
     """The plugin called *name*; raise UsageError if there is none."""
-    found = hermes_plugin_host.active().plugins
-    if name not in found:
-        hint = did_you_mean(name, found)
+    plugins = hermes_plugin_host.active().plugins
+    if name not in plugins:
+        hint = did_you_mean(name, plugins)
         text = f"Unknown plugin '{name}'.{hint} See `hermes plugins list`."
         raise UsageError(with_command_name(text))
-    return found[name]
+    return plugins[name]
 
 
 def enable(name: str, db: EventBacklog | None) -> Plugin:
@@ -56,6 +56,6 @@ def _move(name: str, *, into: str, out_of: str) -> None:
     present = settings.get_list(into)
     if name not in present:
         config.set(into, ", ".join([*present, name]))
-    rest = [one for one in settings.get_list(out_of) if one != name]
+    rest = [item for item in settings.get_list(out_of) if item != name]
     if len(rest) != len(settings.get_list(out_of)):
         config.set(out_of, ", ".join(rest)) if rest else config.unset(out_of)

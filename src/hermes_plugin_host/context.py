@@ -141,10 +141,10 @@ class PluginContext:
         """Add an achievement; docs/reference/achievements.md describes the fields."""
         from hermes_achievements import catalogue  # noqa: PLC0415 - rarely needed
 
-        one = catalogue.achievement_from(fields, self.key)
+        item = catalogue.achievement_from(fields, self.key)
         # Raises on a duplicate ID and on an unknown category or icon.
-        catalogue.load().with_added([*self.registered.achievements, one])
-        self.registered.achievements.append(one)
+        catalogue.load().with_added([*self.registered.achievements, item])
+        self.registered.achievements.append(item)
 
     def register_tool(
         self,

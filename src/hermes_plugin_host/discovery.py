@@ -38,11 +38,11 @@ def bundled_folder() -> Path:
 
 def discover() -> dict[str, DiscoveredPlugin]:
     """All plugins by key; of two with one key the later source wins."""
-    found: dict[str, DiscoveredPlugin] = {}
+    result: dict[str, DiscoveredPlugin] = {}
     for origin, folder in (("bundled", bundled_folder()), ("user", paths.plugins_path())):
-        found.update({one.key: one for one in discover_in_folder(folder, origin)})
-    found.update({one.key: one for one in discover_packages()})
-    return dict(sorted(found.items()))
+        result.update({item.key: item for item in discover_in_folder(folder, origin)})
+    result.update({item.key: item for item in discover_packages()})
+    return dict(sorted(result.items()))
 
 
 def discover_in_folder(folder: Path, origin: str) -> Iterator[DiscoveredPlugin]:

@@ -71,8 +71,8 @@ class PluginManager:
 
     def load(self) -> None:
         """Discover all plugins and load the enabled ones."""
-        for key, found in discover().items():
-            self.plugins[key] = self._load_plugin(found)
+        for key, result in discover().items():
+            self.plugins[key] = self._load_plugin(result)
 
     def _load_plugin(self, found: DiscoveredPlugin) -> Plugin:
         if found.key in self._disabled:
@@ -104,7 +104,7 @@ class PluginManager:
         plugin.registered = context.registered
         for hook, function in context.registered.hooks:
             known = self._callbacks.setdefault(hook, [])
-            number = sum(one.plugin == plugin.key for one in known) + 1
+            number = sum(item.plugin == plugin.key for item in known) + 1
             known.append(Callback(plugin.key, hook, function, number))
 
     @property
@@ -118,7 +118,7 @@ class PluginManager:
 
     def all_callbacks(self) -> list[Callback]:
         """Every registered callback."""
-        return [one for callbacks in self._callbacks.values() for one in callbacks]
+        return [item for callbacks in self._callbacks.values() for item in callbacks]
 
     def call(
         self, hook: str, facts: Mapping[str, Any], timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS

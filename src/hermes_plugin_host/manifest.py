@@ -54,7 +54,9 @@ def read_manifest(folder: Path) -> PluginManifest:
 
 
 def _names(values: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
-    given = values.get(key) or ()
-    if not isinstance(given, (list, tuple)):
+    result = values.get(key) or ()
+    if not isinstance(result, (list, tuple)):
         raise PluginError(f"{path}: {key} must be a list of names")
-    return tuple(str(one.get("name", "")) if isinstance(one, dict) else str(one) for one in given)
+    return tuple(
+        str(item.get("name", "")) if isinstance(item, dict) else str(item) for item in result
+    )

@@ -142,8 +142,10 @@ class Contents:
 def assert_healthy(path: Path) -> None:
     """The store's own examination finds nothing failed, and the index agrees with the rows."""
     findings = health.examine(path)
-    assert [one for one in findings if one.status == "failed"] == []
-    assert [one.status for one in findings if one.name == "session index"] == ["ok"], findings
+    assert [finding for finding in findings if finding.status == "failed"] == []
+    assert [finding.status for finding in findings if finding.name == "session index"] == ["ok"], (
+        findings
+    )
 
 
 def save(figures: Figures) -> None:

@@ -27,7 +27,7 @@ class Platform:
             chat: [f"c{chat}-m{number}" for number in range(count // CHATS)]
             for chat in range(CHATS)
         }
-        self.sent: dict[int, list[str]] = {chat: list(one) for chat, one in self.waiting.items()}
+        self.sent: dict[int, list[str]] = {chat: list(item) for chat, item in self.waiting.items()}
         self.arrived: dict[str, str] = {}
         self.doubled = 0
         self.texts: dict[str, str] = {}  # what a message says, where that is not its id
@@ -78,13 +78,13 @@ class Platform:
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
-            found: dict[str, Any] = json.loads(line)
-            if "received" in found:
-                self._confirm(found["received"])
-            elif "key" in found:
-                self.doubled += found["key"] in self.arrived
-                self.arrived[found["key"]] = found["text"]
-                writer.write(json.dumps({"arrived": found["key"]}).encode() + b"\n")
+            data: dict[str, Any] = json.loads(line)
+            if "received" in data:
+                self._confirm(data["received"])
+            elif "key" in data:
+                self.doubled += data["key"] in self.arrived
+                self.arrived[data["key"]] = data["text"]
+                writer.write(json.dumps({"arrived": data["key"]}).encode() + b"\n")
 
     def _confirm(self, text: str) -> None:
         chat = int(text[1 : text.index("-")])

@@ -44,11 +44,11 @@ def test_messages_keep_their_order(db, clock, jump):
 
 
 def test_identities_keep_their_order(db, clock):
-    made = []
+    results = []
     for _ in range(50):
-        made.append(db.ids.new())
+        results.append(db.ids.new())
         clock.jump(-60)
-    assert made == sorted(set(made))
+    assert results == sorted(set(results))
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -88,7 +88,10 @@ def test_a_dead_process_is_swept_whatever_the_clock_says(state_db, tmp_path, clo
         assert session["end_reason"] == "crashed"
         last = db.get_messages("theirs")[-1]
         assert session["ended_at"] == last["timestamp"]
-        assert len([one for one in db.list_boundaries("theirs") if one["is_final"]]) == 1
+        assert (
+            len([boundary for boundary in db.list_boundaries("theirs") if boundary["is_final"]])
+            == 1
+        )
 
 
 def last_active(db, **options):
@@ -133,4 +136,4 @@ def test_a_session_ended_after_a_jump_can_be_reopened_and_ended_again(db, clock)
     db.append_message("one", "user", "again")
     db.end_session("one", "done again")
     assert db.get_session("one")["end_reason"] == "done again"
-    assert len([one for one in db.list_boundaries("one") if one["is_final"]]) == 2
+    assert len([boundary for boundary in db.list_boundaries("one") if boundary["is_final"]]) == 2

@@ -34,7 +34,7 @@ class Note(NamedTuple):
 def read_notes(path: Path) -> list[Note]:
     lines = path.read_text().splitlines() if path.exists() else []
     words = [line.split() for line in lines]
-    return [Note(*one[:3], int(one[3]), int(one[4]), one[5]) for one in words]
+    return [Note(*word[:3], int(word[3]), int(word[4]), word[5]) for word in words]
 
 
 def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
@@ -87,16 +87,16 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
         assert writer.wait_for("done", seconds=600)
     with Worker("deliver.py", reports, state_db, notes, "slow,quick", "drain") as worker:
         assert worker.wait(120) == 0, worker.complaints()
-    expected, found = expected_calls(state_db), read_notes(notes)
+    expected, result = expected_calls(state_db), read_notes(notes)
     doubles = 0
     for plugin in ("slow", "quick"):
-        heard = Counter((note.hook, note.what) for note in found if note.plugin == plugin)
-        assert expected - heard == Counter()  # none lost
-        assert set(heard) == set(expected)  # none invented: a double carries the same id
-        doubles += (heard - expected).total()
-    finalized = {note.what for note in found if note.hook == "on_session_finalize"}
+        counter = Counter((note.hook, note.what) for note in result if note.plugin == plugin)
+        assert expected - counter == Counter()  # none lost
+        assert set(counter) == set(expected)  # none invented: a double carries the same id
+        doubles += (counter - expected).total()
+    finalized = {note.what for note in result if note.hook == "on_session_finalize"}
     assert finalized >= {fact["session"] for fact in writer.said("ended")}
-    assert finalized == {one["session_id"] for one in events(state_db) if one["is_final"]}
+    assert finalized == {event["session_id"] for event in events(state_db) if event["is_final"]}
     assert {event["state"] for event in events(state_db)} == {"delivered"}
     assert doubles <= kills  # at most the call under way when a dispatcher was killed
     assert busy > 0
@@ -119,15 +119,15 @@ def test_two_dispatchers_never_have_the_same_event_at_once(
     with Worker("announce.py", reports, state_db, 150, 0) as writer:
         writer.wait_for("done")
     words = ("deliver.py", reports, state_db, notes, "slow", "drain")
-    with Worker(*words) as one, Worker(*words) as two:  # type: ignore[arg-type]
-        assert one.wait() == 0, one.complaints()
+    with Worker(*words) as worker, Worker(*words) as two:  # type: ignore[arg-type]
+        assert worker.wait() == 0, worker.complaints()
         assert two.wait() == 0, two.complaints()
-    found = read_notes(notes)
-    calls = Counter((note.hook, note.what) for note in found)
+    result = read_notes(notes)
+    calls = Counter((note.hook, note.what) for note in result)
     assert calls == expected_calls(state_db)
-    assert len({note.process for note in found}) == 2
+    assert len({note.process for note in result}) == 2
     by_event: dict[str, set[str]] = defaultdict(set)
-    for note in found:
+    for note in result:
         if note.hook == "on_session_boundary":
             by_event[note.what].add(note.process)
     assert {len(processes) for processes in by_event.values()} == {1}
@@ -147,15 +147,15 @@ def test_a_plugin_that_ends_the_process_is_left_behind_and_the_others_are_not(
         with Worker(*words) as worker:  # type: ignore[arg-type]
             if worker.wait() == 0:
                 break
-    found, expected = read_notes(notes), expected_calls(state_db)
+    result, expected = read_notes(notes), expected_calls(state_db)
     settled = events(state_db)
     assert {event["state"] for event in settled} == {"dead"}
     assert all("ended in the middle" in event["error"] for event in settled)
     assert {event["attempts"] for event in settled} == {MAX_ATTEMPTS}
     assert starts == MAX_ATTEMPTS * len(settled) + 1
     for plugin in ("early", "late"):
-        heard = Counter((note.hook, note.what) for note in found if note.plugin == plugin)
-        assert heard == expected
+        counter = Counter((note.hook, note.what) for note in result if note.plugin == plugin)
+        assert counter == expected
     figures("a plugin that ends the process", events=len(settled), processes_killed=starts - 1)
 
 
@@ -169,11 +169,11 @@ def test_the_bundled_misbehaving_plugin_can_end_the_process(
         assert hermes("plugins", "enable", name).code == 0
     done = hermes("sessions", "delete", "one", "--yes", HERMES_MISBEHAVE="kill")
     assert done.code == 9
-    event = next(one for one in events(state_db) if one["session_id"] == "one")
+    event = next(item for item in events(state_db) if item["session_id"] == "one")
     assert event["state"] == "waiting"
     assert event["attempts"] == 1
     # The next command that announces delivers what waits.
     assert hermes("sessions", "delete", "two", "--yes").code == 0
-    told = (hermes_home / "logs" / "boundaries.jsonl").read_text()
-    assert told.count('"on_session_boundary"') == 2
-    assert {one["state"] for one in events(state_db)} == {"delivered"}
+    text = (hermes_home / "logs" / "boundaries.jsonl").read_text()
+    assert text.count('"on_session_boundary"') == 2
+    assert {item["state"] for item in events(state_db)} == {"delivered"}

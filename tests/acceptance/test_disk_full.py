@@ -57,21 +57,21 @@ def wording(request: pytest.FixtureRequest) -> str:
 
 def check(worker: Worker, state_db: Path) -> dict[str, int]:
     SessionDB(state_db).close()
-    stored, kept = worker.said("stored"), worker.said("kept")
+    stored, result = worker.said("stored"), worker.said("kept")
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
-    assert contents.missing([fact["uid"] for fact in (*stored, *kept)]) == []
+    assert contents.missing([fact["uid"] for fact in (*stored, *result)]) == []
     assert contents.doubled() == 0
     numbers = [content.split()[0] for _id, _session, content in contents.rows]
     assert numbers == sorted(numbers)
     refused = {fact["uid"] for fact in worker.said("refused")}
     assert not refused & contents.row_of.keys()
     assert {fact["error"] for fact in worker.said("refused")} <= {"NotSavedError"}
-    assert refused or kept
+    assert refused or result
     assert_healthy(state_db)
     return {
         "stored": len(stored),
-        "kept_in_journal": len(kept),
+        "kept_in_journal": len(result),
         "refused": len(refused),
         "missing": 0,
         "doubled": 0,

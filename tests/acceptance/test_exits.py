@@ -57,8 +57,8 @@ class Terminal:
 
     def shown(self) -> str:
         """What was shown of the answer so far."""
-        found = re.findall(r"(?:one|Wait\.)[a-z ]*", self._log.getvalue())
-        return str(found[0]).strip() if found else ""
+        result = re.findall(r"(?:one|Wait\.)[a-z ]*", self._log.getvalue())
+        return str(result[0]).strip() if result else ""
 
     def ended(self) -> None:
         """Wait for the end of the process, and of its output."""
@@ -217,9 +217,9 @@ def test_a_kill_of_chat_is_settled_by_the_next_process(
 @pytest.fixture
 def client(listener: Listener) -> Iterator[Client]:
     del listener  # the plugin is there before the server starts
-    found = Client()
-    yield found
-    found.close()
+    result = Client()
+    yield result
+    result.close()
 
 
 def rpc_mid_stream(client: Client, serve: Any, folder: Path) -> tuple[str, str]:

@@ -54,9 +54,9 @@ async def test_every_message_is_answered_once_however_often_the_gateway_is_kille
             rows = db.list_sessions_rich(limit=-1, session_key=f"agent:main:local:dm:chat{chat}")
             assert len(rows) == 1, "a chat has one conversation"
             messages = db.get_messages(rows[0]["id"])
-            users = [str(one["content"]) for one in messages if one["role"] == "user"]
+            users = [str(message["content"]) for message in messages if message["role"] == "user"]
             said[chat] = WORD.findall("\n".join(users))
-            roles = [one["role"] for one in messages]
+            roles = [message["role"] for message in messages]
             assert roles == ["user", "assistant"] * (len(roles) // 2), roles
             answers += len(users)
     lost = sum(len(set(platform.sent[chat]) - set(said[chat])) for chat in range(CHATS))

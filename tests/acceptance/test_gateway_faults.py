@@ -42,9 +42,9 @@ def register(ctx):
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    found = Gateway()
-    yield found
-    found.end()
+    result = Gateway()
+    yield result
+    result.end()
 
 
 def start(gateway: Gateway) -> None:
@@ -57,11 +57,13 @@ def answered_once(count: int) -> None:
     with SessionDB() as db:
         assert_healthy(db.db_path)
         rows = db.list_sessions_rich(limit=-1, source="local")
-        messages = [one for row in rows for one in db.get_messages(row["id"])]
-        users = "\n".join(str(one["content"]) for one in messages if one["role"] == "user")
+        messages = [message for row in rows for message in db.get_messages(row["id"])]
+        users = "\n".join(
+            str(message["content"]) for message in messages if message["role"] == "user"
+        )
         words = users.split()
         assert len(words) == len(set(words)) == count
-        roles = {one["role"] for one in messages}
+        roles = {message["role"] for message in messages}
         assert roles == {"user", "assistant"}
 
 
@@ -100,7 +102,7 @@ async def test_a_model_that_is_down_is_told_of_and_asked_again_when_it_is_back(
             assert "Hello again." in await chat.until(1)
     with SessionDB() as db:
         (row,) = db.list_sessions_rich(source="local")
-        said = [str(one["content"]) for one in db.get_messages(row["id"])]
+        said = [str(message["content"]) for message in db.get_messages(row["id"])]
     assert said == ["hello", "Hello again."]
 
 
@@ -171,7 +173,7 @@ async def test_every_boundary_is_heard_however_often_the_gateway_is_killed(
     platform = Platform(socket_path(), CHATS * 2)
     for chat in range(CHATS):
         lines = [f"c{chat}-n{number}" for number in range(rounds // CHATS)]
-        texts = [one for line in lines for one in (line, f"/new {line}-new")]
+        texts = [item for line in lines for item in (line, f"/new {line}-new")]
         platform.waiting[chat] = [f"c{chat}-m{number}" for number in range(len(texts))]
         platform.texts |= dict(zip(platform.waiting[chat], texts, strict=True))
     gateway.start()
@@ -188,15 +190,15 @@ async def test_every_boundary_is_heard_however_often_the_gateway_is_killed(
     assert gateway.stop() == 0
     with SessionDB() as db:
         events = db.list_boundaries(limit=100_000)
-    finals = [one for one in events if one["is_final"]]
-    heard = [line.split()[0] for line in heard_path.read_text().splitlines()]
-    lost = {one["event_id"] for one in events} - set(heard)
-    per_epoch = {(one["session_id"], one["epoch"]) for one in finals}
+    finals = [event for event in events if event["is_final"]]
+    results = [line.split()[0] for line in heard_path.read_text().splitlines()]
+    lost = {event["event_id"] for event in events} - set(results)
+    per_epoch = {(item["session_id"], item["epoch"]) for item in finals}
     figures(
         "gateway, boundaries", kills=gateway.kills, events=len(events), finals=len(finals),
-        lost=len(lost), heard_twice=len(heard) - len(set(heard)),
+        lost=len(lost), heard_twice=len(results) - len(set(results)),
     )  # fmt: skip
     assert not lost
     assert len(per_epoch) == len(finals)
-    assert sum(one["kind"] == "new" for one in finals) == rounds
-    assert set(heard) == {one["event_id"] for one in events}
+    assert sum(item["kind"] == "new" for item in finals) == rounds
+    assert set(results) == {event["event_id"] for event in events}

@@ -130,12 +130,12 @@ def lost_ages(lives: list[Life], contents: Contents) -> list[float]:
             shown[fact["uid"]].append(fact)
         for uid, facts in shown.items():
             whole = "".join(fact["text"] for fact in facts)
-            kept = contents.content_of.get(contents.row_of.get(uid, -1), "")
+            result = contents.content_of.get(contents.row_of.get(uid, -1), "")
             if uid in finished:
-                assert kept == whole
+                assert result == whole
             # One piece may have been written but not yet said to be shown.
-            assert whole.startswith(kept) or kept.startswith(whole)
-            lost = [fact["at"] for fact in facts if fact["text"] not in kept]
+            assert whole.startswith(result) or result.startswith(whole)
+            lost = [fact["at"] for fact in facts if fact["text"] not in result]
             ages.append(life.killed_at - lost[0] if lost else 0.0)
     return ages
 
@@ -209,7 +209,7 @@ def test_kills_in_streaming_replies_lose_at_most_the_last_moment(campaign, figur
     lives, contents = campaign(
         *(Plan(kills // 2, workers, (0.3, 1.0), appends=2, pieces=400) for workers in (1, 2))
     )
-    found = check_acknowledged(lives, contents)
+    result = check_acknowledged(lives, contents)
     ages = lost_ages(lives, contents)
     assert len(ages) >= kills
     waits = [fact["waited"] for life in lives for fact in life.of("stored")]
@@ -217,7 +217,7 @@ def test_kills_in_streaming_replies_lose_at_most_the_last_moment(campaign, figur
     allowed = PROMISED_SECONDS + max(SLACK_SECONDS, *waits)
     figures(
         "kill -9 while streaming",
-        **found,
+        **result,
         replies_cut=len([age for age in ages if age]),
         lost_ms_p50=percentile(ages, 0.5) * 1000,
         lost_ms_p95=percentile(ages, 0.95) * 1000,

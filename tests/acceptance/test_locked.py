@@ -37,16 +37,16 @@ def meet(state_db, tmp_path):
 
 
 def check(worker, state_db) -> dict[str, int]:
-    stored, kept = worker.said("stored"), worker.said("kept")
+    stored, result = worker.said("stored"), worker.said("kept")
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
-    assert contents.missing([fact["uid"] for fact in (*stored, *kept)]) == []
+    assert contents.missing([fact["uid"] for fact in (*stored, *result)]) == []
     assert contents.doubled() == 0
     by_main = [c.split()[0] for _id, _s, c in contents.rows if c.split()[1] == "main"]
     assert by_main == sorted(by_main)
     assert_healthy(state_db)
     assert list((state_db.parent / "spool").iterdir()) == []
-    return {"stored": len(stored), "journaled": len(kept), "missing": 0, "doubled": 0}
+    return {"stored": len(stored), "journaled": len(result), "missing": 0, "doubled": 0}
 
 
 @pytest.mark.parametrize("way", ["on", "two stores"])
@@ -55,10 +55,10 @@ def test_messages_wait_and_are_stored_in_order(way, meet, state_db, figures):
     worker.wait_for("recovered")
     assert worker.wait() == 0, worker.complaints()
     assert holder.wait() == 0
-    kept = worker.said("kept")
-    assert len(kept) >= 3
-    assert all("journal" in fact["trouble"] for fact in kept)
-    assert all(fact["row"] == 0 for fact in kept)
+    result = worker.said("kept")
+    assert len(result) >= 3
+    assert all("journal" in fact["trouble"] for fact in result)
+    assert all(fact["row"] == 0 for fact in result)
     assert set(worker.said("recovered")[0]["trouble"]) == {None}
     figures(f"database locked for 3 s ({way})", **check(worker, state_db))
 

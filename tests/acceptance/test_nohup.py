@@ -23,7 +23,9 @@ def signals(pid: int, kind: str) -> set[int]:
     """The signals that a process ignores (SigIgn) or catches (SigCgt), as the kernel has them."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     mask = int(next(line for line in lines if line.startswith(f"{kind}:")).split()[1], 16)
-    return {one for one in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM) if mask >> (one - 1) & 1}
+    return {
+        item for item in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM) if mask >> (item - 1) & 1
+    }
 
 
 @pytest.mark.parametrize("start", [[], IGNORING], ids=["plainly", "as nohup does"])

@@ -73,9 +73,9 @@ def gateway(model: None, crowd: PlatformChats, hermes_home: Path) -> Iterator[Ga
     path = hermes_home / "config.yaml"
     platforms = {crowd.platform: {"enabled": True, **crowd.options}}
     path.write_text(f"{path.read_text()}platforms: {json.dumps(platforms)}\n")
-    found = Gateway()
-    yield found
-    found.end()
+    result = Gateway()
+    yield result
+    result.end()
 
 
 def start(gateway: Gateway, crowd: PlatformChats) -> None:
@@ -142,9 +142,11 @@ def turns(db: SessionDB, crowd: PlatformChats, chat: str) -> tuple[list[str], li
     key = f"agent:main:{crowd.platform}:dm:{chat}"
     rows = db.list_sessions_rich(limit=-1, session_key=key)
     assert len(rows) <= 1, "a chat has one conversation"
-    messages = [one for row in rows for one in db.get_messages(row["id"])]
-    asked = [str(one["content"]) for one in messages if one["role"] == "user"]
-    return asked, [str(one["content"]) for one in messages if one["role"] == "assistant"]
+    messages = [message for row in rows for message in db.get_messages(row["id"])]
+    asked = [str(message["content"]) for message in messages if message["role"] == "user"]
+    return asked, [
+        str(message["content"]) for message in messages if message["role"] == "assistant"
+    ]
 
 
 def handled(crowd: PlatformChats) -> dict[str, list[str]]:
@@ -155,7 +157,7 @@ def handled(crowd: PlatformChats) -> dict[str, list[str]]:
 
 async def repeated(crowd: PlatformChats, chat: str, owed: list[str]) -> int:
     """How many answers came again; all of them came, in their order."""
-    came = [one.removeprefix(DUPLICATE_NOTE) for one in await crowd.answers(chat)]
+    came = [answer.removeprefix(DUPLICATE_NOTE) for answer in await crowd.answers(chat)]
     assert [text for text, _ in itertools.groupby(came)] == owed
     return len(came) - len(owed)
 
@@ -168,17 +170,17 @@ async def test_every_message_is_answered_once_whatever_platform_it_comes_from(
     talk = Talk(crowd)
     await campaign(gateway, crowd, talk)
     with SessionDB() as db:
-        found = {chat: turns(db, crowd, chat) for chat in crowd.chats}
-    asked = {one: WORD.findall("\n".join(texts)) for one, (texts, _) in found.items()}
+        result = {chat: turns(db, crowd, chat) for chat in crowd.chats}
+    asked = {item: WORD.findall("\n".join(texts)) for item, (texts, _) in result.items()}
     lost = sum(len(set(talk.said[chat]) - set(words)) for chat, words in asked.items())
     twice = sum(len(words) - len(set(words)) for words in asked.values())
-    assert all(len(texts) == len(answers) for texts, answers in found.values())
-    again = sum([await repeated(crowd, chat, answers) for chat, (_, answers) in found.items()])
+    assert all(len(texts) == len(answers) for texts, answers in result.values())
+    again = sum([await repeated(crowd, chat, answers) for chat, (_, answers) in result.items()])
     figures(
         f"{crowd.platform}, kill -9",
         messages=MESSAGES,
         kills=gateway.kills,
-        turns=sum(len(texts) for texts, _ in found.values()),
+        turns=sum(len(texts) for texts, _ in result.values()),
         lost=lost,
         handled_twice=twice,
         replies_sent_again=again,

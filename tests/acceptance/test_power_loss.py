@@ -50,13 +50,13 @@ def image_folder(folder, number):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_power_cut_loses_nothing_acknowledged(cut_power, figures):
-    run, found, examples = cut_power("as the store", size(250, 5000))
-    figures("power cuts, as the store is", acknowledged=run["acknowledged"], **found)
+    run, result, examples = cut_power("as the store", size(250, 5000))
+    figures("power cuts, as the store is", acknowledged=run["acknowledged"], **result)
     assert run["settings"] == ["wal", FULL]
     assert run["acknowledged"] == TURNS * 2
-    assert found["corrupt"] == 0, examples
-    assert found["lost"] == 0
-    assert found["refused_by_the_store"] == 0
+    assert result["corrupt"] == 0, examples
+    assert result["lost"] == 0
+    assert result["refused_by_the_store"] == 0
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_after_a_signal_in_mid_stream(hermes: Hermes, serve: Any) -> None:
         process.send_signal(signal.SIGTERM)
         seen += process.communicate(timeout=60)[0]
     sent = gone_on(hermes, server, "and?")
-    assert [one["role"] for one in sent] == ["system", "user", "assistant", "user"]
+    assert [item["role"] for item in sent] == ["system", "user", "assistant", "user"]
     assert sent[2]["content"].strip() == seen.decode().strip()
     assert_goes_on(sent, gone_on(hermes, server, "and then?"))
 
@@ -113,7 +113,7 @@ def test_after_a_kill_in_mid_tool(hermes: Hermes, serve: Any, tmp_path: Path) ->
     with started(server, "go"):
         wait_until((tmp_path / "here").exists, "the command")
     sent = gone_on(hermes, server, "and?")
-    assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool", "user"]
+    assert [item["role"] for item in sent] == ["system", "user", "assistant", "tool", "user"]
     assert sent[2]["content"] == "Wait."
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
     assert json.loads(sent[3]["content"])["error"] == LOST

@@ -75,7 +75,9 @@ def check_ends(state_db, workers) -> None:
             expected = {"crashed"} if not worker.said("stopped") else {"interrupted by the user"}
             # Cut between the end and the word that it was: either is true.
             assert session["end_reason"] in expected | {"interrupted by the user"}
-            finals = [one for one in db.list_boundaries(f"s{number}") if one["is_final"]]
+            finals = [
+                boundary for boundary in db.list_boundaries(f"s{number}") if boundary["is_final"]
+            ]
             assert len(finals) == 1
 
 

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 @pytest.fixture
 def life() -> Iterator[Life]:
     """A history in the test's own home, with one conversation under way."""
-    found = Life()
-    yield found.begin("s1")
-    found.close()
+    result = Life()
+    yield result.begin("s1")
+    result.close()

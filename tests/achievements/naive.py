@@ -63,12 +63,12 @@ def made(talk: Talk, *operations: str) -> Events:
 
 
 def acted(talk: Talk, operation: str, actions: str) -> Events:
-    found = []
+    result = []
     for call in calls(talk, operation):
         action = call.arguments.get("action")
         if isinstance(action, str) and action.lower() in actions.split():
-            found.append(call.row)
-    return each(found)
+            result.append(call.row)
+    return each(result)
 
 
 def running(talk: Talk, wanted: frozenset[str]) -> Events:
@@ -117,15 +117,15 @@ def first_of_each(found: list[tuple[MessageRow, Any]]) -> Events:
 
 
 def handed_on(talk: Talk) -> Events:
-    found = [(c.row, c.arguments.get("tasks")) for c in calls(talk, tool_kinds.DELEGATE)]
-    return [(row, len(tasks) if isinstance(tasks, list) and tasks else 1) for row, tasks in found]
+    result = [(c.row, c.arguments.get("tasks")) for c in calls(talk, tool_kinds.DELEGATE)]
+    return [(row, len(tasks) if isinstance(tasks, list) and tasks else 1) for row, tasks in result]
 
 
 def recovered(talk: Talk) -> Events:
-    found = results(talk)
+    outcome = results(talk)
     rows = []
-    for position, result in enumerate(found):
-        before = [one for one in found[:position] if one.tool == result.tool]
+    for position, result in enumerate(outcome):
+        before = [item for item in outcome[:position] if item.tool == result.tool]
         if not result.has_failed and before and before[-1].has_failed:
             rows.append(result.row)
     return each(rows)
@@ -175,20 +175,20 @@ def fixed_quickly(talk: Talk) -> Events:
 
 
 def read_before_edited(talk: Talk) -> Events:
-    found = calls(talk, tool_kinds.READ, tool_kinds.EDIT)
+    result = calls(talk, tool_kinds.READ, tool_kinds.EDIT)
     edits = []
-    for position, call in enumerate(found):
+    for position, call in enumerate(result):
         if does(call.tool) == tool_kinds.EDIT:
-            before = [one for one in found[:position] if does(one.tool) == tool_kinds.READ]
-            read = [file for one in before for file in files(one)]
+            before = [item for item in result[:position] if does(item.tool) == tool_kinds.READ]
+            read = [file for item in before for file in files(item)]
             edits += [(call.row, file) for file in files(call) if file in read]
     return first_of_each(edits)
 
 
 def researched(talk: Talk) -> Events:
-    found = calls(talk, tool_kinds.WEB_SEARCH, tool_kinds.PAGE, tool_kinds.WRITE, tool_kinds.EDIT)
-    sources = [does(call.tool) in (tool_kinds.WEB_SEARCH, tool_kinds.PAGE) for call in found]
-    rows = [c.row for n, c in enumerate(found) if not sources[n] and sum(sources[:n]) >= 3]
+    result = calls(talk, tool_kinds.WEB_SEARCH, tool_kinds.PAGE, tool_kinds.WRITE, tool_kinds.EDIT)
+    sources = [does(call.tool) in (tool_kinds.WEB_SEARCH, tool_kinds.PAGE) for call in result]
+    rows = [c.row for n, c in enumerate(result) if not sources[n] and sum(sources[:n]) >= 3]
     return each(rows[:1])
 
 
@@ -199,16 +199,16 @@ def recalled(talk: Talk) -> Events:
         is_change = does(result.tool) in (tool_kinds.WRITE, tool_kinds.EDIT) or passed(
             "git commit"
         )(result)
-        if is_change and any(does(one.tool) == tool_kinds.RECALL for one in fine[:position]):
+        if is_change and any(does(item.tool) == tool_kinds.RECALL for item in fine[:position]):
             rows.append(result.row)
     return each(rows[:1])
 
 
 def flawless(talk: Talk) -> Events:
-    found = results(talk)
-    for end in range(25, len(found) + 1):
-        if not any(one.has_failed for one in found[end - 25 : end]):
-            return each([found[end - 1].row])
+    result = results(talk)
+    for end in range(25, len(result) + 1):
+        if not any(item.has_failed for item in result[end - 25 : end]):
+            return each([result[end - 1].row])
     return []
 
 
@@ -223,7 +223,7 @@ def quiet_talk(talk: Talk) -> Events:
 
 def set_off(talk: Talk) -> Events:
     """The first answer to each message behind which ten calls or more were made."""
-    found = []
+    result = []
     for number, row in enumerate(talk.rows):
         behind = []
         for later in talk.rows[number + 1 :] if row in said(talk) else []:
@@ -234,9 +234,9 @@ def set_off(talk: Talk) -> Events:
         for later in behind:
             made_calls += len(calls_of(later))
             if later.role == "assistant" and not calls_of(later) and made_calls >= 10:
-                found.append(later)
+                result.append(later)
                 break
-    return each(found)
+    return each(result)
 
 
 def amount(talk: Talk, number: float) -> Events:
@@ -373,20 +373,20 @@ COUNTS: dict[str, Callable[[Talk], Events]] = {
 
 
 def clean_runs(talk: Talk) -> Events:
-    found = results(talk)
+    outcome = results(talk)
     events: Events = []
-    for position, result in enumerate(found):
+    for position, result in enumerate(outcome):
         run = 0
-        while run <= position and not found[position - run].has_failed:
+        while run <= position and not outcome[position - run].has_failed:
             run += 1
         events.append((result.row, run))
     return events
 
 
 def notable(talk: Talk) -> list[tuple[MessageRow, str]]:
-    found = [(row, NOTABLE.get(local(talk, row).strftime("%m-%d"), "")) for row in said(talk)]
+    result = [(row, NOTABLE.get(local(talk, row).strftime("%m-%d"), "")) for row in said(talk)]
     fridays = [row for row in said(talk) if local(talk, row).strftime("%d %w") == "13 5"]
-    return [(row, name) for row, name in found if name] + [(r, "friday the 13th") for r in fridays]
+    return [(row, name) for row, name in result if name] + [(r, "friday the 13th") for r in fridays]
 
 
 PEAKS: dict[str, Callable[[Talk], Events]] = {
@@ -423,11 +423,11 @@ VARIETY: dict[str, Callable[[Talk], list[tuple[MessageRow, str]]]] = {
 
 def count_by_day(metric: str, past: Past, zone: tzinfo) -> dict[str, int]:
     """The sum of a metric's events, for each day that has any."""
-    found: dict[str, int] = defaultdict(int)
+    result: dict[str, int] = defaultdict(int)
     for talk in talks(past, zone):
         for row, amount in COUNTS[metric](talk):
-            found[moment(row.at, zone).date().isoformat()] += amount
-    return dict(found)
+            result[moment(row.at, zone).date().isoformat()] += amount
+    return dict(result)
 
 
 def max_in_session(metric: str, past: Past, zone: tzinfo) -> int:
@@ -438,15 +438,15 @@ def max_in_session(metric: str, past: Past, zone: tzinfo) -> int:
 
 def peak(metric: str, past: Past, zone: tzinfo) -> int:
     """The largest of a metric's events."""
-    found = [amount for talk in talks(past, zone) for _, amount in PEAKS[metric](talk)]
-    return max(found, default=0)
+    result = [amount for talk in talks(past, zone) for _, amount in PEAKS[metric](talk)]
+    return max(result, default=0)
 
 
 def variety(metric: str, past: Past, zone: tzinfo) -> dict[str, tuple[float, str, int]]:
     """Each value with its first appearance: when, in which session, in which message."""
-    found: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
+    result: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
     for talk in talks(past, zone):
         for row, value in VARIETY[metric](talk):
-            found[value].append((row.at, row.id, talk.row.id))
-    first = {value: min(seen) for value, seen in found.items()}
+            result[value].append((row.at, row.id, talk.row.id))
+    first = {value: min(seen) for value, seen in result.items()}
     return {value: (at, session_id, row_id) for value, (at, row_id, session_id) in first.items()}

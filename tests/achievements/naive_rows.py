@@ -131,13 +131,13 @@ def does(tool: str) -> str:
 
 
 def calls_of(row: MessageRow) -> list[Call]:
-    found = loaded(row.tool_calls) if row.role == "assistant" else None
+    result = loaded(row.tool_calls) if row.role == "assistant" else None
     calls = []
-    for one in found if isinstance(found, list) else []:
-        if not isinstance(one, dict):
+    for item in result if isinstance(result, list) else []:
+        if not isinstance(item, dict):
             continue
-        function = one["function"] if isinstance(one.get("function"), dict) else one
-        name, mark = function.get("name"), one.get("id") or one.get("call_id")
+        function = item["function"] if isinstance(item.get("function"), dict) else item
+        name, mark = function.get("name"), item.get("id") or item.get("call_id")
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             arguments = loaded(arguments)
@@ -149,8 +149,8 @@ def calls_of(row: MessageRow) -> list[Call]:
 
 
 def calls(talk: Talk, *operations: str) -> list[Call]:
-    found = [call for row in talk.rows for call in calls_of(row)]
-    return [call for call in found if not operations or does(call.tool) in operations]
+    result = [call for row in talk.rows for call in calls_of(row)]
+    return [call for call in result if not operations or does(call.tool) in operations]
 
 
 def labels(call: Call) -> list[str]:
@@ -161,8 +161,8 @@ def labels(call: Call) -> list[str]:
 def told(call: Call) -> list[str]:
     """What a shell call ran, with `~` or `?` where the exit code does not tell all about it."""
     command = call.arguments.get("command") or call.arguments.get("cmd") or ""
-    found = shell_labels(command) if isinstance(command, str) else []
-    return [*found, "&"] if call.arguments.get("background") is True else found
+    result = shell_labels(command) if isinstance(command, str) else []
+    return [*result, "&"] if call.arguments.get("background") is True else result
 
 
 def files(call: Call) -> list[tuple[str, str]]:
@@ -171,8 +171,8 @@ def files(call: Call) -> list[tuple[str, str]]:
     for key in tool_kinds.KEYS:
         value = call.arguments.get(key)
         named += [value] if isinstance(value, str) else []
-        for one in value[:50] if isinstance(value, list) else []:
-            path = one.get("path") or one.get("file_path") if isinstance(one, dict) else one
+        for item in value[:50] if isinstance(value, list) else []:
+            path = item.get("path") or item.get("file_path") if isinstance(item, dict) else item
             named.append(path if isinstance(path, str) else "")
     patch = call.arguments.get("patch") or call.arguments.get("diff")
     if not named and isinstance(patch, str):
@@ -181,13 +181,13 @@ def files(call: Call) -> list[tuple[str, str]]:
 
 
 def patched_files(patch: str) -> list[str]:
-    found = []
+    result = []
     for line in patch.split("\n"):
         for start in ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ "):
             if line.startswith(start):
                 path = line.removeprefix(start).split("\t")[0]
-                found.append(path.removeprefix("b/") if start == "+++ " else path)
-    return [path for path in found if path and not path[0].isspace()]
+                result.append(path.removeprefix("b/") if start == "+++ " else path)
+    return [path for path in result if path and not path[0].isspace()]
 
 
 def file_of(path: str) -> tuple[str, str] | None:
@@ -208,7 +208,7 @@ def file_of(path: str) -> tuple[str, str] | None:
 
 
 def results(talk: Talk) -> list[Result]:
-    found = []
+    result = []
     for position, row in enumerate(talk.rows):
         if row.role == "tool":
             call = answered(talk.rows[:position], row)
@@ -217,8 +217,8 @@ def results(talk: Talk) -> list[Result]:
             failed, code, trace = outcome(row.content or b"", does(name or tool))
             if call and code == 1 and not trace and is_question(call):
                 failed, code = False, 0
-            found.append(Result(row, tool, call, failed, code, trace))
-    return found
+            result.append(Result(row, tool, call, failed, code, trace))
+    return result
 
 
 def is_question(call: Call) -> bool:
@@ -277,7 +277,7 @@ def shows_trace(value: Any) -> bool:
     if isinstance(value, str):
         return any(line.startswith(TRACE) for line in value.split("\n"))
     values = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(values, list) and any(shows_trace(one) for one in values)
+    return isinstance(values, list) and any(shows_trace(item) for item in values)
 
 
 def printed_code(content: bytes) -> int | None:

@@ -40,8 +40,8 @@ class Part:
 
 def shell_labels(command: str) -> list[str]:
     parts, is_background = simple_commands(command[: shell_commands.MAX_COMMAND_CHARACTERS])
-    found = [(label_of(part.text.split()), part) for part in parts]
-    known = [label + tells(part) for label, part in found if label][: shell_commands.MAX_LABELS]
+    results = [(label_of(part.text.split()), part) for part in parts]
+    known = [label + tells(part) for label, part in results if label][: shell_commands.MAX_LABELS]
     return [*known, "&"] if is_background else known
 
 

@@ -64,23 +64,25 @@ def contrast(one, other):
 def test_there_are_plenty_of_achievements_in_about_ten_categories(loaded):
     assert len(loaded) >= 115
     assert 8 <= len(loaded.categories) <= 12
-    sizes = Counter(one.category for one in loaded)
+    sizes = Counter(item.category for item in loaded)
     assert set(sizes) == {category.id for category in loaded.categories}
     assert min(sizes.values()) >= 5
 
 
 def test_categories_have_a_place_a_name_and_a_text(loaded):
-    assert [one.order for one in loaded.categories] == list(range(1, len(loaded.categories) + 1))
-    assert all(one.name and one.text.endswith(".") for one in loaded.categories)
+    assert [category.order for category in loaded.categories] == list(
+        range(1, len(loaded.categories) + 1)
+    )
+    assert all(category.name and category.text.endswith(".") for category in loaded.categories)
     order = [category.id for category in loaded.categories]
-    places = [order.index(one.category) for one in loaded]
+    places = [order.index(item.category) for item in loaded]
     assert places == sorted(places)
 
 
 def test_an_id_may_be_added_but_never_removed_or_renamed(loaded):
     frozen = IDS.read_text(encoding="utf-8").split()
     assert frozen == sorted(set(frozen))
-    ids = [one.id for one in loaded]
+    ids = [item.id for item in loaded]
     assert set(frozen) - set(ids) == set(), "an id that somebody has earned is gone"
     assert set(ids) - set(frozen) == set(), f"add the new ids to {IDS.name}"
     assert len(ids) == len(set(ids))
@@ -98,71 +100,73 @@ def test_tiers_can_be_read_on_light_and_on_dark_backgrounds(loaded):
 
 
 def test_a_ladder_has_five_rising_thresholds_and_a_single_step_has_one(loaded):
-    for one in loaded:
-        numbers = [number for _, number in one.thresholds]
+    for item in loaded:
+        numbers = [number for _, number in item.thresholds]
         assert numbers == sorted(set(numbers))
         assert numbers[0] >= 1
-        if one.is_ladder:
-            assert [tier for tier, _ in one.thresholds] == TIERS
+        if item.is_ladder:
+            assert [tier for tier, _ in item.thresholds] == TIERS
         else:
             assert len(numbers) == 1
 
 
 def test_at_most_half_only_count_how_much(loaded):
-    raw = [one for one in loaded if one.value.startswith("total_") and one.is_ladder]
+    raw = [item for item in loaded if item.value.startswith("total_") and item.is_ladder]
     assert len(raw) <= len(loaded) / 2
-    assert len([one for one in loaded if one.kind == "counter"]) <= len(loaded) * 0.4
+    assert len([item for item in loaded if item.kind == "counter"]) <= len(loaded) * 0.4
 
 
 def test_every_kind_is_used_and_fits_its_value(loaded):
-    assert {one.kind for one in loaded} == set(catalogue.ACHIEVEMENT_KINDS)
-    for one in loaded:
-        first = one.value.startswith("total_") and one.thresholds[0][1] == 1 and not one.is_ladder
-        assert (one.kind == "first") == first, one.id
-        if one.kind == "counter":
-            assert one.value.startswith("total_"), one.id
-        if one.kind == "session":
-            assert one.value.endswith("_in_session"), one.id
-        if one.kind == "day":
-            assert one.value.endswith("_in_day"), one.id
-        if one.kind == "peak":
-            assert one.value.startswith("peak_"), one.id
+    assert {item.kind for item in loaded} == set(catalogue.ACHIEVEMENT_KINDS)
+    for item in loaded:
+        first = (
+            item.value.startswith("total_") and item.thresholds[0][1] == 1 and not item.is_ladder
+        )
+        assert (item.kind == "first") == first, item.id
+        if item.kind == "counter":
+            assert item.value.startswith("total_"), item.id
+        if item.kind == "session":
+            assert item.value.endswith("_in_session"), item.id
+        if item.kind == "day":
+            assert item.value.endswith("_in_day"), item.id
+        if item.kind == "peak":
+            assert item.value.startswith("peak_"), item.id
 
 
 def test_no_two_ladders_climb_the_same_value(loaded):
-    values = Counter(one.value for one in loaded if one.is_ladder)
+    values = Counter(item.value for item in loaded if item.is_ladder)
     assert [value for value, times in values.items() if times > 1] == []
 
 
 def test_texts_are_sentences_of_their_own(loaded):
     for field in ("name", "text", "counts"):
-        texts = [getattr(one, field) for one in loaded]
+        texts = [getattr(item, field) for item in loaded]
         assert [text for text, times in Counter(texts).items() if times > 1] == []
         assert all(text == text.strip() and text for text in texts)
-    assert all(one.counts.endswith(".") and one.text[-1] in ".?" for one in loaded)
-    assert all(one.unit for one in loaded)
+    assert all(item.counts.endswith(".") and item.text[-1] in ".?" for item in loaded)
+    assert all(item.unit for item in loaded)
 
 
 def test_secrets_have_hints_and_others_have_none(loaded):
-    secrets = [one for one in loaded if one.secret]
+    secrets = [item for item in loaded if item.secret]
     assert len(secrets) >= 18
-    assert len({one.hint for one in secrets}) == len(secrets)
-    assert all(one.hint.endswith(".") for one in secrets)
-    assert [one.id for one in loaded if one.hint and not one.secret] == []
+    assert len({secret.hint for secret in secrets}) == len(secrets)
+    assert all(secret.hint.endswith(".") for secret in secrets)
+    assert [item.id for item in loaded if item.hint and not item.secret] == []
 
 
 def test_a_hint_names_neither_a_number_nor_what_counts(loaded):
-    for one in loaded:
-        assert not re.search(r"\d", one.hint), one.id
-        words = metric_of(one.value).split("_")
+    for item in loaded:
+        assert not re.search(r"\d", item.hint), item.id
+        words = metric_of(item.value).split("_")
         stems = [word[:5].rstrip("s") for word in words if len(word) > 2]
-        hinted = re.findall(r"[a-z]+", one.hint.lower())
-        given = [word for word in hinted for stem in stems if word.startswith(stem)]
-        assert given == [], one.id
+        hinted = re.findall(r"[a-z]+", item.hint.lower())
+        matches = [word for word in hinted for stem in stems if word.startswith(stem)]
+        assert matches == [], item.id
 
 
 def test_every_value_is_known(loaded):
-    assert {one.value for one in loaded} <= catalogue.known_values()
+    assert {item.value for item in loaded} <= catalogue.known_values()
 
 
 def test_values_are_made_from_every_metric():
@@ -175,7 +179,7 @@ def test_values_are_made_from_every_metric():
 
 
 def test_every_metric_and_derived_value_is_rewarded(loaded):
-    used = {one.value for one in loaded}
+    used = {item.value for item in loaded}
     assert {metric_of(value) for value in used} >= {*COUNTS, *PEAKS, *VARIETY} - UNREWARDED
     assert set(catalogue.DERIVED) <= used
 
@@ -185,7 +189,7 @@ def test_derived_values_are_documented_by_a_sentence():
 
 
 def test_every_icon_is_drawn_and_there_are_many(loaded):
-    used = {one.icon for one in loaded}
+    used = {item.icon for item in loaded}
     assert used <= set(catalogue.icons())
     assert len(used) >= 70
 
@@ -199,7 +203,7 @@ def test_a_drawing_is_well_formed_and_only_a_drawing(name):
     assert len(seen) > 1
     shapes = {"path", "circle", "rect", "line", "polyline", "polygon", "ellipse"}
     assert {tag for tag, _ in seen[1:]} <= shapes
-    assert not any(key.startswith("on") or "href" in key for _, found in seen for key in found)
+    assert not any(key.startswith("on") or "href" in key for _, item in seen for key in item)
 
 
 def test_the_licence_of_the_icons_is_there():
@@ -209,7 +213,7 @@ def test_the_licence_of_the_icons_is_there():
 
 
 def test_a_newcomer_earns_something_in_the_first_minutes(loaded):
-    firsts = {one.value for one in loaded if one.thresholds[0] == ("clay", 1)}
+    firsts = {item.value for item in loaded if item.thresholds[0] == ("clay", 1)}
     assert {
         "total_messages_sent",
         "total_tool_calls",
@@ -220,7 +224,7 @@ def test_a_newcomer_earns_something_in_the_first_minutes(loaded):
 
 
 def test_the_heaviest_user_has_something_left_to_do(loaded):
-    tops = {one.value: dict(one.thresholds)["aether"] for one in loaded if one.is_ladder}
+    tops = {item.value: dict(item.thresholds)["aether"] for item in loaded if item.is_ladder}
     assert tops["total_tool_calls"] >= 1_000_000 > HEAVY_TOOL_CALLS
     assert tops["total_messages_sent"] > HEAVY_MESSAGES / 3
     assert tops["total_conversations"] > 3 * HEAVY_SESSIONS
@@ -231,14 +235,14 @@ def test_the_heaviest_user_has_something_left_to_do(loaded):
 
 @pytest.mark.parametrize("value", ["total_tool_calls", "max_tool_calls_in_session"])
 def test_tool_calls_have_a_ladder_whose_first_step_is_low(loaded, value):
-    (ladder,) = [one for one in loaded if one.value == value and one.is_ladder]
+    (ladder,) = [item for item in loaded if item.value == value and item.is_ladder]
     assert ladder.thresholds[0][1] <= 10
 
 
 def test_an_achievement_is_found_by_its_id(loaded):
     assert loaded.by_id("first-words").name == "First Words"
     assert loaded.by_id("nothing") is None
-    assert all(one.origin == "hermes" for one in loaded)
+    assert all(item.origin == "hermes" for item in loaded)
 
 
 def test_a_mapping_becomes_a_ladder_or_a_single_step():
@@ -320,6 +324,6 @@ def test_an_achievement_made_by_hand_is_checked_too(loaded, changes, said):
 
 
 def test_two_new_achievements_cannot_share_an_id(loaded):
-    one = achievement_from(mapping(), "garden")
+    item = achievement_from(mapping(), "garden")
     with pytest.raises(HermesError, match="garden already has one"):
-        loaded.with_added([one, one._replace(origin="shed")])
+        loaded.with_added([item, item._replace(origin="shed")])

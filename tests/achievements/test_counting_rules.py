@@ -228,12 +228,12 @@ def test_an_unlock_has_the_time_of_the_message_that_earned_it(life: Life) -> Non
     service = achievements.service()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
-    shown = {one["id"]: one for one in snapshot["achievements"]}
+    shown = {achievement["id"]: achievement for achievement in snapshot["achievements"]}
     first = shown["first-words"]
     assert first["unlocked_at"] == pytest.approx(life.db.get_messages("s1")[0]["timestamp"])
     assert first["evidence"]["session_id"] == "s1"
     assert row > first["evidence"]["message_id"]
-    dates = {step["at"] for one in shown.values() for step in one.get("tier_history", ())}
+    dates = {step["at"] for item in shown.values() for step in item.get("tier_history", ())}
     assert len(dates) > 3
     assert max(dates) <= life.at
 
@@ -246,22 +246,22 @@ def test_every_unlock_has_its_evidence(life: Life) -> None:
     service = achievements.service()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
-    earned = [one for one in snapshot["achievements"] if one["unlocked"]]
+    earned = [achievement for achievement in snapshot["achievements"] if achievement["unlocked"]]
     assert len(earned) > 10
-    assert all(one["evidence"]["message_id"] for one in earned)
+    assert all(item["evidence"]["message_id"] for item in earned)
 
 
 def test_a_secret_says_no_more_than_its_hint() -> None:
     catalogue = load()
     shown = evaluate(catalogue, {}, {})
-    secrets = [one for one in catalogue if one.secret]
-    text = json.dumps([one for one in shown if one["state"] == "secret"])
+    secrets = [entry for entry in catalogue if entry.secret]
+    text = json.dumps([item for item in shown if item["state"] == "secret"])
     assert len(secrets) == text.count('"state": "secret"')
-    for one in secrets:
-        assert one.id not in text
-        assert one.name not in text
-        assert one.value not in text
-        assert one.counts not in text
+    for secret in secrets:
+        assert secret.id not in text
+        assert secret.name not in text
+        assert secret.value not in text
+        assert secret.counts not in text
 
 
 def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(life: Life) -> None:
@@ -274,10 +274,10 @@ def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(life: Life) -
     seen: list[int] = []
 
     def compute(scan: dict[str, Any], *, is_partial: bool = False) -> dict[str, Any]:
-        made = service.compute(scan, is_partial=is_partial)
+        result = service.compute(scan, is_partial=is_partial)
         served = service.evaluate(force=False, run=lambda: None, start=lambda: None)
         seen.append(served["unlocked_count"])
-        return made
+        return result
 
     service.run(source, compute, full=True)
     assert len(seen) > 1
@@ -333,9 +333,9 @@ def test_a_partial_result_is_never_recorded(life: Life) -> None:
     life.say()
     service = achievements.service()
     partial = {"aggregate": {"total_tool_calls": 99_999}, "scan_meta": {"mode": "in_progress"}}
-    made = service.compute(partial, is_partial=True)
-    assert any(one["unlocked"] for one in made["achievements"])
-    assert not any("unlocked_at" in one for one in made["achievements"])
+    result = service.compute(partial, is_partial=True)
+    assert any(achievement["unlocked"] for achievement in result["achievements"])
+    assert not any("unlocked_at" in achievement for achievement in result["achievements"])
     assert service.records.state()["unlocks"] == {}
 
 

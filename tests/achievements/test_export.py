@@ -25,11 +25,11 @@ CATALOGUE = catalogue.load()
 @pytest.fixture
 def snapshot() -> dict[str, Any]:
     """Everything halfway earned, with evidence that is nobody else's business."""
-    values = {one.value: one.thresholds[0][1] for one in list(CATALOGUE)[::2]}
+    values = {entry.value: entry.thresholds[0][1] for entry in list(CATALOGUE)[::2]}
     evidence = {"at": 1_780_000_000.0, "session_id": "s-1", "message_id": 7, "title": PRIVATE}
     unlocks = {
-        one.id: {"tiers": {one.thresholds[0][0]: evidence}, "unlocked_at": evidence["at"]}
-        for one in list(CATALOGUE)[::2]
+        entry.id: {"tiers": {entry.thresholds[0][0]: evidence}, "unlocked_at": evidence["at"]}
+        for entry in list(CATALOGUE)[::2]
     }
     shown = evaluate(CATALOGUE, values, unlocks)
     shown[0]["name"], shown[2]["name"] = EVIL, LONG
@@ -46,14 +46,14 @@ def tags(svg: str) -> ElementTree.Element:
 
 
 def test_json_holds_what_everybody_may_see(snapshot: dict[str, Any]) -> None:
-    made = export.render(snapshot, CATALOGUE, "JSON")
-    assert (made.name, made.media_type) == ("achievements.json", "application/json")
-    found = json.loads(made.content)
-    assert len(found["achievements"]) == found["total_count"] == len(CATALOGUE)
-    assert found["generated_at"] == snapshot["generated_at"]
-    assert "aggregate" not in found
-    assert found["achievements"][0]["tier_history"][0]["at"] == 1_780_000_000.0
-    assert "s-1" not in made.content.decode()
+    result = export.render(snapshot, CATALOGUE, "JSON")
+    assert (result.name, result.media_type) == ("achievements.json", "application/json")
+    data = json.loads(result.content)
+    assert len(data["achievements"]) == data["total_count"] == len(CATALOGUE)
+    assert data["generated_at"] == snapshot["generated_at"]
+    assert "aggregate" not in data
+    assert data["achievements"][0]["tier_history"][0]["at"] == 1_780_000_000.0
+    assert "s-1" not in result.content.decode()
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "svg"])
@@ -80,18 +80,20 @@ def test_markdown_has_a_table_for_each_category(snapshot: dict[str, Any]) -> Non
 
 def test_markdown_gives_of_secrets_only_the_hint(snapshot: dict[str, Any]) -> None:
     text = export.render(snapshot, CATALOGUE, "markdown").content.decode()
-    hidden = [one for one in snapshot["achievements"] if one["state"] == "secret"]
+    hidden = [
+        achievement for achievement in snapshot["achievements"] if achievement["state"] == "secret"
+    ]
     assert hidden
     assert text.count("🔒") == len(hidden)
-    names = {one.hint: one.name for one in CATALOGUE if one.secret}
-    for one in hidden:
-        assert names[one["hint"]] not in text
+    names = {entry.hint: entry.name for entry in CATALOGUE if entry.secret}
+    for item in hidden:
+        assert names[item["hint"]] not in text
 
 
 def test_svg_is_well_formed_and_asks_nobody(snapshot: dict[str, Any]) -> None:
     svg = export.render(snapshot, CATALOGUE, "svg").content.decode()
     root = tags(svg)
-    titles = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    titles = [item.text for item in root.iter("{http://www.w3.org/2000/svg}text")]
     assert f"of {len(CATALOGUE)} achievements" in titles
     assert re.findall(r"https?://[^\"]*", svg) == ["http://www.w3.org/2000/svg"]
     assert "href" not in svg
@@ -101,15 +103,15 @@ def test_svg_is_well_formed_and_asks_nobody(snapshot: dict[str, Any]) -> None:
 
 def test_long_names_stay_inside_their_tile(snapshot: dict[str, Any]) -> None:
     root = tags(export.render(snapshot, CATALOGUE, "svg").content.decode())
-    for one in root.iter("{http://www.w3.org/2000/svg}text"):
-        if one.get("text-anchor") == "middle":
-            assert text_width.width(one.text or "", float(one.get("font-size", 0))) <= 145
+    for item in root.iter("{http://www.w3.org/2000/svg}text"):
+        if item.get("text-anchor") == "middle":
+            assert text_width.width(item.text or "", float(item.get("font-size", 0))) <= 145
 
 
 def test_png_is_a_picture(snapshot: dict[str, Any]) -> None:
-    made = export.render(snapshot, CATALOGUE, "png")
-    assert made.content.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", made.content[16:24])
+    result = export.render(snapshot, CATALOGUE, "png")
+    assert result.content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", result.content[16:24])
     assert width == 1600
     assert height > 1000
 
@@ -133,24 +135,26 @@ def test_a_card_shows_one_achievement(place: int, snapshot: dict[str, Any]) -> N
     assert (root.get("width"), root.get("height")) == ("1200", "630")
     assert "<script" not in svg
     assert PRIVATE not in svg
-    for one in root.iter("{http://www.w3.org/2000/svg}text"):
-        size = float(one.get("font-size", 0))
-        wide = text_width.width(one.text or "", size, is_bold=True)
-        start = float(one.get("x", 0)) - (wide if one.get("text-anchor") == "end" else 0)
+    for item in root.iter("{http://www.w3.org/2000/svg}text"):
+        size = float(item.get("font-size", 0))
+        wide = text_width.width(item.text or "", size, is_bold=True)
+        start = float(item.get("x", 0)) - (wide if item.get("text-anchor") == "end" else 0)
         assert start >= 0
         assert start + wide <= 1170
     assert struct.unpack(">II", raster.png(svg)[16:24]) == (1200, 630)
 
 
 def test_what_is_not_earned_has_no_card(snapshot: dict[str, Any]) -> None:
-    locked = next(one for one in snapshot["achievements"] if not one["unlocked"])
+    locked = next(
+        achievement for achievement in snapshot["achievements"] if not achievement["unlocked"]
+    )
     with pytest.raises(UsageError, match="not unlocked yet"):
         export.card(locked, CATALOGUE)
 
 
 @pytest.mark.parametrize("words", ["\x00\x08 \ud800 \ufffe", "世界 🎉", "Größe ½"])
 def test_any_text_can_be_drawn(words: str, snapshot: dict[str, Any]) -> None:
-    one = {**snapshot["achievements"][0], "name": words, "description": words * 20}
-    svg = export.card(one, CATALOGUE)
+    result = {**snapshot["achievements"][0], "name": words, "description": words * 20}
+    svg = export.card(result, CATALOGUE)
     tags(svg)
     assert raster.png(svg).startswith(b"\x89PNG")

@@ -319,5 +319,5 @@ def test_an_event_names_a_message_of_the_session(name: str) -> None:
     for story, _ in SUMS[name]:
         session = story.session()
         for fact, amount in COUNTS[name](session):
-            assert any(fact is one for one in session.facts)
+            assert any(fact is item for item in session.facts)
             assert amount > 0

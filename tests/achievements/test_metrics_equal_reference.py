@@ -258,12 +258,12 @@ SCENES = [
 def some_rows() -> st.SearchStrategy[list[dict[str, Any]]]:
     """Scenes that tell a story, shell commands, and anything at all."""
     odd = st.just({"role": "system", "content": b"rules"})
-    one = st.one_of(user_row(), assistant_row(), tool_row(), assistant_row(), tool_row(), odd)
+    item = st.one_of(user_row(), assistant_row(), tool_row(), assistant_row(), tool_row(), odd)
     codes = st.sampled_from([0, 0, 1, 124, 127])
     ran = st.builds(done, st.just("terminal"), codes, command=st.sampled_from(COMMANDS))
     acts = st.sampled_from(["memory", "cronjob", "skill_manage"])
     acted = st.builds(done, acts, action=st.sampled_from(["add", "Create", "list", "patch"]))
-    scene = st.one_of(one.map(lambda row: [row]), st.sampled_from(SCENES), ran, acted)
+    scene = st.one_of(item.map(lambda row: [row]), st.sampled_from(SCENES), ran, acted)
     return st.lists(scene, max_size=10).map(lambda scenes: [row for rows in scenes for row in rows])
 
 
@@ -330,7 +330,7 @@ def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
     seen: dict[str, dict[str, tuple[float, int, str]]] = {name: {} for name in VARIETY}
     for row in past.sessions:
         before = sorted(past.messages.get(row.parent_id or "", []))
-        parents = [fact[PRINT] for one in before if (fact := fact_of(one)) is not None]
+        parents = [fact[PRINT] for item in before if (fact := fact_of(item)) is not None]
         session = SessionFacts(read_book(row, past.messages.get(row.id, []), parents), calendar)
         for name, count_in in COUNTS.items():
             events = count_in(session)
@@ -343,7 +343,7 @@ def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
             for fact, value in values_in(session):
                 here = (fact[TIME_FIELD], fact[ID], row.id)
                 seen[name][value] = min(seen[name].get(value, here), here)
-    first = {n: {v: (at, s, m) for v, (at, m, s) in found.items()} for n, found in seen.items()}
+    first = {n: {v: (at, s, m) for v, (at, m, s) in item.items()} for n, item in seen.items()}
     return {"days": days, "most": most, "first": first}
 
 

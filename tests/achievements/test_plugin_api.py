@@ -108,14 +108,14 @@ def test_achievements_can_be_chosen_and_sorted(client: httpx.Client) -> None:
     settled(client)
     path = f"{PREFIX}/achievements"
     unlocked = client.get(path, params={"state": "unlocked", "sort": "name"}).json()
-    names = [one["name"] for one in unlocked["achievements"]]
+    names = [achievement["name"] for achievement in unlocked["achievements"]]
     assert names
     assert names == sorted(names, key=str.casefold)
     assert unlocked["filtered_count"] == len(names) == unlocked["unlocked_count"]
     shell = client.get(path, params={"category": "shell", "limit": 3}).json()["achievements"]
-    assert [one["category"] for one in shell] == ["shell"] * 3
+    assert [item["category"] for item in shell] == ["shell"] * 3
     ranked = client.get(path, params={"sort": "tier", "order": "desc"}).json()["achievements"]
-    ranks = [one["tier_rank"] for one in ranked]
+    ranks = [item["tier_rank"] for item in ranked]
     assert ranks == sorted(ranks, reverse=True)
 
 
@@ -197,7 +197,7 @@ def test_23_a_rescan_looks_again_within_the_time_a_snapshot_is_fresh(
     life.begin("s2").say("something new")
     after = client.post(f"{PREFIX}/rescan").json()
     assert after["generated_at"] > before["generated_at"]
-    words = {one["id"]: one for one in after["achievements"]}
+    words = {achievement["id"]: achievement for achievement in after["achievements"]}
     assert words["well-spoken"]["progress"] == 2
 
 
@@ -270,9 +270,12 @@ def test_a_damaged_file_costs_nothing(
     good = plugin.evaluate_all(force=True)
     (achievements.folder() / name).write_bytes(content)
     fresh = load_plugin()
-    found = fresh.evaluate_all(force=True)
-    assert found["unlocked_count"] == good["unlocked_count"]
-    dates = [[one.get("unlocked_at") for one in body["achievements"]] for body in (good, found)]
+    result = fresh.evaluate_all(force=True)
+    assert result["unlocked_count"] == good["unlocked_count"]
+    dates = [
+        [achievement.get("unlocked_at") for achievement in body["achievements"]]
+        for body in (good, result)
+    ]
     assert dates[0] == dates[1]
     for module in (plugin, fresh):
         module._SERVICE.close()
@@ -316,10 +319,10 @@ def test_switched_off_means_off(
 
 def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
     life.say()
-    one, two = load_plugin(), load_plugin()
-    one.evaluate_all(force=True)
-    assert two.evaluate_all()["unlocked_count"] == one.evaluate_all()["unlocked_count"] > 0
-    for module in (one, two):
+    item, two = load_plugin(), load_plugin()
+    item.evaluate_all(force=True)
+    assert two.evaluate_all()["unlocked_count"] == item.evaluate_all()["unlocked_count"] > 0
+    for module in (item, two):
         module._SERVICE.close()
 
 
@@ -376,9 +379,9 @@ async def test_many_rescans_are_one_and_take_no_thread_of_the_server(
         assert await asyncio.to_thread(came.wait, 60)
         answer = await many.get(f"{PREFIX}/achievements")
         assert answer.json()["unlocked_count"] > 5
-        assert not any(one.done() for one in asked)
+        assert not any(item.done() for item in asked)
         leave.set()
-        assert [(await one).status_code for one in asked] == [200] * 60
+        assert [(await item).status_code for item in asked] == [200] * 60
     assert len(runs) <= 2
 
 
@@ -404,8 +407,8 @@ def test_a_purged_conversation_is_named_nowhere(
     paths = ("achievements", "timeline", "recent-unlocks", "sessions/s1/badges")
 
     def texts() -> list[str]:
-        found = [client.get(f"{PREFIX}/{path}").text for path in paths]
-        return [*found, client.post(f"{PREFIX}/rescan").text]
+        results = [client.get(f"{PREFIX}/{path}").text for path in paths]
+        return [*results, client.post(f"{PREFIX}/rescan").text]
 
     assert all('"title":"hello"' in text for text in texts())
     life.db.delete_session("s1")
@@ -423,7 +426,7 @@ def test_what_is_hidden_by_another_process_is_hidden_here(
     client.post(f"{PREFIX}/rescan")
     body = client.get(f"{PREFIX}/achievements").json()
     assert body["total_count"] == before - 1
-    assert "first-words" not in {one["id"] for one in body["achievements"]}
+    assert "first-words" not in {achievement["id"] for achievement in body["achievements"]}
 
 
 def test_computing_everything_puts_nothing_on_record(life: Life, plugin: ModuleType) -> None:

@@ -40,12 +40,12 @@ def test_the_catalogue_has_a_drawing_for_every_icon_and_a_colour_for_every_tier(
 ) -> None:
     catalogue = client.get(f"{PREFIX}/catalogue").json()
     shown = settled(client)["achievements"]
-    tiers = {one["id"]: one for one in catalogue["tiers"]}
-    categories = {one["id"] for one in catalogue["categories"]}
-    assert {one["icon"] for one in shown} | {"lock", "award"} <= catalogue["icons"].keys()
-    assert {one["tier"] for one in shown if one["tier"]} <= tiers.keys()
-    assert {one["category"] for one in shown} == categories
-    assert all(one["colour"].startswith("#") and one["glow"] for one in tiers.values())
+    tiers = {tier["id"]: tier for tier in catalogue["tiers"]}
+    categories = {category["id"] for category in catalogue["categories"]}
+    assert {item["icon"] for item in shown} | {"lock", "award"} <= catalogue["icons"].keys()
+    assert {item["tier"] for item in shown if item["tier"]} <= tiers.keys()
+    assert {item["category"] for item in shown} == categories
+    assert all(tier["colour"].startswith("#") and tier["glow"] for tier in tiers.values())
 
 
 def test_the_catalogue_names_no_secret(client: httpx.Client) -> None:
@@ -137,7 +137,7 @@ def _read_by_another(source: Source) -> list[LedgerEntry]:
     """What a scan has made of two of the sessions."""
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_history()) as history:
-        books = [book_of(history, one) for one in ("other-0", "other-1")]
+        books = [book_of(history, name) for name in ("other-0", "other-1")]
     return [entry_of(book, calendar)[0] for book in books if book is not None]
 
 

@@ -85,45 +85,45 @@ def september(hermes_home: Path) -> Path:
 
 
 def test_only_what_happened_in_the_period_counts(september: Path) -> None:
-    found = look_back(september, "2026-09-01", "2026-09-30")
-    assert found.totals.messages == 1 + 5 + 8
-    assert found.totals.tool_calls == 1 + 5
-    assert found.totals.commits == 1
-    assert found.totals.test_runs == 5
-    assert found.totals.conversations == 2  # the third began in August
-    assert {one.day: one.messages for one in found.days if one.messages} == {
+    result = look_back(september, "2026-09-01", "2026-09-30")
+    assert result.totals.messages == 1 + 5 + 8
+    assert result.totals.tool_calls == 1 + 5
+    assert result.totals.commits == 1
+    assert result.totals.test_runs == 5
+    assert result.totals.conversations == 2  # the third began in August
+    assert {day.day: day.messages for day in result.days if day.messages} == {
         "2026-09-01": 1,
         "2026-09-02": 5,
         "2026-09-03": 8,
     }
-    assert len(found.days) == 30
-    assert {hour: n for hour, n in enumerate(found.hours) if n} == {0: 1, 9: 5, 14: 8}
-    assert sum(found.weekdays) == 14
-    assert found.weekdays[periods.weekday("2026-09-03")] == 8
+    assert len(result.days) == 30
+    assert {hour: n for hour, n in enumerate(result.hours) if n} == {0: 1, 9: 5, 14: 8}
+    assert sum(result.weekdays) == 14
+    assert result.weekdays[periods.weekday("2026-09-03")] == 8
 
 
 def test_favourites_are_ranked(september: Path) -> None:
-    found = look_back(september, "2026-09-01", "2026-09-30")
-    assert found.tools == (("terminal", 6),)
-    assert found.programs == (("ls", 5), ("pytest", 5), ("git", 1))
-    assert found.models == (("gpt-5", 13), ("claude-sonnet-4", 1))
+    result = look_back(september, "2026-09-01", "2026-09-30")
+    assert result.tools == (("terminal", 6),)
+    assert result.programs == (("ls", 5), ("pytest", 5), ("git", 1))
+    assert result.models == (("gpt-5", 13), ("claude-sonnet-4", 1))
 
 
 def test_the_longest_sessions_are_named(september: Path) -> None:
-    found = look_back(september, "2026-09-01", "2026-09-30")
-    assert found.longest_by_time is not None
-    assert (found.longest_by_time.session_id, found.longest_by_time.amount) == ("long", 1400)
-    assert found.longest_by_calls is not None
-    assert found.longest_by_calls == ("busy", "A busy <script>", 5)
+    result = look_back(september, "2026-09-01", "2026-09-30")
+    assert result.longest_by_time is not None
+    assert (result.longest_by_time.session_id, result.longest_by_time.amount) == ("long", 1400)
+    assert result.longest_by_calls is not None
+    assert result.longest_by_calls == ("busy", "A busy <script>", 5)
 
 
 def test_best_day_streak_and_failures(september: Path) -> None:
-    found = look_back(september, "2026-09-01", "2026-09-30")
-    assert found.best_day == ("2026-09-03", 8, 0)
-    assert found.streak == (3, "2026-09-03")
-    assert found.failures.share == 0
-    assert found.failures.share_before == 1.0
-    assert found.active_days == 3
+    result = look_back(september, "2026-09-01", "2026-09-30")
+    assert result.best_day == ("2026-09-03", 8, 0)
+    assert result.streak == (3, "2026-09-03")
+    assert result.failures.share == 0
+    assert result.failures.share_before == 1.0
+    assert result.active_days == 3
 
 
 def test_tier_ups_are_those_of_the_period(september: Path) -> None:
@@ -131,17 +131,17 @@ def test_tier_ups_are_those_of_the_period(september: Path) -> None:
         {"id": name, "name": name, "icon": "award", "tier": "clay", "at": at(day)}
         for name, day in (("early", "2026-08-31"), ("timely", "2026-09-30"), ("late", "2026-10-01"))
     ]
-    found = look_back(september, "2026-09-01", "2026-09-30", timeline=steps)
-    assert [one["id"] for one in found.tier_ups] == ["timely"]
-    assert "2026-09-01" <= found.tier_ups[0]["day"] <= "2026-09-30"
+    result = look_back(september, "2026-09-01", "2026-09-30", timeline=steps)
+    assert [tier_up["id"] for tier_up in result.tier_ups] == ["timely"]
+    assert "2026-09-01" <= result.tier_ups[0]["day"] <= "2026-09-30"
 
 
 def test_a_period_without_anything_is_empty(september: Path) -> None:
-    found = look_back(september, "2020-01-01", "2020-01-31")
-    assert found.is_empty
-    assert found.best_day is None
-    assert found.streak is None
-    assert sentences.highlights(found) == []
+    result = look_back(september, "2020-01-01", "2020-01-31")
+    assert result.is_empty
+    assert result.best_day is None
+    assert result.streak is None
+    assert sentences.highlights(result) == []
 
 
 def test_progress_is_reported(september: Path) -> None:
@@ -163,12 +163,12 @@ def test_a_recap_becomes_json(september: Path) -> None:
 
 
 def test_sentences_say_what_stood_out(september: Path) -> None:
-    found = look_back(september, "2026-09-01", "2026-09-30")
-    said = " ".join(sentences.highlights(found))
+    result = look_back(september, "2026-09-01", "2026-09-30")
+    said = " ".join(sentences.highlights(result))
     assert "Your best day was Thursday, 3 September: 8 messages." in said
     assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in said
     assert "“A busy <script>”" in said
-    assert "busy" not in " ".join(sentences.highlights(found, is_public=True)).split()
+    assert "busy" not in " ".join(sentences.highlights(result, is_public=True)).split()
 
 
 def test_comebacks_are_counted(hermes_home: Path) -> None:
@@ -178,9 +178,9 @@ def test_comebacks_are_counted(hermes_home: Path) -> None:
             call(db, "stubborn", at("2026-09-01", 9, number * 10), "pytest", code=2)
         call(db, "stubborn", at("2026-09-01", 10), "pytest")
         say(db, "stubborn", at("2026-09-09"))
-    found = look_back(hermes_home, "2026-09-01", "2026-09-30")
-    assert found.comebacks == (1, 1, 1)
-    assert "Once the tests passed after five or more failing runs." in sentences.highlights(found)
+    result = look_back(hermes_home, "2026-09-01", "2026-09-30")
+    assert result.comebacks == (1, 1, 1)
+    assert "Once the tests passed after five or more failing runs." in sentences.highlights(result)
 
 
 @pytest.mark.parametrize(

@@ -24,20 +24,20 @@ SAID = "my lawyer is called Saul"
 
 @pytest.fixture
 def service() -> Iterator[AchievementService]:
-    made = AchievementService(achievements.folder)
-    yield made
-    made.close()
+    result = AchievementService(achievements.folder)
+    yield result
+    result.close()
 
 
 def scan(service: AchievementService, **options: Any) -> dict[str, dict[str, Any]]:
     snapshot = service.run(achievements.source(), service.compute, **options)
     assert snapshot is not None
-    return {one["id"]: one for one in snapshot["achievements"]}
+    return {achievement["id"]: achievement for achievement in snapshot["achievements"]}
 
 
 def stored(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((achievements.folder() / name).read_text())
-    return found
+    data: dict[str, Any] = json.loads((achievements.folder() / name).read_text())
+    return data
 
 
 def store(name: str, value: Any) -> None:
@@ -59,8 +59,8 @@ def test_odd_values_in_the_state_are_left_out(
 ) -> None:
     life.say()
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": tiers}}})
-    found = scan(service)["first-words"]
-    assert found["evidence"]["session_id"] == "s1"
+    result = scan(service)["first-words"]
+    assert result["evidence"]["session_id"] == "s1"
     assert "first-words" in caplog.text
 
 
@@ -117,8 +117,8 @@ def test_names_are_looked_up_and_what_is_gone_has_none(
 
     def first_words() -> dict[str, Any]:
         shown = named(service.current() or {}, names)["achievements"]
-        found: dict[str, Any] = {one["id"]: one for one in shown}["first-words"]["evidence"]
-        return found
+        evidence: dict[str, Any] = {item["id"]: item for item in shown}["first-words"]["evidence"]
+        return evidence
 
     assert (first_words()["title"], first_words()["is_gone"]) == (SAID, False)
     life.db.delete_session("s1")
@@ -132,7 +132,9 @@ def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
 ) -> None:
     row = life.say()
     scanned = {"aggregate": {"total_messages_sent": 1}, "scan_meta": {"mode": "full"}}
-    shown = {one["id"]: one for one in service.compute(scanned)["achievements"]}
+    shown = {
+        achievement["id"]: achievement for achievement in service.compute(scanned)["achievements"]
+    }
     assert shown["first-words"]["unlocked"]
     assert service.records.state()["unlocks"] == {}
     assert scan(service)["first-words"]["evidence"]["message_id"] == row
@@ -144,11 +146,11 @@ def test_an_unlock_without_evidence_is_dated_by_the_next_scan(
     row = life.say()
     undated = {"at": 9e9, "session_id": None, "message_id": None}
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": {"clay": undated}}}})
-    found = scan(service)["first-words"]
-    assert found["evidence"]["message_id"] == row
-    assert found["unlocked_at"] == life.at
-    kept = stored("state.json")["unlocks"]["first-words"]
-    assert (kept["unlocked_at"], kept["tiers"]["clay"]["session_id"]) == (life.at, "s1")
+    result = scan(service)["first-words"]
+    assert result["evidence"]["message_id"] == row
+    assert result["unlocked_at"] == life.at
+    results = stored("state.json")["unlocks"]["first-words"]
+    assert (results["unlocked_at"], results["tiers"]["clay"]["session_id"]) == (life.at, "s1")
 
 
 def test_the_first_zone_is_remembered(
@@ -172,9 +174,9 @@ def test_the_first_zone_is_remembered(
 
 
 def test_reading_makes_no_folder(hermes_home: Path) -> None:
-    made = achievements.service()
-    assert made.current() is None
-    assert made.records.state()["unlocks"] == {}
+    result = achievements.service()
+    assert result.current() is None
+    assert result.records.state()["unlocks"] == {}
     assert not (hermes_home / "plugins").exists()
 
 
@@ -187,9 +189,9 @@ def test_where_nothing_can_be_written_everything_is_shown_and_nothing_announced(
     monkeypatch.setattr("hermes_achievements.evaluation.records.folder_locked", refuse)
     monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
     life.say()
-    told: list[dict[str, Any]] = []
-    made = AchievementService(achievements.folder_path, announce=told.append)
-    assert scan(made)["first-words"]["evidence"]["session_id"] == "s1"
-    assert "Read-only" in (made.records.problem or "")
-    assert told == []
-    made.close()
+    results: list[dict[str, Any]] = []
+    result = AchievementService(achievements.folder_path, announce=results.append)
+    assert scan(result)["first-words"]["evidence"]["session_id"] == "s1"
+    assert "Read-only" in (result.records.problem or "")
+    assert results == []
+    result.close()

@@ -35,7 +35,7 @@ def scan(life: Life, *, full: bool = False, name: str = "", **options: Any) -> d
 def sql(life: Life, *statements: str) -> None:
     """What another program does to the file."""
     for statement in statements:
-        life.db.engine.write(lambda tx, one=statement: tx.execute(one))
+        life.db.engine.write(lambda tx, item=statement: tx.execute(item))
 
 
 def two_sessions(life: Life) -> Life:
@@ -65,11 +65,15 @@ def test_a_context_that_was_replaced_counts_what_stays_in_it_once(life: Life) ->
     life.shell("git commit -m 1")
     life.say("two")
     life.shell("git commit -m 2")
-    kept = [
-        {key: one[key] for key in ("role", "content", "tool_calls", "tool_call_id") if one.get(key)}
-        for one in life.db.get_messages_as_conversation("s1")[3:]
+    results = [
+        {
+            key: item[key]
+            for key in ("role", "content", "tool_calls", "tool_call_id")
+            if item.get(key)
+        }
+        for item in life.db.get_messages_as_conversation("s1")[3:]
     ]
-    life.db.replace_messages("s1", [{"role": "user", "content": "so far"}, *kept])
+    life.db.replace_messages("s1", [{"role": "user", "content": "so far"}, *results])
     values = scan(life)
     assert values["total_commits"] == 2
     assert values["total_messages_sent"] == 3  # what was put there instead is new
@@ -237,9 +241,9 @@ def test_a_session_that_cannot_be_read_is_named_and_keeps_its_old_numbers(
     monkeypatch.setattr("hermes_achievements.scan.scanner.longer_book", lambda *_: None)
     ledger = LedgerFile(life.db.db_path)
     open_it = functools.partial(open_history, str(life.db.db_path))
-    found = Scanner(open_it, ledger, "UTC", processes=0).refresh()
-    assert found.skipped == ("s1",)
-    values = values_of(found.tally)
+    result = Scanner(open_it, ledger, "UTC", processes=0).refresh()
+    assert result.skipped == ("s1",)
+    values = values_of(result.tally)
     assert (values["total_commits"], values["total_pushes"]) == (1, 1)
 
 
@@ -318,6 +322,6 @@ def test_a_value_never_depends_on_when_it_was_looked_at(life: Life) -> None:
 
 def test_titles_are_found_in_histories_that_are_not_ours(shared_data: Path) -> None:
     history = open_history(str(shared_data / "state-schema16.db"))
-    ids = [one for one, _ in history.everything()]
+    ids = [item for item, _ in history.everything()]
     assert history.titles(ids)
     history.close()

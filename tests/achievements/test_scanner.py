@@ -44,8 +44,8 @@ def clean_values(life: Life) -> dict[str, int]:
 def filled(life: Life, sessions: int = 40) -> Life:
     for number in range(sessions):
         life.begin(f"n{number:03}").wait(5 * HOUR).say(f"number {number}")
-        for one in range(number % 7):
-            life.shell("pytest" if one % 2 else "ls", exit_code=int(one % 5 == 4))
+        for item in range(number % 7):
+            life.shell("pytest" if item % 2 else "ls", exit_code=int(item % 5 == 4))
         life.answer()
     return life
 
@@ -106,7 +106,9 @@ def step_new(life: Life, choose: random.Random) -> None:
 
 
 def step_undo(life: Life, _choose: random.Random) -> None:
-    users = [one["id"] for one in life.db.get_messages(life.session) if one["role"] == "user"]
+    users = [
+        message["id"] for message in life.db.get_messages(life.session) if message["role"] == "user"
+    ]
     if users:
         life.db.rewind_to_message(life.session, users[-1])
 
@@ -116,8 +118,8 @@ def step_redo(life: Life, _choose: random.Random) -> None:
 
 
 def step_compact(life: Life, _choose: random.Random) -> None:
-    kept = life.db.get_messages(life.session)[-2:]
-    life.db.archive_and_compact(life.session, [{"role": "user", "content": "so far"}, *kept])
+    messages = life.db.get_messages(life.session)[-2:]
+    life.db.archive_and_compact(life.session, [{"role": "user", "content": "so far"}, *messages])
 
 
 def step_branch(life: Life, _choose: random.Random) -> None:
@@ -236,11 +238,11 @@ def test_the_ledger_of_another_history_is_not_believed(life: Life, tmp_path: Pat
     for _ in range(200):
         other.say("another life")
     ledger = LedgerFile(life.db.db_path)
-    found = Scanner(
+    result = Scanner(
         functools.partial(open_history, str(other.db.db_path)), ledger, "UTC", processes=0
     ).refresh()
-    assert found.mode == Mode.FULL
-    assert values_of(found.tally)["total_messages_sent"] == 200
+    assert result.mode == Mode.FULL
+    assert values_of(result.tally)["total_messages_sent"] == 200
     other.close()
 
 
@@ -335,16 +337,16 @@ with LedgerFile(Path(sys.argv[1])).alone() as is_alone:
 def test_a_scan_can_be_paused(life: Life) -> None:
     filled(life, 30)
     running = threading.Event()
-    found: list[Scan] = []
+    results: list[Scan] = []
     thread = threading.Thread(
-        target=lambda: found.append(scanner(life, running=running).refresh()), daemon=True
+        target=lambda: results.append(scanner(life, running=running).refresh()), daemon=True
     )
     thread.start()
     thread.join(timeout=0.5)
     assert thread.is_alive()
     running.set()
     thread.join(timeout=30)
-    assert found[0].rescanned == 31
+    assert results[0].rescanned == 31
 
 
 def test_worker_processes_find_the_same(life: Life) -> None:

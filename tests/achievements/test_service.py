@@ -39,14 +39,14 @@ ADDED = {
 
 @pytest.fixture
 def service() -> Iterator[AchievementService]:
-    made = AchievementService(achievements.folder)
-    yield made
-    made.close()
+    result = AchievementService(achievements.folder)
+    yield result
+    result.close()
 
 
 def shown(snapshot: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     assert snapshot is not None
-    return {one["id"]: one for one in snapshot["achievements"]}
+    return {achievement["id"]: achievement for achievement in snapshot["achievements"]}
 
 
 def test_a_new_definition_is_dated_from_what_is_already_known(
@@ -54,14 +54,14 @@ def test_a_new_definition_is_dated_from_what_is_already_known(
 ) -> None:
     rows = [life.shell("ls") for _ in range(3)]
     service.run(achievements.source(), service.compute)
-    one = achievement_from(ADDED, "a plugin")
-    later = AchievementService(achievements.folder, added=lambda: [one])
+    item = achievement_from(ADDED, "a plugin")
+    later = AchievementService(achievements.folder, added=lambda: [item])
     assert later.is_stale(later.current() or {})
-    found = shown(later.run(achievements.source(), later.compute))["very-own"]
+    result = shown(later.run(achievements.source(), later.compute))["very-own"]
     later.close()
-    assert found["origin"] == "a plugin"
-    assert found["tier"] == "silver"
-    assert [step["message_id"] for step in found["tier_history"]] == [row - 1 for row in rows]
+    assert result["origin"] == "a plugin"
+    assert result["tier"] == "silver"
+    assert [step["message_id"] for step in result["tier_history"]] == [row - 1 for row in rows]
     assert later.current() is not None
     assert (later.current() or {})["scan_meta"]["sessions_rescanned"] == 0
 
@@ -71,8 +71,8 @@ def test_what_was_earned_is_never_taken_back(life: Life, service: AchievementSer
     before = shown(service.run(achievements.source(), service.compute))
     fewer = service.compute({"aggregate": {}, "scan_meta": {"mode": "full"}})
     after = shown(fewer)
-    assert {name for name, one in before.items() if one["unlocked"]} == {
-        name for name, one in after.items() if one["unlocked"]
+    assert {name for name, item in before.items() if item["unlocked"]} == {
+        name for name, item in after.items() if item["unlocked"]
     }
 
 
@@ -88,38 +88,38 @@ def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: Achievem
 
 def test_a_hidden_achievement_is_not_shown(life: Life) -> None:
     life.say()
-    made = AchievementService(achievements.folder, hidden=lambda: ["first-words"])
-    assert "first-words" not in shown(made.run(achievements.source(), made.compute))
-    made.close()
+    result = AchievementService(achievements.folder, hidden=lambda: ["first-words"])
+    assert "first-words" not in shown(result.run(achievements.source(), result.compute))
+    result.close()
 
 
 def test_a_scan_is_announced_once_for_all_it_has_found(life: Life) -> None:
-    told: list[dict[str, Any]] = []
-    made = AchievementService(achievements.folder, announce=told.append)
+    results: list[dict[str, Any]] = []
+    result = AchievementService(achievements.folder, announce=results.append)
     life.say()
     life.shell("pytest")
-    made.run(achievements.source(), made.compute)
-    assert len(told) == 1
-    assert told[0]["is_first_scan"]
-    assert told[0]["count"] == len(told[0]["unlocks"]) > 3
+    result.run(achievements.source(), result.compute)
+    assert len(results) == 1
+    assert results[0]["is_first_scan"]
+    assert results[0]["count"] == len(results[0]["unlocks"]) > 3
     life.use("write_file", {"path": "a.py"})
-    made.run(achievements.source(), made.compute)
-    assert len(told) == 2
-    assert not told[1]["is_first_scan"]
-    assert {"id", "name", "tier", "at", "session_id", "message_id"} <= set(told[1]["unlocks"][0])
-    made.run(achievements.source(), made.compute)
-    assert len(told) == 2
-    made.close()
+    result.run(achievements.source(), result.compute)
+    assert len(results) == 2
+    assert not results[1]["is_first_scan"]
+    assert {"id", "name", "tier", "at", "session_id", "message_id"} <= set(results[1]["unlocks"][0])
+    result.run(achievements.source(), result.compute)
+    assert len(results) == 2
+    result.close()
 
 
 def test_a_listener_that_fails_does_not_stop_a_scan(life: Life) -> None:
     def fail(_announcement: dict[str, Any]) -> None:
         raise RuntimeError("not today")
 
-    made = AchievementService(achievements.folder, announce=fail)
+    result = AchievementService(achievements.folder, announce=fail)
     life.say()
-    assert made.run(achievements.source(), made.compute) is not None
-    made.close()
+    assert result.run(achievements.source(), result.compute) is not None
+    result.close()
 
 
 def test_a_snapshot_of_the_original_is_not_served_as_ours(
@@ -169,8 +169,8 @@ def test_what_is_new_makes_the_snapshot_stale(life: Life, service: AchievementSe
 def test_progress_runs_from_one_tier_to_the_next(
     value: int, tier: str | None, next_tier: str | None, percent: int
 ) -> None:
-    one = achievement_from({**ADDED, "tiers": [10, 100, 1_000, 10_000, 100_000]}, "test")
-    where = standing(one, value)
+    item = achievement_from({**ADDED, "tiers": [10, 100, 1_000, 10_000, 100_000]}, "test")
+    where = standing(item, value)
     assert (where.tier, where.next_tier, where.percent) == (tier, next_tier, percent)
 
 
@@ -182,14 +182,14 @@ def test_a_newcomer_earns_something_in_the_first_minutes(
     life.shell("ls")
     life.use("write_file", {"path": "hello.py"})
     life.answer()
-    found = shown(service.run(achievements.source(), service.compute))
-    assert sum(one["unlocked"] for one in found.values()) >= 4
+    result = shown(service.run(achievements.source(), service.compute))
+    assert sum(item["unlocked"] for item in result.values()) >= 4
 
 
 def test_the_heaviest_user_is_not_finished() -> None:
-    heavy = dict.fromkeys((one.value for one in load()), 260000)
-    left = [one for one in evaluate(load(), heavy, {}) if one["next_tier"]]
-    assert any(one["id"] == "turn-of-the-crank" for one in left)
+    heavy = dict.fromkeys((item.value for item in load()), 260000)
+    left = [item for item in evaluate(load(), heavy, {}) if item["next_tier"]]
+    assert any(item["id"] == "turn-of-the-crank" for item in left)
     assert len(left) >= 10
 
 
@@ -211,11 +211,11 @@ def test_a_reset_during_a_scan_costs_no_dates(
     real, times = service_module.survey, []
 
     def interrupted(order: Any, on_report: Any) -> Any:
-        found = real(order, on_report)
+        result = real(order, on_report)
         if not times:
             service.reset()
         times.append(1)
-        return found
+        return result
 
     monkeypatch.setattr(service_module, "survey", interrupted)
     after = shown(service.run(achievements.source(), service.compute))
@@ -243,29 +243,29 @@ def test_a_failed_scan_is_said_and_not_repeated_at_once(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
-    made = AchievementService(achievements.folder, clock=clock)
+    result = AchievementService(achievements.folder, clock=clock)
     life.say()
     survey_elsewhere = service_module.survey_elsewhere
     monkeypatch.setattr(service_module, "survey_elsewhere", fail)
-    assert answer(made)[0]["scan_meta"]["mode"] == "pending"
+    assert answer(result)[0]["scan_meta"]["mode"] == "pending"
     pauses = []
     for _ in range(7):
-        assert made.run(achievements.source(), made.compute) is None
-        served, started = answer(made)
+        assert result.run(achievements.source(), result.compute) is None
+        served, started = answer(result)
         assert served["scan_meta"]["mode"] == "failed"
         assert served["error"] == "the disk is on fire"
         assert served["is_stale"]
         assert started == []
         seconds = 0
-        while not answer(made)[1]:
+        while not answer(result)[1]:
             clock.advance(10)
             seconds += 10
         pauses.append(seconds)
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
     monkeypatch.setattr(service_module, "survey_elsewhere", survey_elsewhere)
-    assert made.run(achievements.source(), made.compute) is not None
-    assert answer(made)[0]["error"] is None
-    made.close()
+    assert result.run(achievements.source(), result.compute) is not None
+    assert answer(result)[0]["error"] is None
+    result.close()
 
 
 def test_what_is_known_is_served_with_the_reason_why_it_is_old(
@@ -308,13 +308,13 @@ def test_an_error_that_nobody_expected_is_a_failed_scan(
 def test_hiding_is_seen_by_a_service_that_runs(life: Life) -> None:
     life.say()
     hidden: list[str] = []
-    made = AchievementService(achievements.folder, hidden=lambda: hidden)
-    assert "first-words" in shown(made.run(achievements.source(), made.compute))
+    result = AchievementService(achievements.folder, hidden=lambda: hidden)
+    assert "first-words" in shown(result.run(achievements.source(), result.compute))
     hidden.append("first-words")
-    assert "first-words" not in shown(made.run(achievements.source(), made.compute))
+    assert "first-words" not in shown(result.run(achievements.source(), result.compute))
     hidden.clear()
-    assert "first-words" in shown(made.run(achievements.source(), made.compute))
-    made.close()
+    assert "first-words" in shown(result.run(achievements.source(), result.compute))
+    result.close()
 
 
 REPLACE = """
@@ -346,22 +346,22 @@ def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> Non
     life = Life(path)
     life.begin("s1").say()
     life.close()
-    made = AchievementService(achievements.folder)
-    snapshot = made.run(achievements.source(), made.compute)
+    result = AchievementService(achievements.folder)
+    snapshot = result.run(achievements.source(), result.compute)
     assert snapshot is not None
     elsewhere(REPLACE, path)
-    made._looked_at = 0.0
-    assert made.is_stale(snapshot)
-    snapshot = made.run(achievements.source(), made.compute)
+    result._looked_at = 0.0
+    assert result.is_stale(snapshot)
+    snapshot = result.run(achievements.source(), result.compute)
     assert snapshot is not None
     assert snapshot["scan_meta"]["sessions_total"] == 7
     elsewhere("import sys, os; os.unlink(sys.argv[1])", path)
-    made._looked_at = 0.0
-    assert made.is_stale(snapshot)
-    assert made.run(achievements.source(), made.compute) is None
-    assert str(path) in made.status.facts()["last_error"]
-    assert answer(made)[0]["error"]
-    made.close()
+    result._looked_at = 0.0
+    assert result.is_stale(snapshot)
+    assert result.run(achievements.source(), result.compute) is None
+    assert str(path) in result.status.facts()["last_error"]
+    assert answer(result)[0]["error"]
+    result.close()
 
 
 SLOW = """

@@ -74,8 +74,8 @@ def visit(chromium: Browser, servers: ExitStack) -> Iterator[Callable[..., Visit
 
     with loop_of(chromium):
         yield come
-        for one in visitors:
-            one.close()
+        for item in visitors:
+            item.close()
 
 
 # A dashboard of a test's own
@@ -94,9 +94,9 @@ def served(db: SessionDB, servers: ExitStack) -> Served:
 @pytest.fixture
 def visitor(visit: Callable[..., Visitor], served: Served) -> Visitor:
     """Somebody who is let in."""
-    found = visit(served.url)
-    found.let_in(served.access)
-    return found
+    result = visit(served.url)
+    result.let_in(served.access)
+    return result
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     home = place / "home"
     done = run_hermes("demo", "--make", HERMES_HOME=str(home), HOME=str(place))
     assert done.code == 0, done.err
-    with running(place / "home-demo", HOME=str(place)) as found:
-        wait_until(lambda: is_read(found))
-        yield found
+    with running(place / "home-demo", HOME=str(place)) as result:
+        wait_until(lambda: is_read(result))
+        yield result
 
 
 @pytest.fixture(scope="session")
@@ -134,9 +134,9 @@ def demo_cookies(chromium: Browser, demo: Home) -> Any:
         page = context.new_page()
         page.goto(demo.link())
         page.get_by_role("navigation").first.wait_for()
-        found = context.storage_state()
+        storage_state = context.storage_state()
         context.close()
-    return found
+    return storage_state
 
 
 @pytest.fixture

@@ -73,10 +73,10 @@ def test_a_first_scan_climbs_and_badges_appear_meanwhile(
     expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
     expect(cards(page).first).to_be_visible()
     said = [(COUNTED.search(words), shown) for words, shown in page.evaluate("window.said")]
-    done = [int(found[1].replace(",", "")) for found, _ in said if found]
+    done = [int(item[1].replace(",", "")) for item, _ in said if item]
     assert done == sorted(done)
     assert len(set(done)) >= 2, "the banner did not climb"
-    assert any(shown for found, shown in said if found), "no badge while it ran"
+    assert any(shown for item, shown in said if item), "no badge while it ran"
     # The next visit has everything at once, and no banner.
     page.evaluate("window.said.length = 0")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Hooks").click()

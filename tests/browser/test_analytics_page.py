@@ -77,17 +77,17 @@ def test_a_chart_is_taken_along_as_a_picture_and_as_numbers(shown: Page) -> None
     shown.goto("/analytics?range=365")
     chart = card(shown, "Tool calls and failures")
     expect(chart.locator("canvas")).to_be_visible()
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for kind in ("PNG", "CSV"):
         shown.get_by_role("button", name="Download: Tool calls and failures").click()
         with shown.expect_download() as waiting:
             shown.get_by_role("menuitem", name=kind).click()
         assert waiting.value.suggested_filename.endswith(kind.lower())
-        found[kind] = Path(waiting.value.path()).read_bytes()
-    picture = Picture.read(found["PNG"])
+        result[kind] = Path(waiting.value.path()).read_bytes()
+    picture = Picture.read(result["PNG"])
     assert picture.width > 600
     assert picture.rows > 20  # a blank sheet has one
-    head, *rows = found["CSV"].decode().splitlines()
+    head, *rows = result["CSV"].decode().splitlines()
     assert head == "Tool,Calls,Failures,Sessions"
     assert any(row.startswith("terminal,") for row in rows)
 
@@ -96,7 +96,7 @@ def test_a_bar_leads_to_the_sessions_it_stands_for(shown: Page) -> None:
     shown.goto("/analytics?range=365")
     chart = card(shown, "Session length")
     chart.get_by_text("View as table").click()
-    counts = [int(one) for one in chart.locator("tbody td:nth-child(2)").all_inner_texts()]
+    counts = [int(item) for item in chart.locator("tbody td:nth-child(2)").all_inner_texts()]
     largest = counts.index(max(counts))
     place = chart.get_by_role("img", name="Session length")
     place.scroll_into_view_if_needed()

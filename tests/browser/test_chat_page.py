@@ -82,15 +82,17 @@ def test_an_answer_streams_in_and_is_drawn_as_markdown(
 def test_a_command_is_asked_about_and_the_answer_obeyed(
     say: Callable[[str], str], page: Page, tmp_path: Path
 ) -> None:
-    kept, gone = tmp_path / "kept", tmp_path / "gone"
-    kept.mkdir()
+    result, gone = tmp_path / "kept", tmp_path / "gone"
+    result.mkdir()
     gone.mkdir()
-    calls = [f"{{name: terminal, arguments: {{command: rm -rf {one}}}}}" for one in (kept, gone)]
+    calls = [
+        f"{{name: terminal, arguments: {{command: rm -rf {item}}}}}" for item in (result, gone)
+    ]
     say(f"[{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: All done.}}]")
     page.goto("/chat")
     ask(page, "Tidy up")
     question = page.get_by_role("alertdialog", name="Allow this command?")
-    expect(question.get_by_text(f"rm -rf {kept}")).to_be_visible()
+    expect(question.get_by_text(f"rm -rf {result}")).to_be_visible()
     question.get_by_role("button", name="Deny").click()
     expect(question.get_by_text(f"rm -rf {gone}")).to_be_visible()
     assert gone.exists()
@@ -98,7 +100,7 @@ def test_a_command_is_asked_about_and_the_answer_obeyed(
     expect(log(page).get_by_text("All done.")).to_be_visible()
     expect(question).to_have_count(0)
     wait_until(lambda: not gone.exists())
-    assert kept.exists()
+    assert result.exists()
     tool = log(page).locator("details", has_text=str(gone))
     tool.locator("summary").click()
     expect(tool.locator("pre").first).to_be_visible()
@@ -194,7 +196,7 @@ def test_the_model_is_chosen(
     servers: ExitStack, say: Callable[[str], str], visit: Callable[..., Visitor], db: SessionDB
 ) -> None:
     other, first = say("[{say: I am the other.}]"), say("[{say: I am the first.}]")
-    models = [{"name": one, "provider": "script"} for one in (first, other)]
+    models = [{"name": item, "provider": "script"} for item in (first, other)]
     served = servers.enter_context(dashboard(parts_of(db, models=lambda: models)))
     visitor = visit(served.url)
     visitor.let_in(served.access)

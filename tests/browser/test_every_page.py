@@ -50,8 +50,8 @@ DRAWN = "() => [...document.querySelectorAll('canvas')].every((one) => one.width
 
 def addresses(demo: Home) -> dict[str, str]:
     """Where every page is; a conversation with tools stands for all of them."""
-    found = demo.ask("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
-    return {name: path.format(session=found) for name, path in PAGES.items()}
+    result = demo.ask("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
+    return {name: path.format(session=result) for name, path in PAGES.items()}
 
 
 def go(page: Page, path: str) -> None:
@@ -74,9 +74,9 @@ def test_every_page_is_without_barriers_fits_and_keeps_still(
     for name, path in addresses(demo).items():
         go(page, path)
         page.screenshot(path=artefacts / look_name / f"{name}.png")
-        found = [*axe(page, *RULES[look_name]), *overflow(page), *page.evaluate(MOVING)]
-        if found:
-            wrong[name] = found
+        results = [*axe(page, *RULES[look_name]), *overflow(page), *page.evaluate(MOVING)]
+        if results:
+            wrong[name] = results
     assert not wrong, json.dumps(wrong, indent=1)
 
 

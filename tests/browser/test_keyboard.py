@@ -51,7 +51,7 @@ def walk(page: Page, wanted: list[str], most: int = 140) -> list[str]:
         if tag == "BODY":
             continue  # past the last control; the next Tab begins anew
         assert is_visible, f"the focus is on something that cannot be seen: {name!r}"
-        missing = [one for one in missing if not re.fullmatch(one, name)]
+        missing = [item for item in missing if not re.fullmatch(item, name)]
         if not missing:
             break
     return missing

@@ -52,12 +52,12 @@ def test_a_list_of_twenty_five_thousand_scrolls_and_stays_small(
     assert total > SESSIONS * 0.8  # branches and compactions stand with their conversations
     frames: list[float] = []
     for _ in range(30):
-        found = page.evaluate(SCROLL, 20)
-        frames += found["frames"]
-        assert found["most"] < 60, "all rows are in the page"
-        if found["top"] > 1_500 * 66:
+        result = page.evaluate(SCROLL, 20)
+        frames += result["frames"]
+        assert result["most"] < 60, "all rows are in the page"
+        if result["top"] > 1_500 * 66:
             break
-    assert found["top"] > 1_500 * 66, "it does not go on"
+    assert result["top"] > 1_500 * 66, "it does not go on"
     place = int(rows.first.get_attribute("aria-posinset") or 0)
     assert place > 1_400
     slow = sorted(frames)

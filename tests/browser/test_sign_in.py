@@ -53,8 +53,8 @@ def test_an_empty_page_says_what_to_do(page: Page) -> None:
     for path, words in EMPTY.items():
         page.goto(path)
         main = page.get_by_role("main")
-        for one in words:
-            expect(main.get_by_text(one).first).to_be_visible()
+        for word in words:
+            expect(main.get_by_text(word).first).to_be_visible()
         settled(page)
         expect(page.get_by_role("alert").filter(has_text="Something went wrong")).to_have_count(0)
 

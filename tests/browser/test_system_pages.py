@@ -75,7 +75,7 @@ def test_somebody_is_let_in_with_the_code_they_were_given(db: SessionDB, page: P
     people.get_by_role("textbox", name="Pairing code: Ada").fill(code)
     people.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
-    assert [one["user_id"] for one in db.allowed_users()] == ["42"]
+    assert [allowed_user["user_id"] for allowed_user in db.allowed_users()] == ["42"]
     people.get_by_role("button", name="Revoke access: Ada").click()
     expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
     expect(people.get_by_text("No approved users.")).to_be_visible()
@@ -131,7 +131,7 @@ def test_a_setting_is_changed_in_the_file_and_taken_back(
 def test_a_secret_is_kept_and_never_in_the_page(page: Page) -> None:
     ConfigFile.of_home().set("keys.openai", "sk-very-secret")
     bodies: list[str] = []
-    page.on("response", lambda one: "/api/settings" in one.url and bodies.append(one.text()))
+    page.on("response", lambda item: "/api/settings" in item.url and bodies.append(item.text()))
     page.goto("/settings")
     page.get_by_role("searchbox", name="Search settings").fill("keys.")
     first = page.get_by_role("textbox", name="keys.openai", exact=True)

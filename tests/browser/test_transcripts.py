@@ -126,7 +126,7 @@ def test_a_long_conversation_is_read_upwards_without_a_jump(db: SessionDB, page:
         # Whatever was in sight before and still is has moved down by as much as was scrolled.
         moved = {number: after[number] - before[number] for number in after if number in before}
         assert moved, "what was being read is gone"
-        assert all(-40 <= one <= 560 for one in moved.values()), moved
+        assert all(-40 <= item <= 560 for item in moved.values()), moved
     assert min(seen) < LONG - 180
     assert seen.issuperset(range(min(seen), LONG))  # none was left out
     assert log.locator("article").count() < 60  # however many were read

@@ -30,10 +30,10 @@ pytestmark = pytest.mark.clock
 def life(hermes_home: Path) -> Iterator[Life]:
     """One conversation, in the test's own home."""
     assert hermes_home.is_dir()
-    found = Life()
-    found.begin("first").say("hello")
-    yield found
-    found.close()
+    result = Life()
+    result.begin("first").say("hello")
+    yield result
+    result.close()
 
 
 @contextlib.contextmanager
@@ -107,5 +107,5 @@ def unlock(name: str, tier: str = "clay") -> dict[str, str]:
     ],
 )
 def test_a_notice_is_one_line(unlocks: list[dict[str, str]], is_first: bool, notice: str) -> None:
-    found = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
-    assert notice_text(found) == notice
+    result = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
+    assert notice_text(result) == notice

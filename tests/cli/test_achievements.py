@@ -34,16 +34,16 @@ SHIP = "pytest && git commit -m x && git push"
 def life(hermes_home: Path) -> Iterator[Life]:
     """Two conversations: one with work in it, and a titled one a month later."""
     assert hermes_home.is_dir()
-    found = Life()
-    found.begin("roof").say("hello")
+    result = Life()
+    result.begin("roof").say("hello")
     for _ in range(12):
-        found.shell(SHIP)
-    found.wait(31 * DAY)
-    found.begin("later").say("and again")
-    found.db.set_session_title("later", TITLE)
-    found.answer()
-    yield found
-    found.close()
+        result.shell(SHIP)
+    result.wait(31 * DAY)
+    result.begin("later").say("and again")
+    result.db.set_session_title("later", TITLE)
+    result.answer()
+    yield result
+    result.close()
 
 
 def achievements(hermes: Hermes, *words: str, **environment: str) -> Finished:
@@ -68,7 +68,7 @@ def test_without_a_history_it_is_friendly(hermes: Hermes, hermes_home: Path) -> 
         assert "No conversations yet" in done.out
         assert done.err == ""
     listed = as_json(hermes, "list")
-    assert {one["state"] for one in listed} == {"discovered", "secret"}
+    assert {item["state"] for item in listed} == {"discovered", "secret"}
     assert as_json(hermes)["unlocked_count"] == 0
     assert as_json(hermes, "timeline") == []
     assert not (hermes_home / "state.db").exists()
@@ -117,7 +117,7 @@ def test_the_overview_for_programs(hermes: Hermes) -> None:
     assert shown["enabled"]
     assert shown["total_count"] == len(load())
     assert sum(shown["tiers"].values()) == shown["unlocked_count"] > 5
-    assert sum(one["total_count"] for one in shown["categories"]) == shown["total_count"]
+    assert sum(category["total_count"] for category in shown["categories"]) == shown["total_count"]
     assert shown["streaks"] == {"current_days": 0, "longest_days": 1, "active_days": 2}
     moments = [step["at"] for step in shown["recent"]]
     assert moments == sorted(moments, reverse=True)
@@ -185,15 +185,15 @@ def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path, columns: int) ->
 @pytest.mark.usefixtures("life")
 def test_lists_can_be_chosen_and_sorted(hermes: Hermes) -> None:
     unlocked = as_json(hermes, "list", "--state", "unlocked", "--sort", "name")
-    names = [one["name"].casefold() for one in unlocked]
+    names = [item["name"].casefold() for item in unlocked]
     assert names
     assert names == sorted(names)
     ranked = as_json(hermes, "list", "--sort", "progress", "--order", "desc", "--limit", "7")
-    assert [one["progress_pct"] for one in ranked] == [100] * 7
+    assert [item["progress_pct"] for item in ranked] == [100] * 7
     shell = as_json(hermes, "list", "--category", "shell")
-    assert {one["category"] for one in shell} == {"shell"}
+    assert {item["category"] for item in shell} == {"shell"}
     everything = as_json(hermes, "list")
-    assert len({tuple(one) for one in everything}) == 1  # the same keys, for secrets too
+    assert len({tuple(item) for item in everything}) == 1  # the same keys, for secrets too
     assert len(everything) == len(load())
     text = achievements(hermes, "list", "--state", "unlocked").out
     assert text.splitlines()[0].split() == ["id", "name", "tier", "next", "progress", "what"]
@@ -259,7 +259,7 @@ def test_a_secret_shows_its_hint_and_nothing_else(hermes: Hermes) -> None:
 def test_a_rescan_says_what_is_new(hermes: Hermes, life: Life) -> None:
     first = as_json(hermes, "rescan")
     assert (first["mode"], first["sessions_total"]) == ("full", 2)
-    assert {one["id"] for one in first["new"]} >= {"first-words"}
+    assert {item["id"] for item in first["new"]} >= {"first-words"}
     assert "No new achievements." in achievements(hermes, "rescan").out
     for number in range(20):
         life.begin(f"more{number}").say("once more")
@@ -346,12 +346,12 @@ READ_ONLY = "mount --bind {home} {home} && mount -o remount,ro,bind {home} && ex
 def read_only(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `hermes` where its home cannot be written."""
     script = READ_ONLY.format(home=shlex.quote(str(home)), command=shlex.join(command(*words)))
-    found = subprocess.run(
+    result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
     )
-    if "unshare" in found.stderr or "mount:" in found.stderr:
-        pytest.skip(f"no file system can be made read-only here: {found.stderr.strip()}")
-    return found
+    if "unshare" in result.stderr or "mount:" in result.stderr:
+        pytest.skip(f"no file system can be made read-only here: {result.stderr.strip()}")
+    return result
 
 
 @pytest.mark.usefixtures("life")  # it has the history open, so that others can read it
@@ -484,7 +484,7 @@ def test_hiding_and_showing_again(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("# mine\n")
     assert achievements(hermes, "hide", "First Words").out == "first-words is now hidden.\n"
     assert as_json(hermes, "hide", "first-words") == {"hidden": ["first-words"]}
-    assert "first-words" not in {one["id"] for one in as_json(hermes, "list")}
+    assert "first-words" not in {item["id"] for item in as_json(hermes, "list")}
     refused = hermes("achievements", "show", "first-words")
     assert refused.code == 2
     assert "unhide first-words" in refused.err

@@ -106,8 +106,8 @@ def test_a_backup_taken_while_four_processes_write(
             assert hermes("backup", f"{number}.zip").code == 0
             assert hermes("restore", f"{number}.zip", "--to", f"restored-{number}").code == 0
             after = {line for report in reports for line in whole_lines(report)}
-            found = contents(there / f"restored-{number}" / "state.db")
-            assert before <= found
+            result = contents(there / f"restored-{number}" / "state.db")
+            assert before <= result
             assert len(after) > len(before)  # they did write meanwhile
     finally:
         stop.touch()
@@ -122,7 +122,7 @@ def test_a_backup_taken_while_four_processes_write(
             said = [message["content"] for message in db.iter_messages(session)]
             assert said == [f"{session} {number}" for number in range(count)]
     findings = examine(restored / "state.db")
-    assert [one for one in findings if one.status == "failed"] == []
+    assert [finding for finding in findings if finding.status == "failed"] == []
 
 
 def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Path) -> None:

@@ -50,9 +50,9 @@ def rows(session_id: str | None = None) -> list[dict[str, Any]]:
 
 def session() -> dict[str, Any]:
     with SessionDB(is_recovering=False) as db:
-        found = db.get_session(db.list_sessions_rich(limit=1)[0]["id"])
-        assert found is not None
-        return found
+        result = db.get_session(db.list_sessions_rich(limit=1)[0]["id"])
+        assert result is not None
+        return result
 
 
 def test_a_question_and_its_answer_are_stored(hermes: Hermes, serve: Any) -> None:
@@ -105,12 +105,14 @@ def test_no_question_without_a_terminal_is_a_usage_error(serve: Any, more: list[
 
 def test_events_for_programs(hermes: Hermes, serve: Any) -> None:
     done = hermes("chat", "-q", "hi", "--json", "--model", model(serve("[{say: Hello there.}]")))
-    found = [json.loads(line) for line in done.out.splitlines()]
-    assert found[0]["event"] == "TurnStarted"
-    assert "".join(one["text"] for one in found if one["event"] == "TextDelta") == "Hello there."
-    assert found[-1]["event"] == "TurnFinished"
-    assert found[-1]["end"] == "complete"
-    assert found[-1]["usage"]["output"] > 0
+    results = [json.loads(line) for line in done.out.splitlines()]
+    assert results[0]["event"] == "TurnStarted"
+    assert (
+        "".join(item["text"] for item in results if item["event"] == "TextDelta") == "Hello there."
+    )
+    assert results[-1]["event"] == "TurnFinished"
+    assert results[-1]["end"] == "complete"
+    assert results[-1]["usage"]["output"] > 0
 
 
 def test_the_latest_conversation_of_the_directory_is_continued(
@@ -125,7 +127,7 @@ def test_the_latest_conversation_of_the_directory_is_continued(
     monkeypatch.chdir(here)
     done = hermes("chat", "-c", "-q", "second", "--model", model(server))
     assert done.out == "Two.\n"
-    sent = [one["content"] for one in server.requests[-1]["messages"]][1:]
+    sent = [message["content"] for message in server.requests[-1]["messages"]][1:]
     assert sent == ["first in here", "One.", "second"]
 
 
@@ -236,11 +238,11 @@ def test_risky_commands_are_denied_without_a_terminal(
 def test_plugins_are_notified_of_every_end_once(
     hermes: Hermes, serve: Any, hermes_home: Path
 ) -> None:
-    heard = hermes_home / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    path = hermes_home / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
     (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
     hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello.}]")))
-    assert heard.read_text().splitlines() == [
+    assert path.read_text().splitlines() == [
         "on_session_start None",
         "on_session_end True",
         "on_session_finalize None",

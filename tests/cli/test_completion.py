@@ -77,11 +77,11 @@ def test_bash_completes(scripts: Path, line: str, expected: set[str] | None) -> 
         text=True,
         timeout=60,
     )
-    found = {word.strip() for word in done.stdout.splitlines()} - {""}
+    result = {word.strip() for word in done.stdout.splitlines()} - {""}
     if expected is None:
-        assert {OSLO, CHAT} <= found
+        assert {OSLO, CHAT} <= result
     else:
-        assert found == expected
+        assert result == expected
 
 
 @pytest.mark.parametrize(("line", "expected"), EXPECTED)
@@ -91,8 +91,8 @@ def test_fish_completes(scripts: Path, line: str, expected: set[str] | None) -> 
          f"source {scripts / 'completion.fish'}; complete -C {shlex.quote(line)}"],
         capture_output=True, check=True, text=True, timeout=60,
     )  # fmt: skip
-    found = {word.partition("\t")[0].strip() for word in done.stdout.splitlines()} - {""}
-    assert found >= (expected or {OSLO, CHAT})
+    result = {word.partition("\t")[0].strip() for word in done.stdout.splitlines()} - {""}
+    assert result >= (expected or {OSLO, CHAT})
 
 
 def interactive(name: str, *words: str) -> pexpect.spawn[str]:

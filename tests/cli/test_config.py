@@ -22,8 +22,8 @@ def test_get_set_unset(hermes: Hermes, hermes_home: Path) -> None:
     assert hermes("config", "get", "display.color").out == "auto\n"
     assert hermes("config", "set", "display.color", "never").out == "display.color = never\n"
     assert hermes("config", "get", "display.color").out == "never\n"
-    found = json.loads(hermes("config", "get", "display.color", "--json").out)
-    assert found == {"name": "display.color", "value": "never", "source": "config.yaml"}
+    data = json.loads(hermes("config", "get", "display.color", "--json").out)
+    assert data == {"name": "display.color", "value": "never", "source": "config.yaml"}
     assert stat.S_IMODE((hermes_home / "config.yaml").stat().st_mode) == 0o600
     assert hermes("config", "unset", "display.color").out == "display.color = auto\n"
     assert hermes("config", "unset", "display.color").out == "display.color = auto (was not set)\n"

@@ -32,10 +32,10 @@ def demo_of(hermes_home: Path) -> Path:
 def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
     hermes: Hermes, hermes_home: Path
 ) -> None:
-    made = hermes("demo", "--make", "--json")
-    assert made.code == 0, made.err
+    result = hermes("demo", "--make", "--json")
+    assert result.code == 0, result.err
     folder = demo_of(hermes_home)
-    assert json.loads(made.out) == {"folder": str(folder), "is_there": True}
+    assert json.loads(result.out) == {"folder": str(folder), "is_there": True}
     assert list(hermes_home.iterdir()) == []
     with SessionDB(folder / "state.db", read_only=True) as db:
         stats = db.stats()
@@ -121,8 +121,8 @@ def test_the_daemon_is_stopped_before_the_data_is_created_again(
     hermes("demo", "--make")
     folder = demo_of(hermes_home)
     daemon = start_daemon(folder)
-    for one in folder.glob("state.db*"):
-        one.unlink()
+    for path in folder.glob("state.db*"):
+        path.unlink()
     assert hermes("demo", "--make").code == 0
     assert daemon.wait(timeout=30) == 0
     with SessionDB(folder / "state.db", read_only=True) as db:

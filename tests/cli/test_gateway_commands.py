@@ -24,9 +24,9 @@ def test_the_gateway_is_started_shown_and_stopped(hermes_after: Any) -> None:
     hermes = hermes_after
     assert "gateway is not running" in hermes("gateway", "status").out
     assert "Gateway started" in hermes("gateway", "start").out
-    told = json.loads(hermes("gateway", "status", "--json").out)
-    assert (told["running"], told["gateway_state"], told["waiting"]) == (True, "running", 0)
-    assert list(told["platforms"]) == ["local"]
+    data = json.loads(hermes("gateway", "status", "--json").out)
+    assert (data["running"], data["gateway_state"], data["waiting"]) == (True, "running", 0)
+    assert list(data["platforms"]) == ["local"]
     for action in ("start", "run"):
         again = hermes("gateway", action)
         assert again.code == 2
@@ -47,8 +47,8 @@ def test_users_are_approved_and_revoked(hermes: Any) -> None:
     assert (
         "Approved Somebody on telegram" in hermes("pairing", "approve", "Telegram", str(code)).out
     )
-    told = json.loads(hermes("pairing", "list", "--json").out)
-    assert [one["user_id"] for one in told["allowed"]] == ["42"]
+    data = json.loads(hermes("pairing", "list", "--json").out)
+    assert [item["user_id"] for item in data["allowed"]] == ["42"]
     assert hermes("pairing", "revoke", "telegram", "42").code == 0
     assert hermes("pairing", "revoke", "telegram", "42").code == 2
     assert "No approved users" in hermes("pairing", "list").out
@@ -61,7 +61,7 @@ def test_doctor_reports_pending_messages_and_undelivered_replies(
     hermes: Any,
 ) -> None:
     assert not any(
-        one["name"] == "chats" for one in json.loads(hermes("doctor", "--json").out)["checks"]
+        check["name"] == "chats" for check in json.loads(hermes("doctor", "--json").out)["checks"]
     )
     with SessionDB() as db:
         db.receive(
@@ -75,9 +75,11 @@ def test_doctor_reports_pending_messages_and_undelivered_replies(
         number = db.owe_reply("r", platform="telegram", target={}, payload={"text": "hi"})
         db.claim_reply()
         db.postpone_reply(number, "blocked by the user", is_hopeless=True)
-    found = {one["name"]: one for one in json.loads(hermes("doctor", "--json").out)["checks"]}
-    assert found["gateway"]["advice"] == "Run `hermes gateway start`"
-    assert "blocked by the user" in found["replies"]["detail"]
+    result = {
+        check["name"]: check for check in json.loads(hermes("doctor", "--json").out)["checks"]
+    }
+    assert result["gateway"]["advice"] == "Run `hermes gateway start`"
+    assert "blocked by the user" in result["replies"]["detail"]
 
 
 def test_a_start_that_fails_says_why(hermes: Any, hermes_home: Path) -> None:

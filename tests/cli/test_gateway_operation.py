@@ -50,14 +50,14 @@ def say(text: str, number: str, count: int = 1) -> list[str]:
 
 def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> None:
     assert say("hi", "m-77") == ["Hello."]
-    (one,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
-    assert (one["text"], one["state"], one["attempts"]) == ("hi", "done", 1)
-    assert [(reply["text"], reply["state"]) for reply in one["replies"]] == [("Hello.", "sent")]
-    assert one["stored_as"] is not None
-    told = running("gateway", "trace", str(one["inbox_id"])).out
-    assert "Hello." in told
-    assert one["session_id"] in told
-    lines = running("gateway", "logs", "--message", str(one["inbox_id"]), "--json").out
+    (item,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
+    assert (item["text"], item["state"], item["attempts"]) == ("hi", "done", 1)
+    assert [(reply["text"], reply["state"]) for reply in item["replies"]] == [("Hello.", "sent")]
+    assert item["stored_as"] is not None
+    result = running("gateway", "trace", str(item["inbox_id"])).out
+    assert "Hello." in result
+    assert item["session_id"] in result
+    lines = running("gateway", "logs", "--message", str(item["inbox_id"]), "--json").out
     said = [json.loads(line)["message"] for line in lines.splitlines()]
     assert said == ["message received", "message answered", "reply sent"]
     assert "reply sent" in running("gateway", "logs", "-n", "5").out
@@ -82,15 +82,15 @@ def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> N
 
 def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> None:
     say("hi", "m1")
-    (one,) = json.loads(running("gateway", "channels", "--json").out)
-    assert one["address"] == "local:c1"
-    kept = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
-    assert "Queued for local:c1" in kept.out
+    (item,) = json.loads(running("gateway", "channels", "--json").out)
+    assert item["address"] == "local:c1"
+    result = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
+    assert "Queued for local:c1" in result.out
     assert running("send", "c1", "The backup is done.", "--no-wait", "--key", "k1").code == 0
     texts = say("and now?", "m2", 2)
     assert texts.count("The backup is done.") == 1
     with SessionDB(is_recovering=False) as db:
-        said = [str(row["content"]) for row in db.get_messages(one["session_id"])]
+        said = [str(row["content"]) for row in db.get_messages(item["session_id"])]
     assert said.count("The backup is done.") == 1
 
 
@@ -101,8 +101,8 @@ def test_what_cannot_be_sent_says_why(hermes: Any) -> None:
     assert "unknown platform" in hermes("send", "pigeon:1", "hi").err
     assert "Nothing to send" in hermes("send", "telegram:1", "  ").err
     assert "is not a file" in hermes("send", "telegram:1", "hi", "--file", "/not a/such").err
-    found = json.loads(hermes("send", "telegram:1", "hi", "--json").out)
-    assert (found["state"], found["target"]) == ("waiting", "telegram:1")
+    data = json.loads(hermes("send", "telegram:1", "hi", "--json").out)
+    assert (data["state"], data["target"]) == ("waiting", "telegram:1")
 
 
 def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> None:
@@ -136,23 +136,28 @@ def test_the_systemd_unit_runs_and_stops_the_gateway(hermes: Any, hermes_home: P
 
 
 def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> None:
-    found = plistlib.loads(setup.service("darwin").content.encode())
-    assert found["ProgramArguments"][-1] == "gateway.process.main"
-    assert found["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
+    data = plistlib.loads(setup.service("darwin").content.encode())
+    assert data["ProgramArguments"][-1] == "gateway.process.main"
+    assert data["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
 
 
-@pytest.mark.parametrize("name", [one.name for one in BUILT_IN_PLATFORMS])
+@pytest.mark.parametrize(
+    "name", [built_in_platform.name for built_in_platform in BUILT_IN_PLATFORMS]
+)
 def test_it_says_what_each_platform_needs(hermes: Any, name: str) -> None:
-    told = hermes("gateway", "add", name)
-    assert told.code == 0
-    assert "hermes gateway start" in told.out
+    result = hermes("gateway", "add", name)
+    assert result.code == 0
+    assert "hermes gateway start" in result.out
 
 
 def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
     assert "Unknown platform pigeon" in hermes("gateway", "add", "pigeon").err
 
 
-@pytest.mark.parametrize("name", [one.name for one in BUILT_IN_PLATFORMS if one.needs])
+@pytest.mark.parametrize(
+    "name",
+    [built_in_platform.name for built_in_platform in BUILT_IN_PLATFORMS if built_in_platform.needs],
+)
 def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
     text = (registry.LOCK_FOLDER / f"{name}.lock").read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
@@ -160,5 +165,12 @@ def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
     assert (
-        registry.library_of(next(one for one in BUILT_IN_PLATFORMS if one.name == name)) is not None
+        registry.library_of(
+            next(
+                built_in_platform
+                for built_in_platform in BUILT_IN_PLATFORMS
+                if built_in_platform.name == name
+            )
+        )
+        is not None
     )

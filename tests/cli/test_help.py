@@ -60,11 +60,11 @@ def section(name: str) -> str:
     """The part of the reference about one command."""
     heading = f"`hermes {name}".strip()
     parts = re.split(r"^#+ ", REFERENCE.read_text("utf-8"), flags=re.MULTILINE)
-    found = [
+    matches = [
         part for part in parts if re.match(re.escape(heading) + r"(?: [A-Z.…\[-].*)?`\n", part)
     ]
-    assert len(found) == 1, f"docs/reference/cli.md needs one heading {heading}`"
-    return found[0]
+    assert len(matches) == 1, f"docs/reference/cli.md needs one heading {heading}`"
+    return matches[0]
 
 
 @pytest.mark.parametrize("name", PARSERS)

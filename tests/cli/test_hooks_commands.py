@@ -60,8 +60,8 @@ def test_the_log_of_a_home_without_a_history_is_empty(hermes: Hermes) -> None:
 @pytest.mark.usefixtures("talks")
 def test_the_log_shows_boundaries_newest_first(hermes: Hermes) -> None:
     assert [event["session_id"] for event in events(hermes)] == ["talk2", "talk1", "talk0"]
-    one = json.loads(hermes("hooks", "log", "--session", "talk1", "--json").out)
-    assert [event["session_id"] for event in one] == ["talk1"]
+    data = json.loads(hermes("hooks", "log", "--session", "talk1", "--json").out)
+    assert [event["session_id"] for event in data] == ["talk1"]
     assert len(json.loads(hermes("hooks", "log", "--limit", "1", "--json").out)) == 1
     text = hermes("hooks", "log").out
     assert "talk0" in text
@@ -82,7 +82,7 @@ def test_a_replay_reaches_plugins_with_the_same_id(hermes: Hermes, hermes_home: 
 def test_a_prefix_of_several_or_no_events_is_refused(hermes: Hermes, hermes_home: Path) -> None:
     ids = [event["event_id"] for event in events(hermes)]
     common = ids[0][:2]
-    assert all(one.startswith(common) for one in ids)
+    assert all(item.startswith(common) for item in ids)
     done = hermes("hooks", "replay", common)
     assert done.code == 2
     assert f"3 event IDs start with '{common}'" in done.err
@@ -108,7 +108,7 @@ def test_a_hook_is_called_with_facts_given(hermes: Hermes, hermes_home: Path) ->
     assert "ears: answered '7=7'" in done.out
     assert json.loads(heard(hermes_home)[0])["session_id"] == "x"
     outcomes = json.loads(hermes("hooks", "test", "on_session_start", "--json").out)
-    assert [(one["plugin"], one["error"]) for one in outcomes] == [("ears", "")]
+    assert [(outcome["plugin"], outcome["error"]) for outcome in outcomes] == [("ears", "")]
     assert "No plugin registered" in hermes("hooks", "test", "pre_llm_call").out
     assert hermes("hooks", "test", "on_session_start", "nonsense").code == 2
     unknown = hermes("hooks", "test", "on_session_stat")
@@ -127,7 +127,9 @@ def told(home: Path) -> list[tuple[str, str, str]]:
     path = home / "logs" / "boundaries.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     facts = [json.loads(line) for line in lines]
-    return [(one["kind"], one["reason"], one["session_id"]) for one in facts if "reason" in one]
+    return [
+        (fact["kind"], fact["reason"], fact["session_id"]) for fact in facts if "reason" in fact
+    ]
 
 
 @pytest.mark.usefixtures("talks")

@@ -48,25 +48,25 @@ async def served(home: Path, *words: str) -> AsyncIterator[ClientSession]:
 async def asked(session: ClientSession, name: str, **arguments: Any) -> Any:
     answer = await session.call_tool(name, arguments)
     assert not answer.is_error, answer.content
-    texts = [json.loads(one.text) for one in answer.content]  # type: ignore[union-attr]
+    texts = [json.loads(item.text) for item in answer.content]  # type: ignore[union-attr]
     return texts if len(texts) != 1 else texts[0]
 
 
 async def test_another_agent_lists_searches_and_reads(hermes_home: Path, talk: str) -> None:
     async with served(hermes_home) as session:
         tools = (await session.list_tools()).tools
-        assert {one.name for one in tools} == READING
-        assert all(one.annotations and one.annotations.read_only_hint for one in tools)
+        assert {tool.name for tool in tools} == READING
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
         listed = await asked(session, "conversations_list")
-        assert {one["id"] for one in listed} == {"s1", "s2"}
+        assert {item["id"] for item in listed} == {"s1", "s2"}
         only = await asked(session, "conversations_list", source="telegram")
         assert only["title"] == "Fruit"
-        found = await asked(session, "conversations_search", query="kumquats")
-        assert found["conversation"] == talk
+        result = await asked(session, "conversations_search", query="kumquats")
+        assert result["conversation"] == talk
         read = await asked(session, "conversation_read", conversation="Fruit", limit=1)
-        assert [one["text"] for one in read["messages"]] == ["where are the kumquats?"]
+        assert [message["text"] for message in read["messages"]] == ["where are the kumquats?"]
         rest = await asked(session, "conversation_read", conversation="s1", after=read["next"])
-        assert [one["text"] for one in rest["messages"]] == ["In the bowl."]
+        assert [message["text"] for message in rest["messages"]] == ["In the bowl."]
         assert rest["next"] is None
 
 
@@ -81,7 +81,7 @@ async def test_missing_things_are_reported(hermes_home: Path, talk: str) -> None
 
 async def test_sending_has_to_be_switched_on(hermes_home: Path, talk: str) -> None:
     async with served(hermes_home, "--allow-send") as session:
-        names = {one.name for one in (await session.list_tools()).tools}
+        names = {tool.name for tool in (await session.list_tools()).tools}
         assert names == READING | {"message_send"}
         for _ in range(2):
             sent = await asked(session, "message_send", channel="telegram:1", text="hi", key="k")

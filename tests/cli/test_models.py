@@ -31,7 +31,7 @@ KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
 @pytest.fixture(autouse=True)
 def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*(f"HERMES_{one}" for one in SETTINGS), *KEYS):
+    for name in (*(f"HERMES_{setting}" for setting in SETTINGS), *KEYS):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -39,8 +39,8 @@ def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[ScriptServer]:
     with ScriptServer(
         ModelScript.parse("steps: [{say: Hello there.}, {fail: {status: 401}}]")
-    ) as one:
-        yield one
+    ) as item:
+        yield item
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def ollama(server: ScriptServer) -> dict[str, str]:
 def listed(hermes: Hermes, **environment: str) -> dict[str, Any]:
     done = hermes("models", "list", "--json", **environment)
     assert done.code == 0, done.err
-    found: dict[str, Any] = json.loads(done.out)
-    return found
+    data: dict[str, Any] = json.loads(done.out)
+    return data
 
 
 def test_with_nothing_at_all_the_list_says_what_to_do(hermes: Hermes) -> None:
@@ -68,8 +68,8 @@ def test_with_nothing_at_all_the_list_says_what_to_do(hermes: Hermes) -> None:
 
 
 def test_servers_on_this_machine_are_listed(hermes: Hermes, server: ScriptServer) -> None:
-    (found,) = listed(hermes, **ollama(server))["servers"]
-    assert found == {"name": "Ollama", "base_url": server.base_url, "models": ["scripted"]}
+    (result,) = listed(hermes, **ollama(server))["servers"]
+    assert result == {"name": "Ollama", "base_url": server.base_url, "models": ["scripted"]}
     assert f"{server.base_url}#scripted" in hermes("models", "list", **ollama(server)).out
 
 

@@ -44,12 +44,12 @@ def register(ctx):
 @pytest.fixture
 def life(hermes_home: Path) -> Iterator[Life]:
     assert hermes_home.is_dir()
-    found = Life()
-    found.begin("garden").say("hello")
+    result = Life()
+    result.begin("garden").say("hello")
     for _ in range(4):
-        found.shell("ls")
-    yield found
-    found.close()
+        result.shell("ls")
+    yield result
+    result.close()
 
 
 def test_what_a_plugin_brings_is_earned_and_dated(
@@ -58,11 +58,11 @@ def test_what_a_plugin_brings_is_earned_and_dated(
     make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
     assert hermes("plugins", "enable", "garden").code == 0
     listed = json.loads(hermes("achievements", "list", "--json").out)
-    found = next(one for one in listed if one["id"] == "green-thumb")
+    result = next(item for item in listed if item["id"] == "green-thumb")
     results = [row for row in life.db.get_messages("garden") if row["role"] == "assistant"]
-    assert (found["origin"], found["tier"], found["progress"]) == ("garden", "bronze", 4)
-    assert found["unlocked_at"] == results[1]["timestamp"]
-    assert [step["message_id"] for step in found["tier_history"]] == [
+    assert (result["origin"], result["tier"], result["progress"]) == ("garden", "bronze", 4)
+    assert result["unlocked_at"] == results[1]["timestamp"]
+    assert [step["message_id"] for step in result["tier_history"]] == [
         results[1]["id"],
         results[2]["id"],
     ]
@@ -102,7 +102,7 @@ def test_an_invalid_achievement_fails_only_its_plugin(
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**{**GOOD, field: value}))
     assert hermes("plugins", "enable", "garden").code == 1
-    plugins = {one["name"]: one for one in json.loads(hermes("plugins", "list", "--json").out)}
+    plugins = {item["name"]: item for item in json.loads(hermes("plugins", "list", "--json").out)}
     assert plugins["garden"]["state"] == "failed"
     assert complaint in plugins["garden"]["problem"]
     done = hermes("achievements", "list", "--json")
@@ -130,4 +130,4 @@ def test_plugins_are_notified_once_per_scan(hermes: Hermes, hermes_home: Path, l
     assert len(heard()) == 2
     second = heard()[1]
     assert second["is_first_scan"] is False
-    assert "open-doors" in [one["id"] for one in second["unlocks"]]  # type: ignore[attr-defined]
+    assert "open-doors" in [unlock["id"] for unlock in second["unlocks"]]  # type: ignore[attr-defined]

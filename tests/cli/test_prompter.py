@@ -30,9 +30,9 @@ def terminal(command: str) -> dict[str, Any]:
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """A folder that the model wants to remove."""
-    found = tmp_path / "old"
-    found.mkdir()
-    return found
+    path = tmp_path / "old"
+    path.mkdir()
+    return path
 
 
 def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:

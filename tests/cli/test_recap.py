@@ -82,12 +82,12 @@ def test_a_week_can_be_named(hermes: Hermes, march: Path) -> None:
 
 
 def test_json_for_programs(hermes: Hermes, march: Path) -> None:
-    found = json.loads(hermes("recap", "--month", "2026-03", "--json").out)
-    assert found["period"]["id"] == "2026-03"
-    assert found["totals"]["commits"] == 4
-    assert found["hours"][9] == 14
-    assert found["longest_by_calls"]["session_id"].startswith("day-")
-    assert found["tier_ups"]
+    data = json.loads(hermes("recap", "--month", "2026-03", "--json").out)
+    assert data["period"]["id"] == "2026-03"
+    assert data["totals"]["commits"] == 4
+    assert data["hours"][9] == 14
+    assert data["longest_by_calls"]["session_id"].startswith("day-")
+    assert data["tier_ups"]
 
 
 def test_an_empty_home_is_reported(hermes: Hermes, hermes_home: Path) -> None:
@@ -197,7 +197,7 @@ def test_nothing_is_overwritten(hermes: Hermes, march: Path, tmp_path: Path) -> 
     folder.mkdir()
     hermes("recap", "--html", str(folder))
     hermes("recap", "--html", str(folder))
-    names = sorted(one.name for one in folder.iterdir())
+    names = sorted(item.name for item in folder.iterdir())
     assert names == ["hermes-recap-2026-03-2.html", "hermes-recap-2026-03.html"]
 
 

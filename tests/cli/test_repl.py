@@ -34,8 +34,8 @@ STEPS = "steps: [{say: First answer.}, {say: Second answer.}, {say: Third answer
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
-    with ScriptServer(ModelScript.parse(STEPS)) as found:
-        yield found
+    with ScriptServer(ModelScript.parse(STEPS)) as result:
+        yield result
 
 
 def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
@@ -74,8 +74,8 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 @pytest.fixture
 def slow() -> Iterator[ScriptServer]:
     steps = f"steps: [{{say: {SLOW}, pause: 0.2}}, {{say: Second answer.}}]"
-    with ScriptServer(ModelScript.parse(steps)) as found:
-        yield found
+    with ScriptServer(ModelScript.parse(steps)) as result:
+        yield result
 
 
 def test_input_typed_during_a_turn_is_sent_after_it(slow: ScriptServer) -> None:
@@ -157,7 +157,7 @@ def test_while_another_process_runs_a_turn_the_input_and_the_row_are_kept(
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
-        if len([one for one in pauses if one]) > 1:  # after the first word
+        if len([pause for pause in pauses if pause]) > 1:  # after the first word
             is_over.wait(120)
 
     monkeypatch.setattr(scripted_server, "time", SimpleNamespace(sleep=pause))
@@ -189,24 +189,24 @@ def test_while_another_process_runs_a_turn_the_input_and_the_row_are_kept(
 def test_what_was_typed_is_its_owners_alone(
     server: ScriptServer, hermes_home: Path, is_old: bool
 ) -> None:
-    kept = hermes_home / "prompt_history"
+    path = hermes_home / "prompt_history"
     if is_old:
-        kept.touch()
-        kept.chmod(0o644)
+        path.touch()
+        path.chmod(0o644)
     child = start_chat(server)
     child.sendline("a secret")
     child.expect("First answer.")
     quit_chat(child)
-    assert "a secret" in kept.read_text()
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "a secret" in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.fixture
 def conversation(server: ScriptServer, tmp_path: Path) -> Iterator[Conversation]:
     with SessionDB() as db:
-        made = Conversation(db, None, ConversationOptions(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
-        yield made
-        made.leave("cli_close")
+        result = Conversation(db, None, ConversationOptions(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
+        yield result
+        result.leave("cli_close")
 
 
 def say(conversation: Conversation, text: str) -> None:
@@ -238,7 +238,7 @@ def test_retry_asks_the_last_question_again(
     assert outcome.say == "one"
     say(conversation, outcome.say)
     assert texts(conversation) == ["one", "Second answer."]
-    assert [one["content"] for one in server.requests[-1]["messages"]][1:] == ["one"]
+    assert [message["content"] for message in server.requests[-1]["messages"]][1:] == ["one"]
 
 
 def test_new_ends_the_conversation_and_starts_another(conversation: Conversation) -> None:
@@ -283,7 +283,7 @@ def test_status_usage_sessions_and_search(conversation: Conversation) -> None:
 
 def test_help_lists_every_command(conversation: Conversation) -> None:
     text = run(conversation, "/help").text
-    assert all(f"/{one.name}" in text for one in slash_commands.COMMANDS)
+    assert all(f"/{item.name}" in text for item in slash_commands.COMMANDS)
 
 
 @pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/save", "/steer"])

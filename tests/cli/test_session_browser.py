@@ -193,11 +193,11 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
 
 
 async def test_plugins_are_notified_of_trashed_conversations(db: SessionDB) -> None:
-    told: list[SessionDB] = []
-    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, told.append))
+    results: list[SessionDB] = []
+    picker = BrowserApp(BrowserSessions(db, NO_FILTERS, results.append))
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("ctrl+d", "y")
-        await until(pilot, lambda: bool(told))
+        await until(pilot, lambda: bool(results))
 
 
 async def test_pinning_and_unpinning(picker: BrowserApp, db: SessionDB) -> None:
@@ -320,7 +320,7 @@ def test_hits_come_below_once_and_only_for_known_rows() -> None:
     catalogue = RowCatalogue()
     catalogue.add([{"id": "a", "title": "word"}, {"id": "b", "title": "other"}])
     hits = [MessageHit("b", "a word"), MessageHit("a", "word"), MessageHit("gone", "word")]
-    assert [(one.row["id"], one.snippet) for one in catalogue.entries("word", hits)] == [
+    assert [(entry.row["id"], entry.snippet) for entry in catalogue.entries("word", hits)] == [
         ("a", ""),
         ("b", "a word"),
     ]

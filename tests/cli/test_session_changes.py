@@ -127,8 +127,8 @@ def test_words_are_found(hermes: Hermes) -> None:
     narrow = hermes("sessions", "search", "question", "--since", "2w", "--json")
     assert len(json.loads(narrow.out)) == 2
     assert "talk2" in hermes("sessions", "search", "umber2", "--inside").out
-    one = hermes("sessions", "search", "question", "--session", "talk3", "--json").out
-    assert [hit["session_id"] for hit in json.loads(one)] == ["talk3"]
+    item = hermes("sessions", "search", "question", "--session", "talk3", "--json").out
+    assert [hit["session_id"] for hit in json.loads(item)] == ["talk3"]
     assert "No matching messages" in hermes("sessions", "search", "zebra").out
 
 

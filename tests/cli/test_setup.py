@@ -35,8 +35,8 @@ def _no_choice_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[ScriptServer]:
-    with ScriptServer(ModelScript.parse("steps: [{say: Hello there.}, {say: Again.}]")) as one:
-        yield one
+    with ScriptServer(ModelScript.parse("steps: [{say: Hello there.}, {say: Again.}]")) as item:
+        yield item
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def refusing() -> Iterator[str]:
 def choose(child: pexpect.spawn[str], words: str) -> None:
     """Pick the line of the menu that has these words."""
     child.expect(MENU)
-    found = re.search(rf"(\d+)\. [^\n]*{words}", child.before or "")
-    assert found, child.before
-    child.sendline(found.group(1))
+    match = re.search(rf"(\d+)\. [^\n]*{words}", child.before or "")
+    assert match, child.before
+    child.sendline(match.group(1))
 
 
 def written(home: Path) -> str:
     files = (home / "config.yaml", home / ".env")
-    return "".join(one.read_text() for one in files if one.exists())
+    return "".join(file.read_text() for file in files if file.exists())
 
 
 def test_an_endpoint_with_a_key_is_tested_and_saved(

@@ -98,8 +98,8 @@ def test_after_an_interrupt_the_rest_is_returned_to_the_person(
     pending.interrupt("instead")
     pending.interrupt("and instead")
     assert conversation.agent.interrupts == 2
-    found = pending.after_turn(is_complete=False)
-    assert found == AfterTurn("instead\n\nand instead", "steered\n\nqueued")
+    result = pending.after_turn(is_complete=False)
+    assert result == AfterTurn("instead\n\nand instead", "steered\n\nqueued")
     pending.queue("again")
     assert pending.after_turn(is_complete=True) == AfterTurn("again")
 

@@ -13,9 +13,9 @@ SDK = (ROOT / "web" / "src" / "plugins" / "sdk.ts").read_text("utf-8")
 
 def members(interface: str) -> set[str]:
     """The names of an interface's own members."""
-    found = re.search(rf"export interface {interface} \{{\n(.*?)\n\}}", TYPES, re.DOTALL)
-    assert found is not None
-    return set(re.findall(r"^  (\w+)[(:<]", found[1], re.MULTILINE))
+    match = re.search(rf"export interface {interface} \{{\n(.*?)\n\}}", TYPES, re.DOTALL)
+    assert match is not None
+    return set(re.findall(r"^  (\w+)[(:<]", match[1], re.MULTILINE))
 
 
 def test_every_part_of_the_sdk_is_documented() -> None:
@@ -28,15 +28,15 @@ def test_every_component_is_documented_and_every_documented_one_exists() -> None
 
 
 def test_the_version_is_the_real_one() -> None:
-    found = re.search(r'sdkVersion: "([\d.]+)"', SDK)
-    assert found is not None
-    assert f"version {found[1]}" in PAGE
+    match = re.search(r'sdkVersion: "([\d.]+)"', SDK)
+    assert match is not None
+    assert f"version {match[1]}" in PAGE
 
 
 def test_every_slot_of_the_page_is_documented() -> None:
     sources = (ROOT / "web" / "src").rglob("*.tsx")
     used = {
-        one for path in sources for one in re.findall(r'<Slot name="([\w-]+)"', path.read_text())
+        text for path in sources for text in re.findall(r'<Slot name="([\w-]+)"', path.read_text())
     }
     assert used
     assert [name for name in used if f"`{name}`" not in PAGE] == []
@@ -46,5 +46,5 @@ def test_every_key_of_a_manifest_is_documented() -> None:
     source = (ROOT / "src" / "hermes_dashboard" / "plugins" / "tabs.py").read_text("utf-8")
     keys = set(re.findall(r'\.get\("(\w+)"', source)) | set(re.findall(r'\["(\w+)"\]', source))
     assert keys
-    told = set(re.findall(r"`(?:tab\.)?(\w+)`", PAGE)) | {"tab"}
-    assert keys <= told
+    result = set(re.findall(r"`(?:tab\.)?(\w+)`", PAGE)) | {"tab"}
+    assert keys <= result

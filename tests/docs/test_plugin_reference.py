@@ -29,7 +29,9 @@ def test_every_method_is_documented_with_its_arguments() -> None:
     documented = dict(re.findall(r"^\| `(\w+)\(([^`]*)\)` \|", TEXT, flags=re.MULTILINE))
     assert set(documented) == set(public_methods())
     for name, method in public_methods().items():
-        names = [one for one in inspect.signature(method).parameters if one != "self"]  # type: ignore[arg-type]
+        names = [
+            parameter for parameter in inspect.signature(method).parameters if parameter != "self"
+        ]  # type: ignore[arg-type]
         words = [word.split("=")[0].strip() for word in documented[name].split(", ")]
         assert [word.lstrip("*") for word in words if word != "*"] == names, name
 

@@ -34,9 +34,9 @@ def own_plugins() -> Iterator[None]:
 
 @pytest.fixture
 def routes(db: SessionDB, tmp_path: Path) -> SessionStore:
-    found = SessionStore(tmp_path, GatewayConfig())
-    found._db = db
-    return found
+    store = SessionStore(tmp_path, GatewayConfig())
+    store._db = db
+    return store
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def source(user: str | None = "u1", **facts: Any) -> SessionSource:
-    given = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **facts}
-    return SessionSource(**given)
+    result = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **facts}
+    return SessionSource(**result)
 
 
 def access(db: SessionDB, environment: dict[str, str] | None = None, **extra: Any) -> AccessControl:
@@ -26,10 +26,10 @@ def access(db: SessionDB, environment: dict[str, str] | None = None, **extra: An
 def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> None:
     decision = access(db).decide(source())
     assert not decision.is_allowed
-    found = re.search(r"approve telegram (\w{8})", decision.reply)
-    assert found is not None
+    match = re.search(r"approve telegram (\w{8})", decision.reply)
+    assert match is not None
     assert access(db).decide(source()).reply == ""  # one code at a time
-    assert db.approve_pairing("telegram", found[1]) is not None
+    assert db.approve_pairing("telegram", match[1]) is not None
     assert access(db).decide(source()).is_allowed
     assert not access(db).decide(source("u2")).is_allowed
 
@@ -47,7 +47,7 @@ def test_lists_let_people_and_groups_in_and_end_invitations(db: SessionDB) -> No
     assert listed.decide(source("u9", chat_type="group", chat_id="g2")).is_allowed
     assert not listed.decide(source("u9", chat_type="dm", chat_id="g2")).is_allowed
     named = access(db, {"TELEGRAM_ALLOWED_USERS": "u5", "GATEWAY_ALLOWED_USERS": "u6"})
-    assert [named.decide(source(one)).is_allowed for one in ("u5", "u6", "u7")] == [
+    assert [named.decide(source(name)).is_allowed for name in ("u5", "u6", "u7")] == [
         True,
         True,
         False,
@@ -66,19 +66,19 @@ def test_who_reaches_the_local_socket_is_in(db: SessionDB) -> None:
 
 
 def test_whoever_is_let_in_by_name_is_an_admin_where_nobody_is_listed(db: SessionDB) -> None:
-    found = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
-    assert found.is_admin(source())
-    assert not found.is_admin(source("u2"))
-    assert not found.is_admin(source(None))
-    assert not found.is_admin(source(chat_type="group"))
+    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
+    assert result.is_admin(source())
+    assert not result.is_admin(source("u2"))
+    assert not result.is_admin(source(None))
+    assert not result.is_admin(source(chat_type="group"))
     assert not access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).is_admin(source())
 
 
 def test_where_admins_are_listed_nobody_else_is_one(db: SessionDB) -> None:
-    found = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
-    assert not found.is_admin(source())
-    assert found.is_admin(source("u2"))
-    assert found.is_admin(source("u2", chat_type="group"))
+    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
+    assert not result.is_admin(source())
+    assert result.is_admin(source("u2"))
+    assert result.is_admin(source("u2", chat_type="group"))
 
 
 def test_what_a_webhook_brings_decides_nothing(db: SessionDB) -> None:

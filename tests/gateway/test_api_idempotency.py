@@ -51,7 +51,7 @@ async def test_a_repeated_request_gets_the_same_answer_without_a_second_turn(
     server = answering("[{say: First.}, {say: Second.}]")
     key = {"Idempotency-Key": "k 1"}
     async with setup.open() as client:
-        found = [await client.ask("hi", headers=key) for _ in range(3)]
+        results = [await client.ask("hi", headers=key) for _ in range(3)]
         joined = await asyncio.gather(
             *(
                 client.ask("yo", headers=session("s", **{"Idempotency-Key": "k 2"}))
@@ -59,9 +59,9 @@ async def test_a_repeated_request_gets_the_same_answer_without_a_second_turn(
             )
         )
         other = await client.ask("something else", headers=key)
-    assert [text_of(one) for one in found] == ["First."] * 3
-    assert [text_of(one) for one in joined] == ["Second."] * 3
-    assert len({one.json()["id"] for one in found}) == 1
+    assert [text_of(item) for item in results] == ["First."] * 3
+    assert [text_of(item) for item in joined] == ["Second."] * 3
+    assert len({item.json()["id"] for item in results}) == 1
     assert len(server.requests) == 2
     assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
 
@@ -138,20 +138,20 @@ async def test_an_answer_that_takes_too_long_is_kept(setup: ApiSetup, answering:
         response = f"{RESPONSES}/resp_{token_of('k1')}"
         waiting = (await client.http.get(response)).json()
         await waited(lambda: answers(setup.db) and not setup.db.mail_counts()["outbox"])
-        found = (await client.http.get(response)).json()
+        data = (await client.http.get(response)).json()
     assert (late.status_code, error["type"], error["code"]) == (504, "server_error", "timeout")
     assert waiting["status"] == "in_progress"
-    assert found["output"][0]["content"][0]["text"] == "At last."
+    assert data["output"][0]["content"][0]["text"] == "At last."
 
 
 async def test_the_latest_answers_are_kept_and_the_oldest_make_room(db: SessionDB) -> None:
     memory = AdapterMemory(db, "api_server")
     answers = AnswerCache(memory, max_answers=3)
-    for one in ("a", "b", "c", "a", "d"):
-        await answers.keep(StoredAnswer(one, "chat", f"text {one}"))
+    for name in ("a", "b", "c", "a", "d"):
+        await answers.keep(StoredAnswer(name, "chat", f"text {name}"))
     for known in (answers, AnswerCache(memory, max_answers=3)):
-        found = [await known.find(one) for one in ("a", "b", "c", "d")]
-        assert [one and one.text for one in found] == [None, "text b", "text c", "text d"]
+        results = [await known.find(name) for name in ("a", "b", "c", "d")]
+        assert [item and item.text for item in results] == [None, "text b", "text c", "text d"]
 
 
 async def test_an_answer_nobody_waits_for_is_taken_and_kept(setup: ApiSetup) -> None:
@@ -159,9 +159,9 @@ async def test_an_answer_nobody_waits_for_is_taken_and_kept(setup: ApiSetup) -> 
     result = await adapter.send(OutgoingMessage("c1", "Here.", "inbox:1:0", reply_to="m1"))
     assert result.success
     assert (await adapter.send(OutgoingMessage("c1", "A note.", "note:1"))).success
-    given = await AnswerCache(AdapterMemory(setup.db, "api_server")).find(token_of("m1"))
-    assert given is not None
-    assert (given.text, given.chat_id) == ("Here.", "c1")
+    results = await AnswerCache(AdapterMemory(setup.db, "api_server")).find(token_of("m1"))
+    assert results is not None
+    assert (results.text, results.chat_id) == ("Here.", "c1")
 
 
 async def asked_until_answered(number: int) -> str:
@@ -188,19 +188,19 @@ async def test_a_gateway_that_is_killed_again_and_again_answers_each_request_onc
     ConfigFile.of_home().set("gateway.attempts", "10")
     server = answering(f"[{', '.join(['{say: A slow answer., pause: 0.2}'] * 20)}]")
     gateway = Gateway()
-    asking = [asyncio.create_task(asked_until_answered(one)) for one in range(8)]
+    asking = [asyncio.create_task(asked_until_answered(number)) for number in range(8)]
     for kill in range(3):
         gateway.start()
         await waited(lambda kill=kill: len(server.requests) > kill * 4)
         gateway.kill()
     gateway.start()
-    found = await asyncio.gather(*asking)
-    again = [await asked_until_answered(one) for one in range(8)]
+    result = await asyncio.gather(*asking)
+    again = [await asked_until_answered(number) for number in range(8)]
     gateway.stop()
-    assert found == again
-    assert all("slow answer" in one or one.startswith("You said: number") for one in found)
-    for one in range(8):
-        assert said(db, f"s{one}", "api_server").count(f"number {one}") == 1
+    assert result == again
+    assert all("slow answer" in item or item.startswith("You said: number") for item in result)
+    for number in range(8):
+        assert said(db, f"s{number}", "api_server").count(f"number {number}") == 1
 
 
 # While a turn runs

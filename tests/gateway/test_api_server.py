@@ -44,15 +44,15 @@ async def test_a_chat_completion_is_answered_in_the_shape_clients_know(
     answering("[{say: Hello there.}]")
     async with setup.open() as client:
         answer = await client.ask("hi", model="gpt-unheard-of")
-        found = answer.json()
-    assert found["object"] == "chat.completion"
-    assert found["id"].startswith("chatcmpl-")
-    assert found["model"] == "gpt-unheard-of"
-    assert isinstance(found["created"], int)
-    (choice,) = found["choices"]
+        data = answer.json()
+    assert data["object"] == "chat.completion"
+    assert data["id"].startswith("chatcmpl-")
+    assert data["model"] == "gpt-unheard-of"
+    assert isinstance(data["created"], int)
+    (choice,) = data["choices"]
     assert (choice["index"], choice["finish_reason"]) == (0, "stop")
     assert choice["message"] == {"role": "assistant", "content": "Hello there.", "refusal": None}
-    assert "usage" not in found
+    assert "usage" not in data
     assert said(setup.db, answer.headers["x-hermes-session"], "api_server")[0] == "hi"
 
 
@@ -61,18 +61,18 @@ async def test_a_response_is_answered_and_can_be_fetched_again(
 ) -> None:
     answering("[{say: Hello there.}]")
     async with setup.open() as client:
-        found = await client.respond("hi", metadata={"a": "b"})
-        again = (await client.http.get(f"{RESPONSES}/{found['id']}")).json()
-    assert (found["object"], found["status"]) == ("response", "completed")
-    assert found["id"].startswith("resp_")
-    (message,) = found["output"]
+        result = await client.respond("hi", metadata={"a": "b"})
+        again = (await client.http.get(f"{RESPONSES}/{result['id']}")).json()
+    assert (result["object"], result["status"]) == ("response", "completed")
+    assert result["id"].startswith("resp_")
+    (message,) = result["output"]
     assert (message["type"], message["role"]) == ("message", "assistant")
     assert message["content"] == [
         {"type": "output_text", "text": "Hello there.", "annotations": []}
     ]
-    assert found["metadata"] == {"a": "b"}
-    assert found["usage"] is found["error"] is None
-    assert again["output"] == found["output"]
+    assert result["metadata"] == {"a": "b"}
+    assert result["usage"] is result["error"] is None
+    assert again["output"] == result["output"]
 
 
 async def test_a_response_goes_on_from_the_one_before(setup: ApiSetup, answering: Any) -> None:
@@ -85,7 +85,11 @@ async def test_a_response_goes_on_from_the_one_before(setup: ApiSetup, answering
         unknown = await client.http.post(RESPONSES, json=body)
     assert second["previous_response_id"] == first["id"]
     assert third["output"][0]["content"][0]["text"] == "You said: third"
-    words = [one["content"] for one in server.requests[-1]["messages"] if one["role"] != "system"]
+    words = [
+        message["content"]
+        for message in server.requests[-1]["messages"]
+        if message["role"] != "system"
+    ]
     assert words == ["first", "One.", "second", "Two.", "third"]
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (
         404,
@@ -95,9 +99,9 @@ async def test_a_response_goes_on_from_the_one_before(setup: ApiSetup, answering
 
 async def test_models_names_the_agent(setup: ApiSetup) -> None:
     async with setup.open() as client:
-        found = (await client.http.get("/v1/models")).json()
-    assert found["object"] == "list"
-    assert [(one["id"], one["object"]) for one in found["data"]] == [("hermes", "model")]
+        data = (await client.http.get("/v1/models")).json()
+    assert data["object"] == "list"
+    assert [(item["id"], item["object"]) for item in data["data"]] == [("hermes", "model")]
 
 
 # Sessions
@@ -134,9 +138,9 @@ async def test_without_a_session_the_transcript_reaches_the_model(
         {"role": "user", "content": [{"type": "text", "text": "Which is it?"}]},
     ]
     async with setup.open() as client:
-        one, two = [await client.ask("", messages=whole) for _ in range(2)]
-    assert one.headers["x-hermes-session"] != two.headers["x-hermes-session"]
-    words = said(setup.db, one.headers["x-hermes-session"], "api_server")[0]
+        item, two = [await client.ask("", messages=whole) for _ in range(2)]
+    assert item.headers["x-hermes-session"] != two.headers["x-hermes-session"]
+    words = said(setup.db, item.headers["x-hermes-session"], "api_server")[0]
     assert words.splitlines()[2:] == [
         "> instructions: Be brief.",
         "",
@@ -154,9 +158,13 @@ async def test_twenty_sessions_are_answered_at_once_each_with_its_own(
 ) -> None:
     answering("[]")
     async with setup.open() as client:
-        asking = [client.ask(f"number {one}", headers=session(f"s{one}")) for one in range(20)]
-        found = await asyncio.gather(*asking)
-    assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(20)]
+        asking = [
+            client.ask(f"number {number}", headers=session(f"s{number}")) for number in range(20)
+        ]
+        result = await asyncio.gather(*asking)
+    assert [text_of(item) for item in result] == [
+        f"You said: number {number}" for number in range(20)
+    ]
 
 
 async def test_requests_in_one_session_are_answered_one_after_the_other(
@@ -164,9 +172,11 @@ async def test_requests_in_one_session_are_answered_one_after_the_other(
 ) -> None:
     answering("[]")
     async with setup.open() as client:
-        asking = [client.ask(f"number {one}", headers=session("s")) for one in range(5)]
-        found = await asyncio.gather(*asking)
-    assert [text_of(one) for one in found] == [f"You said: number {one}" for one in range(5)]
+        asking = [client.ask(f"number {number}", headers=session("s")) for number in range(5)]
+        result = await asyncio.gather(*asking)
+    assert [text_of(item) for item in result] == [
+        f"You said: number {number}" for number in range(5)
+    ]
 
 
 # Streams
@@ -176,26 +186,26 @@ async def test_a_completion_streams_while_it_is_written(setup: ApiSetup, answeri
     answering(SLOW)
     body = {"messages": [{"role": "user", "content": "count"}]}
     async with setup.open() as client:
-        found = await client.stream(COMPLETIONS, body)
-    assert found[-1] == ("", "[DONE]")
-    chunks = [one for _, one in found[:-1]]
-    assert {one["object"] for one in chunks} == {"chat.completion.chunk"}
-    assert len({one["id"] for one in chunks}) == 1
-    deltas = [one["choices"][0]["delta"] for one in chunks]
+        stream = await client.stream(COMPLETIONS, body)
+    assert stream[-1] == ("", "[DONE]")
+    chunks = [item for _, item in stream[:-1]]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({chunk["id"] for chunk in chunks}) == 1
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert deltas[0] == {"role": "assistant", "content": ""}
     assert deltas[-1] == {}
-    assert "".join(one.get("content", "") for one in deltas) == "one two three four five six"
-    assert len([one for one in deltas if one.get("content")]) > 2
-    assert [one["choices"][0]["finish_reason"] for one in chunks][-2:] == [None, "stop"]
+    assert "".join(delta.get("content", "") for delta in deltas) == "one two three four five six"
+    assert len([delta for delta in deltas if delta.get("content")]) > 2
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks][-2:] == [None, "stop"]
 
 
 async def test_a_response_streams_while_it_is_written(setup: ApiSetup, answering: Any) -> None:
     answering(SLOW)
     async with setup.open() as client:
-        found = await client.stream(RESPONSES, {"input": "count"})
-    assert [name for name, _ in found] == [one["type"] for _, one in found]
-    assert [one["sequence_number"] for _, one in found] == list(range(len(found)))
-    names = [name for name, _ in found if name != "response.output_text.delta"]
+        stream = await client.stream(RESPONSES, {"input": "count"})
+    assert [name for name, _ in stream] == [item["type"] for _, item in stream]
+    assert [item["sequence_number"] for _, item in stream] == list(range(len(stream)))
+    names = [name for name, _ in stream if name != "response.output_text.delta"]
     assert names == [
         "response.created",
         "response.in_progress",
@@ -206,9 +216,9 @@ async def test_a_response_streams_while_it_is_written(setup: ApiSetup, answering
         "response.output_item.done",
         "response.completed",
     ]
-    deltas = [one["delta"] for name, one in found if name == "response.output_text.delta"]
+    deltas = [item["delta"] for name, item in stream if name == "response.output_text.delta"]
     assert len(deltas) > 2
-    last = found[-1][1]["response"]
+    last = stream[-1][1]["response"]
     assert last["status"] == "completed"
     assert last["output"][0]["content"][0]["text"] == "".join(deltas)
     assert "".join(deltas) == "one two three four five six"
@@ -222,9 +232,9 @@ async def test_what_is_said_before_a_tool_runs_streams_as_a_paragraph_of_its_own
     body = {"messages": [{"role": "user", "content": "look"}]}
     headers = {"Idempotency-Key": "k"}
     async with setup.open() as client:
-        found = await client.stream(COMPLETIONS, {**body, "metadata": {"message_id": "k"}})
+        stream = await client.stream(COMPLETIONS, {**body, "metadata": {"message_id": "k"}})
         again = await client.http.post(COMPLETIONS, json=body, headers=headers)
-    deltas = [one["choices"][0]["delta"].get("content", "") for _, one in found[:-1]]
+    deltas = [item["choices"][0]["delta"].get("content", "") for _, item in stream[:-1]]
     assert "".join(deltas) == "Let me look.\n\nIt is there."
     assert text_of(again) == "It is there."
 
@@ -247,8 +257,8 @@ async def test_a_picture_comes_along(setup: ApiSetup, answering: Any) -> None:
     assert "[Attached file, download failed: http://127.0.0.1:9/x.png]" in json.dumps(
         server.requests[-1]
     )
-    (kept,) = [one for one in (hermes_home() / "media").rglob("*") if one.is_file()]
-    assert kept.read_bytes() == PNG
+    (result,) = [path for path in (hermes_home() / "media").rglob("*") if path.is_file()]
+    assert result.read_bytes() == PNG
 
 
 async def test_a_picture_may_be_larger_than_a_text(setup: ApiSetup, answering: Any) -> None:
@@ -256,10 +266,10 @@ async def test_a_picture_may_be_larger_than_a_text(setup: ApiSetup, answering: A
     data = "data:image/png;base64," + base64.b64encode(PNG + b"\0" * 2_000_000).decode()
     content = [{"type": "input_image", "image_url": data}, {"type": "input_text", "text": "?"}]
     async with setup.open() as client:
-        found = await client.respond([{"role": "user", "content": content}])
+        result = await client.respond([{"role": "user", "content": content}])
         large = await client.ask("x" * 1_100_000)
         larger = await client.ask("x" * 6_000_000)
-    assert found["output"][0]["content"][0]["text"] == "Large."
+    assert result["output"][0]["content"][0]["text"] == "Large."
     assert [large.status_code, larger.status_code] == [413, 413]
     assert large.json()["error"]["code"] == "request_too_large"
 
@@ -326,12 +336,12 @@ async def test_what_cannot_be_kept_is_to_be_asked_again(setup: ApiSetup) -> None
     await adapter.connect(full)
     headers = {"Authorization": f"Bearer {KEY}"}
     async with httpx2.AsyncClient(base_url=front.url, headers=headers) as http:
-        found = [await Client(http, None).ask("hi", headers=session("s")) for _ in range(2)]
+        results = [await Client(http, None).ask("hi", headers=session("s")) for _ in range(2)]
     await adapter.disconnect()
     await front.close()
-    assert [one.status_code for one in found] == [503, 503]
-    assert found[0].json()["error"]["code"] == "not_kept"
-    assert found[0].headers["retry-after"]
+    assert [item.status_code for item in results] == [503, 503]
+    assert results[0].json()["error"]["code"] == "not_kept"
+    assert results[0].headers["retry-after"]
 
 
 @pytest.mark.parametrize(
@@ -368,13 +378,13 @@ async def test_every_route_that_is_served_is_documented(setup: ApiSetup, db: Ses
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
     watching = HealthEndpoints(db, GatewayMetrics(), dict, int)
-    served = [*watching.routes(), *(one for some in front._routes.values() for one in some)]
+    served = [*watching.routes(), *(item for some in front._routes.values() for item in some)]
     await api.disconnect()
     await webhook.disconnect()
     await front.close()
     documented = set(re.findall(r"^### `(\w+) (\S+)`$", PAGE.read_text("utf-8"), re.MULTILINE))
-    found = {
-        (next(iter(one.methods - {"HEAD"})), one.path)  # type: ignore[attr-defined]
-        for one in served
+    results = {
+        (next(iter(item.methods - {"HEAD"})), item.path)  # type: ignore[attr-defined]
+        for item in served
     }
-    assert documented == found
+    assert documented == results

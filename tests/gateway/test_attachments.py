@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def source(**facts: Any) -> SessionSource:
-    given = {"platform": Platform.TELEGRAM, "chat_id": "c", "user_id": "u", "user_name": "Ada"}
-    return SessionSource(**{**given, **facts})
+    result = {"platform": Platform.TELEGRAM, "chat_id": "c", "user_id": "u", "user_name": "Ada"}
+    return SessionSource(**{**result, **facts})
 
 
 def event_with(kept: Any) -> MessageEvent:
@@ -47,13 +47,13 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_picture_is_a_reference_until_a_model_reads_it(hermes_home: Path) -> None:
-    kept = media_store.of_home().keep(b"\x89PNG", "a.png")
-    found = attachments.read_attachments(event_with(kept), None)
-    assert found.notes == []
-    content = [{"type": "image_url", "image_url": {"url": found.images[0]}}]
+    results = media_store.of_home().keep(b"\x89PNG", "a.png")
+    result = attachments.read_attachments(event_with(results), None)
+    assert result.notes == []
+    content = [{"type": "image_url", "image_url": {"url": result.images[0]}}]
     url = media_store.embedded(content)[0]["image_url"]["url"]
     assert url == "data:image/png;base64,iVBORw=="
-    kept.path.unlink()
+    results.path.unlink()
     assert "no longer there" in media_store.embedded(content)[0]["text"]
 
 
@@ -64,40 +64,40 @@ def test_a_reference_leads_out_of_the_folder_nowhere(hermes_home: Path, url: str
 
 
 def test_of_other_files_a_model_gets_the_path(tmp_path: Path) -> None:
-    kept = MediaStore(tmp_path).keep(b"%PDF", "a.pdf")
-    assert str(kept.path) in attachments.read_attachments(event_with(kept), None).notes[0]
+    result = MediaStore(tmp_path).keep(b"%PDF", "a.pdf")
+    assert str(result.path) in attachments.read_attachments(event_with(result), None).notes[0]
 
 
 # Voice
 
 
 def test_voice_is_written_down_by_a_command(hermes_home: Path, tmp_path: Path) -> None:
-    kept = MediaStore(tmp_path).keep(b"hello from a file", "a.ogg", "audio/ogg")
+    result = MediaStore(tmp_path).keep(b"hello from a file", "a.ogg", "audio/ogg")
     config = ConfigFile.of_home()
     command = f"{sys.executable} -c 'import sys; print(open(sys.argv[1]).read())' {{file}}"
     config.set("gateway.transcribe_command", command)
     writer = transcription.transcriber_of(ConfigFile.of_home().settings())
-    assert attachments.read_attachments(event_with(kept), writer).notes == ["hello from a file"]
+    assert attachments.read_attachments(event_with(result), writer).notes == ["hello from a file"]
 
 
 def test_voice_is_written_down_by_a_server(hermes_home: Path, tmp_path: Path) -> None:
-    kept = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
+    result = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
     with speech_server("good morning") as (url, asked):
         config = ConfigFile.of_home()
         config.set("gateway.transcribe_url", url)
         config.set("keys.transcribe", "k1")
         writer = transcription.transcriber_of(ConfigFile.of_home().settings())
-        assert attachments.read_attachments(event_with(kept), writer).notes == ["good morning"]
+        assert attachments.read_attachments(event_with(result), writer).notes == ["good morning"]
     assert asked == [("/v1/audio/transcriptions", "Bearer k1")]
 
 
 @pytest.mark.parametrize("command", ["false", "/no/such/program"])
 def test_what_cannot_be_heard_is_said_and_not_left_out(tmp_path: Path, command: str) -> None:
-    kept = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
+    result = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
     (note,) = attachments.read_attachments(
-        event_with(kept), transcription.CommandTranscriber(command)
+        event_with(result), transcription.CommandTranscriber(command)
     ).notes
     assert "transcription failed" in note
-    assert str(kept.path) in note
-    (note,) = attachments.read_attachments(event_with(kept), None).notes
+    assert str(result.path) in note
+    (note,) = attachments.read_attachments(event_with(result), None).notes
     assert "not configured" in note

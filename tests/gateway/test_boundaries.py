@@ -125,15 +125,15 @@ def test_a_boundary_is_heard_and_final_where_it_is(
     name: str, db: SessionDB, hermes_home: Path, tmp_path: Path
 ) -> None:
     kind, happen, is_final, policy = HAPPENINGS[name]
-    heard = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    path = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
     ConfigFile.of_home().set("plugins.enabled", "listener")
     world = World(db, tmp_path, policy)
     old = world.entry.session_id
     happen(world)
     for _ in range(2):  # what was heard is not told again
         delivery.Delivery(db, PluginManager.of_home()).deliver_due()
-    lines = heard.read_text().splitlines()
+    lines = path.read_text().splitlines()
     assert f"on_session_boundary {kind} " in "\n".join(lines)
     assert lines.count(f"on_session_finalize - {old}") == int(is_final)
 
@@ -143,8 +143,8 @@ def test_what_is_announced_twice_is_final_once(db: SessionDB, tmp_path: Path) ->
     world.expire()
     world.watch()
     world.message()  # the reset at access, after the watcher
-    finals = [one for one in db.list_boundaries() if one["is_final"]]
-    assert [one["session_id"] for one in finals] == [world.entry.session_id]
+    finals = [boundary for boundary in db.list_boundaries() if boundary["is_final"]]
+    assert [item["session_id"] for item in finals] == [world.entry.session_id]
 
 
 def test_a_conversation_that_is_resumed_is_finalised_again_when_it_ends_again(
@@ -156,7 +156,7 @@ def test_a_conversation_that_is_resumed_is_finalised_again_when_it_ends_again(
     world.message()  # after the restart
     assert (db.get_session(first) or {})["ended_at"] is None
     world.routes.reset_session(world.key)
-    finals = [one["epoch"] for one in db.list_boundaries(first) if one["is_final"]]
+    finals = [boundary["epoch"] for boundary in db.list_boundaries(first) if boundary["is_final"]]
     assert sorted(finals) == [0, 1]
 
 
@@ -168,9 +168,9 @@ def test_no_end_is_announced_of_what_never_was(db: SessionDB) -> None:
 def test_a_crash_ends_what_the_process_owned(db: SessionDB) -> None:
     db.create_session("mine", "cli")
     db.engine.write(lambda tx: bury(tx, db.identity.process_id, db.ids))
-    assert [one["kind"] for one in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
+    assert [boundary["kind"] for boundary in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
 
 
 def test_there_is_no_kind_that_is_not_tried_here() -> None:
-    covered = {one[0] for one in HAPPENINGS.values()} | {BoundaryKind.CRASH}
+    covered = {item[0] for item in HAPPENINGS.values()} | {BoundaryKind.CRASH}
     assert covered == set(BoundaryKind)

@@ -30,12 +30,12 @@ def test_pieces_end_between_paragraphs() -> None:
 
 def test_a_block_of_code_is_closed_and_opened_again() -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(20))
-    found = split_text(f"See:\n\n```python\n{code}\n```\n\nDone.", 120)
-    assert len(found) > 2
-    for piece in found:
+    result = split_text(f"See:\n\n```python\n{code}\n```\n\nDone.", 120)
+    assert len(result) > 2
+    for piece in result:
         assert piece.count("```") % 2 == 0, piece
         assert len(piece) <= 120
-    assert found[1].startswith("```python\n")
+    assert result[1].startswith("```python\n")
 
 
 def test_a_word_that_is_too_long_is_cut() -> None:
@@ -43,17 +43,17 @@ def test_a_word_that_is_too_long_is_cut() -> None:
 
 
 def test_what_counts_double_counts_double() -> None:
-    found = split_text("😀" * 9, 10, utf16_length)
-    assert found == ["😀" * 5, "😀" * 4]
+    result = split_text("😀" * 9, 10, utf16_length)
+    assert result == ["😀" * 5, "😀" * 4]
 
 
 @given(text=LINES, longest=st.integers(20, 80))
 @example(text="```\n" + "a" * 100, longest=20)
 def test_no_piece_is_too_long_and_no_word_is_lost(text: str, longest: int) -> None:
-    found = split_text(text, longest)
-    assert all(0 < len(piece) <= longest for piece in found)
-    kept = re.sub(r"[\s`~]", "", "".join(found))
-    assert kept == re.sub(r"[\s`~]", "", text)
+    result = split_text(text, longest)
+    assert all(0 < len(piece) <= longest for piece in result)
+    results = re.sub(r"[\s`~]", "", "".join(result))
+    assert results == re.sub(r"[\s`~]", "", text)
 
 
 @given(text=LINES)

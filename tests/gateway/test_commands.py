@@ -102,7 +102,7 @@ def test_a_command_is_carried_out_once_whoever_counted(
     service.message_handler.handle(row)
     assert routes.get(key) == after
     assert len(db.get_messages(entry.session_id)) == left
-    finals = [one for one in db.list_boundaries() if one["is_final"]]
+    finals = [boundary for boundary in db.list_boundaries() if boundary["is_final"]]
     assert len(finals) <= 1
     service.inbox_workers.close()
 
@@ -120,4 +120,4 @@ async def test_after_a_branch_both_conversations_have_desks_of_their_own(
 
 
 def _said(db: SessionDB, session_id: str) -> list[Any]:
-    return [one["content"] for one in db.get_messages(session_id)]
+    return [item["content"] for item in db.get_messages(session_id)]

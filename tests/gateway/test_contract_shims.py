@@ -28,7 +28,7 @@ class ForeignStore:
     """A session store that is not ours: it has no boundary events."""
 
     def __init__(self, *entries: SessionEntry) -> None:
-        self._entries = {one.session_key: one for one in entries}
+        self._entries = {item.session_key: item for item in entries}
         self._lock = threading.Lock()
         self.saves = 0
 
@@ -83,12 +83,12 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
 
 def runner(store: Any, **agents: AssignedAgent) -> Any:
-    made: Any = object.__new__(GatewayRunner)
-    made.config = GatewayConfig()
-    made.session_store = store
-    made._running_agents = dict(agents)
-    made._restart_drain_timeout = 0.0
-    return made
+    result: Any = object.__new__(GatewayRunner)
+    result.config = GatewayConfig()
+    result.session_store = store
+    result._running_agents = dict(agents)
+    result._restart_drain_timeout = 0.0
+    return result
 
 
 def new_command() -> MessageEvent:
@@ -114,11 +114,11 @@ async def test_new_in_an_unknown_chat_only_announces_its_first_session(hooks: li
 
 async def test_new_stops_the_turn_of_its_place_only(hooks: list[Any]) -> None:
     here, elsewhere = AssignedAgent("old"), AssignedAgent("other")
-    made = runner(ForeignStore(entry("old")))
-    made._running_agents = {KEY: here, "another": elsewhere}
-    await made._handle_reset_command(new_command())
+    result = runner(ForeignStore(entry("old")))
+    result._running_agents = {KEY: here, "another": elsewhere}
+    await result._handle_reset_command(new_command())
     assert len(here.reasons) == 1
-    assert (elsewhere.reasons, list(made._running_agents)) == ([], ["another"])
+    assert (elsewhere.reasons, list(result._running_agents)) == ([], ["another"])
     assert hooks
 
 
@@ -136,32 +136,32 @@ async def test_stop_finalizes_assigned_agents_and_survives_a_failing_adapter(
     hooks: list[Any], hermes_home: object
 ) -> None:
     agents = {"a": AssignedAgent("one"), "b": AssignedAgent("two")}
-    made = runner(ForeignStore(), **agents)
+    result = runner(ForeignStore(), **agents)
     adapter = AssignedAdapter()
-    made.adapters = {Platform.TELEGRAM: adapter}
-    await made.stop()
+    result.adapters = {Platform.TELEGRAM: adapter}
+    await result.stop()
     assert {facts["session_id"] for name, facts in hooks if name == "on_session_finalize"} == {
         "one",
         "two",
     }
-    assert [one.reasons for one in agents.values()] == [["shutdown"], ["shutdown"]]
-    assert (adapter.calls, made._running_agents) == (1, {})
+    assert [agent.reasons for agent in agents.values()] == [["shutdown"], ["shutdown"]]
+    assert (adapter.calls, result._running_agents) == (1, {})
 
 
 def test_expired_sessions_are_finalized_once_and_suspended_ones_are_kept(
     hooks: list[Any],
 ) -> None:
     over = entry("over", timedelta(hours=2))
-    made = runner(ForeignStore(over))
-    made._end_expired()
-    made._end_expired()
+    result = runner(ForeignStore(over))
+    result._end_expired()
+    result._end_expired()
     assert hooks == [
         (
             "on_session_finalize",
             {"session_id": "over", "platform": "telegram", "reason": "session_expired"},
         )
     ]
-    assert (over.expiry_finalized, made.session_store.saves) == (True, 1)
+    assert (over.expiry_finalized, result.session_store.saves) == (True, 1)
     paused = entry("paused", timedelta(hours=2))
     paused.suspended = True
     runner(ForeignStore(paused))._end_expired()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("home", [{"chat_id": "7", "name": "Home"}, "7", 7])
 def test_a_home_channel_is_read_as_people_write_it(home: Any) -> None:
     config = GatewayConfig.from_dict({"platforms": {"telegram": {"home_channel": home}}})
-    found = config.get_home_channel(Platform.TELEGRAM)
-    assert found is not None
-    assert (found.platform, found.chat_id) == (Platform.TELEGRAM, "7")
+    home_channel = config.get_home_channel(Platform.TELEGRAM)
+    assert home_channel is not None
+    assert (home_channel.platform, home_channel.chat_id) == (Platform.TELEGRAM, "7")
 
 
 def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[ServerSetup]:
-    async with discord_setup(db, tmp_path) as found:
-        yield found
+    async with discord_setup(db, tmp_path) as result:
+        yield result
 
 
 # Messages
@@ -69,7 +69,7 @@ async def test_in_a_channel_only_a_mention_or_a_reply_is_addressed(setup: Server
         await setup.server.say(GENERAL, f"and <@{BOB['id']}>, <@&{BOT_ROLE}>?", mentions=[BOB])
         await setup.server.say(GENERAL, "really", **facts, referenced_message=mine)
         events = await setup.inbox.until(4)
-    assert [one.is_addressed for one in events] == [False, True, True, True]
+    assert [event.is_addressed for event in events] == [False, True, True, True]
     assert setup.inbox.texts == ["nice weather", "what time is it?", "and @Bob, ?", "really"]
     assert (events[3].reply_to_message_id, events[3].reply_to_text) == (mine["id"], "I am here")
     source = events[0].source
@@ -115,8 +115,8 @@ async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(setup: Se
         await setup.server.change(said)
         await setup.server.change(said, "hello")
         events = await setup.inbox.until(2)
-    assert [(one.text, one.is_edit) for one in events] == [("helo", False), ("hello", True)]
-    assert {one.message_id for one in events} == {said["id"]}
+    assert [(event.text, event.is_edit) for event in events] == [("helo", False), ("hello", True)]
+    assert {event.message_id for event in events} == {said["id"]}
 
 
 def contents(event: MessageEvent) -> bytes:
@@ -254,7 +254,9 @@ async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(setup: Ser
     async with setup.connected():
         await setup.server.say(DM, "three")
         await setup.inbox.until(4)
-    direct = [one.text for one in setup.inbox.events if one.source and one.source.chat_id == "100"]
+    direct = [
+        event.text for event in setup.inbox.events if event.source and event.source.chat_id == "100"
+    ]
     assert direct == ["one", "two", "three"]
     assert setup.inbox.texts.count("never heard before") == 1
     assert len(setup.inbox.texts) == 4
@@ -383,7 +385,9 @@ async def test_channels_that_are_new_at_once_are_all_written_down(setup: ServerS
     await asyncio.gather(*(cursors.open(str(number), number) for number in range(20)))
     again = Cursors(memory, "me", ids_per_hour=1)
     await again.load(1000)
-    assert {one: again.last(one) for one in again.channels} == {str(n): n for n in range(20)}
+    assert {channel: again.last(channel) for channel in again.channels} == {
+        str(n): n for n in range(20)
+    }
 
 
 # Connecting

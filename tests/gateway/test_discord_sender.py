@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[ServerSetup]:
-    async with discord_setup(db, tmp_path) as found:
-        yield found
+    async with discord_setup(db, tmp_path) as result:
+        yield result
 
 
 def posted(setup: ServerSetup) -> list[dict[str, Any]]:

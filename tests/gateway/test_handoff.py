@@ -47,12 +47,12 @@ async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
         event = MessageEvent("and now?", source=source, message_id="m1")
         await service.receiver.receive("local", event)
         await until(lambda: answers(db)[-1] == "Going on.")
-    assert [str(one["content"]) for one in db.get_messages("cli1")] == [
+    assert [str(item["content"]) for item in db.get_messages("cli1")] == [
         "from the terminal",
         "and now?",
         "Going on.",
     ]
-    kinds = {one["kind"] for one in db.list_boundaries()}
+    kinds = {boundary["kind"] for boundary in db.list_boundaries()}
     assert "handoff" in kinds
 
 

@@ -24,8 +24,8 @@ async def test_a_message_nobody_can_read_is_settled_and_not_tried_for_ever(
     async with started(db, tmp_path) as service:
         await service.receiver.receive("local", message("hi", "m1"))
         await until(lambda: answers(db) == ["Hello."])
-    (found,) = db.find_incoming("m0")
-    assert (found["state"], found["attempts"]) == ("failed", 1)
+    (result,) = db.find_incoming("m0")
+    assert (result["state"], result["attempts"]) == ("failed", 1)
 
 
 async def test_a_message_nobody_can_read_takes_no_other_along(

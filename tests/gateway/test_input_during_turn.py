@@ -40,9 +40,9 @@ async def test_what_is_written_to_a_turn_is_read_by_it_and_answered_with_it(
         await service.receiver.receive("local", event("and quickly", "m2"))
         await until(lambda: answers(db) == ["Both done."])
         await until(lambda: db.waiting_places() == 0)
-    words = [one for one in said(db) if one in {"first", "and quickly", "Both done."}]
+    words = [item for item in said(db) if item in {"first", "and quickly", "Both done."}]
     assert words == ["first", "and quickly", "Both done."]
-    assert [one["state"] for one in db.find_incoming("m2")] == ["done"]
+    assert [item["state"] for item in db.find_incoming("m2")] == ["done"]
 
 
 async def test_what_a_turn_did_not_read_is_answered_after_it(
@@ -98,7 +98,7 @@ async def test_an_edit_of_what_was_answered_is_said_again_once(
             await service.receiver.receive("local", event("five apples", "m1", is_edit=True))
         await service.receiver.receive("local", event("four apples", "m1", is_edit=True))
         await until(lambda: len(answers(db)) == 2)
-    changed = [one for one in said(db) if "five apples" in one]
+    changed = [item for item in said(db) if "five apples" in item]
     assert changed == ["(edited version of an earlier message)\nfive apples"]
 
 
@@ -136,4 +136,4 @@ async def test_an_edit_of_what_the_turn_may_have_read_is_said_again(
         await service.receiver.receive("local", message("at four", "m2"))
         await service.receiver.receive("local", message("at five", "m2", is_edit=True))
         await until(lambda: db.waiting_places() == 0 and answers(db))
-    assert any("at five" in one for one in said(db))
+    assert any("at five" in item for item in said(db))

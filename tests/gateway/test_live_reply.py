@@ -49,7 +49,7 @@ def config(**streaming: Any) -> GatewayConfig:
 
 def shown(setup: TelegramSetup) -> list[str]:
     """The messages of the bot, as people see them now."""
-    return [one.text for one in setup.server.sent]
+    return [item.text for item in setup.server.sent]
 
 
 async def test_an_answer_grows_in_one_message_and_ends_without_the_cursor(
@@ -58,7 +58,7 @@ async def test_an_answer_grows_in_one_message_and_ends_without_the_cursor(
     answering(f"[{{say: {WORDS}, pause: 0.05}}]")
     async with started(db, tmp_path, config(), {"telegram": setup.adapter()}):
         await setup.server.say("tell me")
-        await waited(lambda: any(CURSOR in one for one in shown(setup)))
+        await waited(lambda: any(CURSOR in item for item in shown(setup)))
         await waited(lambda: shown(setup) == [WORDS])
         assert setup.server.count("editMessageText") >= 2
         assert setup.server.count("sendMessage") == 1
@@ -91,7 +91,7 @@ async def test_after_a_restart_the_answer_takes_the_place_of_what_was_shown(
     answering(f"[{{say: {WORDS}, pause: 0.3}}, {{say: The whole answer.}}]")
     async with started(db, tmp_path, config(), {"telegram": setup.adapter()}, drain=0):
         await setup.server.say("tell me")
-        await waited(lambda: any(CURSOR in one for one in shown(setup)))
+        await waited(lambda: any(CURSOR in item for item in shown(setup)))
     assert CURSOR in shown(setup)[0]
     async with started(db, tmp_path, config(), {"telegram": setup.adapter()}):
         await waited(lambda: shown(setup) == ["The whole answer."])

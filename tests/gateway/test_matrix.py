@@ -140,10 +140,10 @@ async def test_in_a_group_only_a_mention_or_a_reply_is_addressed(
         setup.ann.say(room, "so?", **{"m.mentions": {"user_ids": [setup.bot.user_id]}})
         setup.ann.say(room, "really", **{"m.relates_to": {"m.in_reply_to": {"event_id": mine}}})
         events = await received.until(4)
-    assert [one.is_addressed for one in events] == [False, True, True, True]
+    assert [event.is_addressed for event in events] == [False, True, True, True]
     assert received.texts == ["nice weather", "what time is it?", "so?", "really"]
     assert (events[3].reply_to_message_id, events[3].reply_to_text) == (mine, "I am here")
-    assert {one.source.chat_type for one in events if one.source} == {"group"}
+    assert {event.source.chat_type for event in events if event.source} == {"group"}
 
 
 async def test_a_third_person_makes_a_group_of_a_chat(setup: MatrixSetup, synapse: Synapse) -> None:
@@ -155,7 +155,7 @@ async def test_a_third_person_makes_a_group_of_a_chat(setup: MatrixSetup, synaps
         bob.join(room)
         setup.ann.say(room, "we three")
         events = await received.until(2)
-    assert [one.source.chat_type for one in events if one.source] == ["dm", "group"]
+    assert [event.source.chat_type for event in events if event.source] == ["dm", "group"]
 
 
 async def test_threads_and_edits_keep_what_they_belong_to(setup: MatrixSetup) -> None:
@@ -173,7 +173,7 @@ async def test_threads_and_edits_keep_what_they_belong_to(setup: MatrixSetup) ->
     assert events[1].source is not None
     assert (events[1].source.thread_id, events[1].reply_to_message_id) == (root, None)
     assert (events[2].is_edit, events[2].message_id, events[2].text) == (True, root, "the new root")
-    sent = next(one for one in setup.ann.seen(room) if one["event_id"] == result.message_id)
+    sent = next(item for item in setup.ann.seen(room) if item["event_id"] == result.message_id)
     assert sent["content"]["m.relates_to"]["event_id"] == root
 
 
@@ -242,7 +242,7 @@ async def test_a_long_absence_is_made_up_for_in_order(setup: MatrixSetup) -> Non
         events = await received.until(121)
         setup.ann.say(rooms[0], "now")
         await received.until(122)
-    by_room: dict[str, list[str]] = {one: [] for one in rooms}
+    by_room: dict[str, list[str]] = {item: [] for item in rooms}
     for event in events:
         assert event.source is not None
         by_room[event.source.chat_id].append(event.text)
@@ -271,11 +271,11 @@ async def test_a_reply_whose_answer_got_lost_arrives_once(
             line.is_deaf = True
             lost = await adapter.send(OutgoingMessage(room, "once", "k1"))
             line.is_deaf = False
-            found = await adapter.send(OutgoingMessage(room, "once", "k1"))
+            response = await adapter.send(OutgoingMessage(room, "once", "k1"))
             setup.ann.say(room, "thanks")
             await received.until(1)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
-    assert found.success
+    assert response.success
     assert setup.ann.said_by(room, setup.bot.user_id) == ["once"]
 
 
@@ -303,9 +303,9 @@ async def test_edits_reactions_and_files_arrive(setup: MatrixSetup, tmp_path: Pa
         assert (await adapter.send(OutgoingMessage(room, "look", "k2", file=path))).success
         missing = await adapter.send(OutgoingMessage(room, "", "k3", file=tmp_path / "none"))
     seen = setup.ann.seen(room)
-    edits = [one["content"].get("m.new_content", {}).get("body") for one in seen]
-    assert [one for one in edits if one] == ["second", "third"]
-    [reaction] = [one["content"] for one in seen if one["type"] == "m.reaction"]
+    edits = [item["content"].get("m.new_content", {}).get("body") for item in seen]
+    assert [edit for edit in edits if edit] == ["second", "third"]
+    [reaction] = [item["content"] for item in seen if item["type"] == "m.reaction"]
     assert reaction["m.relates_to"]["key"] == "👍"
     file = seen[-1]["content"]
     assert (file["msgtype"], file["body"], file["filename"]) == ("m.image", "look", "dot.png")
@@ -317,10 +317,10 @@ async def test_typing_is_shown(setup: MatrixSetup) -> None:
     since = setup.ann.call("GET", "/_matrix/client/v3/sync?timeout=0")["next_batch"]
     async with connected(setup) as (adapter, _received):
         await adapter.typing(room)
-        found = await asyncio.to_thread(
+        thread = await asyncio.to_thread(
             setup.ann.call, "GET", f"/_matrix/client/v3/sync?timeout=20000&since={since}"
         )
-    [event] = found["rooms"]["join"][room]["ephemeral"]["events"]
+    [event] = thread["rooms"]["join"][room]["ephemeral"]["events"]
     assert event["content"]["user_ids"] == [setup.bot.user_id]
 
 
@@ -353,7 +353,7 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
     synapse.slow_down(setup.bot)
     async with connected(setup) as (adapter, _received):
         results = [await adapter.send(OutgoingMessage(room, "hello", f"k{n}")) for n in range(20)]
-    refused = next(one for one in results if not one.success)
+    refused = next(result for result in results if not result.success)
     assert (refused.error_kind, refused.may_have_arrived) == (ErrorKind.RATE_LIMITED, False)
     assert refused.retry_after is not None
     assert refused.retry_after > 0

@@ -45,9 +45,9 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 @pytest.fixture
 def gateway(hermes_home: Path) -> Iterator[Gateway]:
-    found = Gateway()
-    yield found
-    found.end()
+    result = Gateway()
+    yield result
+    result.end()
 
 
 def start(gateway: Gateway, **variables: str) -> None:
@@ -86,10 +86,10 @@ async def test_those_who_watch_see_how_it_fares(
 def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: Gateway) -> None:
     ConfigFile.of_home().path.write_text("platforms: {telegram: {enabled: true}}\n")
     start(gateway)
-    found = status.read_runtime_status() or {}
-    assert found["gateway_state"] == "degraded"
-    assert found["platforms"]["local"]["state"] == "connected"
-    assert "TELEGRAM_BOT_TOKEN" in found["platforms"]["telegram"]["error_message"]
+    runtime_status = status.read_runtime_status() or {}
+    assert runtime_status["gateway_state"] == "degraded"
+    assert runtime_status["platforms"]["local"]["state"] == "connected"
+    assert "TELEGRAM_BOT_TOKEN" in runtime_status["platforms"]["telegram"]["error_message"]
     assert get("/readyz")[0] == 503
 
 
@@ -136,8 +136,8 @@ async def test_it_begins_anew_as_the_same_process_and_answers_what_came_meanwhil
 async def test_a_turn_that_is_broken_off_by_the_end_is_finalised_and_goes_on(
     gateway: Gateway, answering: Callable[[str], Any], hermes_home: Path, tmp_path: Path
 ) -> None:
-    heard = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    path = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
     config = ConfigFile.of_home()
     config.set("plugins.enabled", "listener")
     config.set("gateway.drain_seconds", "0")
@@ -149,14 +149,14 @@ async def test_a_turn_that_is_broken_off_by_the_end_is_finalised_and_goes_on(
             wait_until(lambda: bool(db.message_count()), "the turn")
             (row,) = db.list_sessions_rich()
     assert gateway.stop() == 0
-    assert heard.read_text().split() == [row["id"]]
+    assert path.read_text().split() == [row["id"]]
     start(gateway)
     async with Chat(socket_path()) as chat:
         await chat.say("/status", "m2")
         assert "Whole." in await chat.until(2)
     with SessionDB(is_recovering=False) as db:
         assert (db.get_session(row["id"]) or {})["ended_at"] is None
-        said = [str(one["content"]) for one in db.get_messages(row["id"])]
+        said = [str(message["content"]) for message in db.get_messages(row["id"])]
     assert said[0] == "a long one"
     assert said.count("a long one") == 1
 
@@ -226,6 +226,6 @@ def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
     (hermes_home / "config.yaml").write_text(text)
     gateway.start()
     assert gateway.wait() == main.CONFIG_EXIT_CODE
-    found = status.read_runtime_status() or {}
-    assert found["gateway_state"] == "startup_failed"
-    assert "config.yaml" in found["exit_reason"]
+    runtime_status = status.read_runtime_status() or {}
+    assert runtime_status["gateway_state"] == "startup_failed"
+    assert "config.yaml" in runtime_status["exit_reason"]

@@ -27,9 +27,9 @@ def test_pauses_grow_with_each_failure_and_begin_anew_after_a_success() -> None:
 def test_a_connection_counts_as_a_success_only_when_it_has_lasted() -> None:
     clock = Clock()
     delay = ReconnectDelay(Backoff(1.0, 4.0), clock)
-    found = []
+    results = []
     for lasted in (0.0, 1.0, STABLE_SECONDS, 0.0):
         delay.connected()
         clock.now += lasted
-        found.append(delay.next_delay())
-    assert found == [1.0, 2.0, 1.0, 2.0]
+        results.append(delay.next_delay())
+    assert results == [1.0, 2.0, 1.0, 2.0]

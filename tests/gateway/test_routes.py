@@ -45,13 +45,13 @@ def source(**facts: Any) -> SessionSource:
 
 
 def reopened(routes: SessionStore, db: SessionDB) -> SessionStore:
-    found = SessionStore(routes.sessions_dir, routes.config)
-    found._db = db
-    return found
+    store = SessionStore(routes.sessions_dir, routes.config)
+    store._db = db
+    return store
 
 
 def kinds(db: SessionDB, session_id: str) -> list[str]:
-    return [one["kind"] for one in reversed(db.list_boundaries(session_id))]
+    return [boundary["kind"] for boundary in reversed(db.list_boundaries(session_id))]
 
 
 def test_a_place_keeps_its_conversation_across_processes(
@@ -78,7 +78,7 @@ def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
     assert row is not None
     assert row["end_reason"] == "session_reset"
     ends = db.list_boundaries(old.session_id)
-    assert [(one["kind"], one["new_session_id"], one["is_final"]) for one in ends] == [
+    assert [(item["kind"], item["new_session_id"], item["is_final"]) for item in ends] == [
         ("new", new.session_id, 1)
     ]
     assert routes.reset_session("agent:main:telegram:dm:nobody") is None
@@ -106,10 +106,10 @@ def test_two_places_that_share_a_text_have_conversations_of_their_own(
     thread = source(chat_type="group", chat_id="g", thread_id="7", user_id=None)
     person = source(chat_type="group", chat_id="g", user_id="7")
     assert build_session_key(thread) == build_session_key(person)
-    ids = {routes.get_or_create_session(one).session_id for one in (thread, person, thread)}
+    ids = {routes.get_or_create_session(item).session_id for item in (thread, person, thread)}
     assert len(ids) == 2
     again = reopened(routes, db)
-    assert {again.get_or_create_session(one).session_id for one in (person, thread)} == ids
+    assert {again.get_or_create_session(item).session_id for item in (person, thread)} == ids
 
 
 def test_the_file_is_not_written_for_every_message(routes: SessionStore, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_forgotten_place_leaves_a_conversation_that_is_ended_and_found(
     assert row is not None
     assert row["end_reason"] == "pruned"
     assert kinds(db, entry.session_id) == ["prune"]
-    assert [one["id"] for one in db.list_sessions_rich()] == [entry.session_id]
+    assert [item["id"] for item in db.list_sessions_rich()] == [entry.session_id]
     assert db.route_count() == 0
     assert routes.get_or_create_session(source()).session_id != entry.session_id
 
@@ -247,7 +247,7 @@ def test_a_damaged_file_loses_only_what_is_damaged(
         again = SessionStore(tmp_path / "." / "..", routes.config)
         again.sessions_dir = tmp_path
         again._db = None
-        assert [one.session_key for one in again.list_sessions()] == [KEY]
+        assert [session.session_key for session in again.list_sessions()] == [KEY]
 
 
 def test_an_entry_is_read_as_it_was_written() -> None:
@@ -263,9 +263,9 @@ def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
     columns = "scope, session_key, entry_json, updated_at"
     sql = f"INSERT INTO gateway_routing ({columns}) VALUES ('main', ?, ?, 1)"
     db.engine.write(lambda tx: tx.run(sql, (KEY, entry)))
-    (found,) = routes.list_sessions()
-    assert (found.session_key, found.session_id) == (KEY, GOOD["session_id"])
-    assert [one.session_key for one in db.routes()] == [KEY]
+    (result,) = routes.list_sessions()
+    assert (result.session_key, result.session_id) == (KEY, GOOD["session_id"])
+    assert [route.session_key for route in db.routes()] == [KEY]
 
 
 def test_routes_that_could_not_be_read_are_read_again(

@@ -60,7 +60,7 @@ async def running(
 def said(db: SessionDB, chat: str = "c1") -> list[str]:
     key = f"agent:main:local:dm:{chat}"
     rows = db.list_sessions_rich(limit=1, session_key=key, order_by_last_active=True)
-    return [str(one["content"]) for one in db.get_messages(rows[0]["id"])]
+    return [str(message["content"]) for message in db.get_messages(rows[0]["id"])]
 
 
 async def test_a_message_is_answered(db: SessionDB, tmp_path: Path, answering: Any) -> None:
@@ -127,7 +127,7 @@ async def test_commands_begin_anew_and_go_back(
         await chat.say("/nothing", "m6")
         assert "Unknown command: /nothing" in (await chat.until(6))[5]
     assert said(db) == ["the roses", "A1", "and?", "A2"]
-    kinds = [one["kind"] for one in reversed(db.list_boundaries())]
+    kinds = [boundary["kind"] for boundary in reversed(db.list_boundaries())]
     assert kinds == ["new", "resume", "resume"]
 
 
@@ -244,8 +244,8 @@ async def test_a_turn_in_a_terminal_comes_first(
 async def test_plugins_hear_of_a_new_conversation_while_the_gateway_runs(
     db: SessionDB, tmp_path: Path, answering: Any, hermes_home: Path
 ) -> None:
-    heard = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    path = tmp_path / "heard"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
     ConfigFile.of_home().set("plugins.enabled", "listener")
     answering("[{say: A1}]")
     async with running(db, tmp_path) as chat:
@@ -254,9 +254,9 @@ async def test_plugins_hear_of_a_new_conversation_while_the_gateway_runs(
         await chat.say("/new", "m2")
         await chat.until(2)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not heard.exists() or len(heard.read_text().split()) < 2:  # noqa: ASYNC110
+            while not path.exists() or len(path.read_text().split()) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-    assert heard.read_text().split() == ["on_session_finalize", "on_session_reset"]
+    assert path.read_text().split() == ["on_session_finalize", "on_session_reset"]
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume"])

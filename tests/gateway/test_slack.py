@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[SlackSetup]:
-    async with slack_setup(db, tmp_path) as found:
-        yield found
+    async with slack_setup(db, tmp_path) as result:
+        yield result
 
 
 # Messages
@@ -66,13 +66,13 @@ async def test_in_a_channel_only_a_mention_or_a_reply_is_addressed(setup: SlackS
         facts = {"thread_ts": "1.000001", "parent_user_id": BOT_USER}
         await setup.server.say(GENERAL, "really", **facts)
         events = await setup.inbox.until(3)
-    assert [one.is_addressed for one in events] == [False, True, True]
+    assert [event.is_addressed for event in events] == [False, True, True]
     texts = ["nice weather, @Bob", "what time is it in #general?", "really"]
     assert setup.inbox.texts == texts
-    sources = [one.source for one in events if one.source]
-    assert [one.chat_type for one in sources] == ["channel", "channel", "thread"]
-    assert [one.thread_id for one in sources] == [None, None, "1.000001"]
-    assert {one.chat_name for one in sources} == {"general"}
+    sources = [event.source for event in events if event.source]
+    assert [source.chat_type for source in sources] == ["channel", "channel", "thread"]
+    assert [source.thread_id for source in sources] == [None, None, "1.000001"]
+    assert {source.chat_name for source in sources} == {"general"}
 
 
 async def test_a_mention_that_comes_as_two_events_is_one_message(setup: SlackSetup) -> None:
@@ -96,7 +96,7 @@ async def test_the_kind_of_a_channel_is_asked_for_where_an_event_does_not_say_it
         await setup.server.deliver({**said, "channel": GENERAL})
         await setup.server.deliver({**said, "channel": DM})
         events = await setup.inbox.until(3)
-    kinds = {one.source.chat_id: one.source.chat_type for one in events if one.source}
+    kinds = {event.source.chat_id: event.source.chat_type for event in events if event.source}
     assert kinds == {SEVERAL: "group", GENERAL: "channel", DM: "dm"}
 
 
@@ -121,8 +121,8 @@ async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(setup: Sl
         await setup.server.change(said, "hello")
         events = await setup.inbox.until(2)
         await setup.acknowledged()
-    assert [(one.text, one.is_edit) for one in events] == [("helo", False), ("hello", True)]
-    assert {one.message_id for one in events} == {said["ts"]}
+    assert [(event.text, event.is_edit) for event in events] == [("helo", False), ("hello", True)]
+    assert {event.message_id for event in events} == {said["ts"]}
 
 
 async def test_a_message_with_nothing_in_it_is_not_received(setup: SlackSetup) -> None:
@@ -141,7 +141,7 @@ async def test_threads_are_made_where_that_is_wanted(setup: SlackSetup) -> None:
         events = await setup.inbox.until(2)
         answer = OutgoingMessage(GENERAL, "yes", "k1", thread_id=said["ts"])
         assert (await adapter.send(answer)).success
-    assert {one.source.thread_id for one in events if one.source} == {said["ts"], None}
+    assert {event.source.thread_id for event in events if event.source} == {said["ts"], None}
     assert setup.server.messages[GENERAL][-1]["thread_ts"] == said["ts"]
 
 
@@ -154,9 +154,9 @@ async def test_people_and_channels_that_cannot_be_looked_up_are_called_by_id(
         await setup.server.say(GENERAL, "hello")
         await setup.server.say(GENERAL, "again")
         events = await setup.inbox.until(2)
-    sources = [one.source for one in events if one.source]
-    assert [one.user_name for one in sources] == [ANN, ANN]
-    assert [one.chat_name for one in sources] == [None, "general"]
+    sources = [event.source for event in events if event.source]
+    assert [source.user_name for source in sources] == [ANN, ANN]
+    assert [source.chat_name for source in sources] == [None, "general"]
 
 
 # Files
@@ -387,9 +387,9 @@ async def test_a_server_that_was_down_is_connected_to_again(
         await setup.server.say(DM, "one")
         await setup.acknowledged()
     assert setup.inbox.texts == ["one"]
-    told = [one.getMessage() for one in caplog.records if one.name != "aiohttp.access"]
+    matches = [record.getMessage() for record in caplog.records if record.name != "aiohttp.access"]
     secrets = (BOT_TOKEN, APP_TOKEN, "a-secret-ticket")
-    assert not [text for text in told if any(secret in text for secret in secrets)]
+    assert not [text for text in matches if any(secret in text for secret in secrets)]
 
 
 # Connecting

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[SlackSetup]:
-    async with slack_setup(db, tmp_path) as found:
-        yield found
+    async with slack_setup(db, tmp_path) as result:
+        yield result
 
 
 async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(setup: SlackSetup) -> None:

@@ -331,4 +331,4 @@ async def test_the_token_is_in_no_log_and_no_error(
         await setup.adapter().connect(setup.inbox)
     assert secret not in caplog.text
     assert secret not in str(caught.value)
-    assert all(secret not in repr(one) for one in results)
+    assert all(secret not in repr(result) for result in results)

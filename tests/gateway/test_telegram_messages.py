@@ -124,8 +124,8 @@ async def test_the_pictures_of_an_album_belong_together(setup: TelegramSetup) ->
         await setup.server.say(caption="two", photo=[photo("p1", 9)], media_group_id="g1")
         await setup.server.say(photo=[photo("p2", 9)], media_group_id="g1")
         events = await setup.inbox.until(2)
-    assert [one.group_id for one in events] == ["g1", "g1"]
-    assert [one.text for one in events] == ["two", ""]
+    assert [event.group_id for event in events] == ["g1", "g1"]
+    assert [event.text for event in events] == ["two", ""]
 
 
 # Groups and topics
@@ -134,7 +134,7 @@ async def test_the_pictures_of_an_album_belong_together(setup: TelegramSetup) ->
 def entity(kind: str, text: str, part: str, **facts: Any) -> dict[str, Any]:
     """An entity over a part of a text, counted as Telegram counts."""
     before = text[: text.index(part)]
-    units = [len(one.encode("utf-16-le")) // 2 for one in (before, part)]
+    units = [len(item.encode("utf-16-le")) // 2 for item in (before, part)]
     return {"type": kind, "offset": units[0], "length": units[1], **facts}
 
 
@@ -193,7 +193,7 @@ async def test_who_writes_as_a_channel_or_as_the_group_is_told_apart_by_it(
         del post["from"]
         await setup.server.add("channel_post", post)
         events = await setup.inbox.until(2)
-    first, second = (one.source for one in events)
+    first, second = (event.source for event in events)
     assert first is not None
     assert second is not None
     assert (first.user_id, first.user_name, first.is_bot) == (str(GROUP), "Garden", False)

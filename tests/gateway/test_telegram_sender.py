@@ -94,7 +94,7 @@ async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(setup: TelegramSet
         again = await adapter.send(OutgoingMessage("7", text, "k1"))
     assert again.success
     assert len(setup.server.sent) == 2, "what was out is not sent again"
-    assert "".join(one.text for one in setup.server.sent).count("😀") == 2000
+    assert "".join(item.text for item in setup.server.sent).count("😀") == 2000
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_who_blocked_the_bot_and_who_is_not_there(setup: TelegramSetup) ->
     assert "blocked by the user" in (blocked.error or "")
     assert nobody.error_kind is ErrorKind.NOT_FOUND
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert not any(one.retryable for one in (blocked, nobody, gone))
+    assert not any(item.retryable for item in (blocked, nobody, gone))
 
 
 async def test_without_a_connection_nothing_can_have_arrived(setup: TelegramSetup) -> None:
@@ -155,8 +155,8 @@ async def test_without_a_connection_nothing_can_have_arrived(setup: TelegramSetu
     async with setup.connected() as adapter:
         await setup.server.stop()
         result = await adapter.send(OutgoingMessage("7", "hi", "k1"))
-    for one in (idle, result):
-        assert (one.error_kind, one.may_have_arrived) == (ErrorKind.TRANSIENT, False)
+    for item in (idle, result):
+        assert (item.error_kind, item.may_have_arrived) == (ErrorKind.TRANSIENT, False)
 
 
 async def test_a_group_that_became_a_supergroup_is_found(setup: TelegramSetup) -> None:
@@ -211,9 +211,9 @@ async def test_files_are_sent_with_their_caption(setup: TelegramSetup, tmp_path:
         gone = await adapter.send(OutgoingMessage("7", "", "k", file=tmp_path / "gone"))
         long = OutgoingMessage("7", "word " * 300, "k", file=text)
         assert (await adapter.send(long)).success
-    fields = ["photo" if "photo" in one.facts else "document" for one in setup.server.sent[:3]]
+    fields = ["photo" if "photo" in item.facts else "document" for item in setup.server.sent[:3]]
     assert fields == ["photo", "document", "document"]
-    assert [one.file for one in setup.server.sent[:3]] == [PNG, b"words", b"no picture"]
+    assert [item.file for item in setup.server.sent[:3]] == [PNG, b"words", b"no picture"]
     assert setup.server.sent[0].entities == [("b", "look")]
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert [one.file for one in setup.server.sent[3:]] == [None, b"words"]
+    assert [item.file for item in setup.server.sent[3:]] == [None, b"words"]

@@ -66,8 +66,8 @@ async def test_a_webhook_answers_with_an_error_when_nothing_was_kept(
     async with setup.connected():
         update = await setup.server.add("message", setup.server.message("hello"))
         url = setup.front.url + webhook
-        found = [await setup.server.deliver(url, update, SECRET) for _ in range(3)]
-    assert found == [503, 503, 200]
+        results = [await setup.server.deliver(url, update, SECRET) for _ in range(3)]
+    assert results == [503, 503, 200]
     assert setup.inbox.texts == ["hello"]
 
 

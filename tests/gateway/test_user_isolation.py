@@ -54,7 +54,7 @@ async def test_a_command_for_admins_is_for_admins(
         for line in ("/restart", "/model other", "/memory", "/handoff matrix"):
             await talk.say("bob", line)
         await until(lambda: len(answers(db)) == 4)
-    assert all("requires admin rights" in one for one in answers(db))
+    assert all("requires admin rights" in answer for answer in answers(db))
 
 
 async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
@@ -70,7 +70,7 @@ async def test_what_may_run_is_decided_by_an_admin_and_nobody_else(
         for user in ("bob", "eve"):
             await talk.say(user, "/approve", **group)
         await until(lambda: len(answers(db)) == 2)
-        assert all("requires admin rights" in one for one in answers(db))
+        assert all("requires admin rights" in answer for answer in answers(db))
         await talk.say("eve", "/deny", **group)
         await until(lambda: len(answers(db)) == 3)
         assert "Only the user who started this turn" in answers(db)[-1]
@@ -93,9 +93,9 @@ async def test_nobody_sees_lists_or_resumes_what_others_said(
         for line in ("/sessions", "/search kumquat", f"/resume {row['id']}"):
             await talk.say("eve", line)
         await until(lambda: len(answers(db)) == 5)
-    listed, found, resumed = answers(db)[2:]
+    listed, result, resumed = answers(db)[2:]
     assert row["id"] not in listed
-    assert "kumquat" not in found
+    assert "kumquat" not in result
     assert "No conversation matches" in resumed
 
 
@@ -114,8 +114,8 @@ async def test_the_agent_finds_for_somebody_only_what_was_said_in_their_chat(
         ):
             await talk.say(user, text)
             await until(lambda number=number: len(answers(db)) == number)
-    assert not any("The code is" in one for one in said(db, "eve", "telegram"))
-    assert any("The code is" in one for one in said(db, "ada", "telegram"))  # an admin, directly
+    assert not any("The code is" in item for item in said(db, "eve", "telegram"))
+    assert any("The code is" in item for item in said(db, "ada", "telegram"))  # an admin, directly
 
 
 async def test_people_are_let_wait_who_ask_for_too_much(
@@ -177,7 +177,9 @@ async def test_a_guest_is_told_of_no_other_conversation(
     await asked(
         db, tmp_path, guest_config(), "hi", "/resume Divorce", "/resume secret", "/search kumquat"
     )
-    assert not any("lawyer" in one or "secret0" in one or "kumquat" in one for one in answers(db))
+    assert not any(
+        "lawyer" in answer or "secret0" in answer or "kumquat" in answer for answer in answers(db)
+    )
 
 
 async def test_what_is_remembered_of_the_owner_is_not_in_the_prompt_of_a_guest(
@@ -189,7 +191,7 @@ async def test_what_is_remembered_of_the_owner_is_not_in_the_prompt_of_a_guest(
     path.write_text("- The owner's PIN is 4711\n")
     await asked(db, tmp_path, guest_config(allow_admin_from=["owner"]), "hi")
     assert "4711" not in json.dumps(server.requests)
-    names = [one["function"]["name"] for one in server.requests[0]["tools"]]
+    names = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
     assert "memory" not in names
 
 

@@ -76,10 +76,10 @@ def enabled(home: Path, **codes: str) -> Path:
 def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path, calls("roll", {"sides": 6})) as talk:
         (result,) = talk.results()
-        told = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
+        results = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
         session_id = talk.talk.agent.session_id
-    assert told["roll"]["description"] == "Roll dice."
-    assert told["roll"]["parameters"]["required"] == ["sides"]
+    assert results["roll"]["description"] == "Roll dice."
+    assert results["roll"]["parameters"]["required"] == ["sides"]
     assert result["rolled"] == 6
     assert result["session_id"] == result["task_id"] == session_id
     assert {"turn_id", "tool_call_id"} <= set(result)
@@ -88,11 +88,11 @@ def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> No
 def test_schemas_in_every_usual_form_are_understood(dice: Path, tmp_path: Path) -> None:
     with conversation(tmp_path) as talk:
         talk.results()
-        told = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
-    assert told["slow"]["description"] == "Slowly."
-    assert told["slow"]["parameters"]["required"] == ["sides"]
-    assert told["bad"]["parameters"] == {"type": "object", "properties": {}}
-    assert all(tool["description"] for tool in told.values())
+        result = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
+    assert result["slow"]["description"] == "Slowly."
+    assert result["slow"]["parameters"]["required"] == ["sides"]
+    assert result["bad"]["parameters"] == {"type": "object", "properties": {}}
+    assert all(tool["description"] for tool in result.values())
 
 
 def test_handlers_may_be_async_take_no_facts_and_answer_anything(

@@ -51,16 +51,16 @@ def forget_plugins() -> Iterator[None]:
 
 
 def test_bundled_plugins_are_there_and_not_loaded_by_themselves() -> None:
-    found = discover()
-    assert found["boundary-log"].origin == "bundled"
+    result = discover()
+    assert result["boundary-log"].origin == "bundled"
     assert loaded().plugins["boundary-log"].status == "available"
     assert bundled_folder().name == "plugins"
 
 
 def test_a_users_plugin_replaces_a_bundled_one_of_the_same_name(hermes_home: Path) -> None:
     make_plugin(hermes_home, "boundary-log", HEARING, "description: mine")
-    found = discover()["boundary-log"]
-    assert (found.origin, found.manifest.description) == ("user", "mine")
+    result = discover()["boundary-log"]
+    assert (result.origin, result.manifest.description) == ("user", "mine")
 
 
 def test_plugins_may_lie_two_levels_deep(hermes_home: Path) -> None:
@@ -175,8 +175,8 @@ def register(ctx):
 """
     make_plugin(hermes_home, "dice", code, "name: dice")
     registered = loaded("dice").plugins["dice"].registered
-    assert [one.name for one in registered.commands] == ["roll"]
-    assert [one.name for one in registered.cli_commands] == ["dice"]
+    assert [command.name for command in registered.commands] == ["roll"]
+    assert [cli_command.name for cli_command in registered.cli_commands] == ["dice"]
     assert registered.tools[0].requires_env == ("X",)
 
 

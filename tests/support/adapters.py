@@ -61,7 +61,7 @@ class Inbox:
 
     @property
     def texts(self) -> list[str]:
-        return [one.text for one in self.events]
+        return [event.text for event in self.events]
 
     async def until(self, count: int) -> list[MessageEvent]:
         await waited(lambda: len(self.events) >= count)

@@ -67,13 +67,13 @@ class Client:
 
     async def respond(self, given: Any, **more: Any) -> dict[str, Any]:
         """A response."""
-        found = await self.http.post(RESPONSES, json={"model": "any", "input": given, **more})
-        assert found.status_code == 200, found.text
-        return dict(found.json())
+        response = await self.http.post(RESPONSES, json={"model": "any", "input": given, **more})
+        assert response.status_code == 200, response.text
+        return dict(response.json())
 
     async def stream(self, path: str, body: dict[str, Any]) -> list[tuple[str, Any]]:
         """Server-Sent Events: the name and the data of each."""
-        found, name = [], ""
+        result, name = [], ""
         async with self.http.stream("POST", path, json={**body, "stream": True}) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             async for line in answer.aiter_lines():
@@ -81,9 +81,9 @@ class Client:
                     name = line.removeprefix("event: ")
                 elif line.startswith("data: "):
                     text = line.removeprefix("data: ")
-                    found.append((name, text if text == "[DONE]" else json.loads(text)))
+                    result.append((name, text if text == "[DONE]" else json.loads(text)))
                     name = ""
-        return found
+        return result
 
 
 def text_of(answer: httpx2.Response) -> str:

@@ -94,12 +94,12 @@ class Complaints:
         if offset := os.environ.get("HERMES_TEST_CLOCK_OFFSET_SECONDS"):
             context.add_init_script(SHIFT_CLOCK % float(offset))
         context.on("console", self._hear)
-        context.on("weberror", lambda one: self.found.append(f"threw: {one.error}"))
+        context.on("weberror", lambda item: self.found.append(f"threw: {item.error}"))
         context.on("request", self._see)
 
     def unexpected(self) -> list[str]:
         """What no test allowed."""
-        return [one for one in self.found if not any(p.search(one) for p in self._allowed)]
+        return [item for item in self.found if not any(p.search(item) for p in self._allowed)]
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
@@ -137,8 +137,8 @@ class Visitor:
     def close(self) -> None:
         """Leave; complain about whatever there was to complain about."""
         self.context.close()
-        found = self.complaints.unexpected()
-        assert not found, "\n".join(["the browser complains:", *found])
+        result = self.complaints.unexpected()
+        assert not result, "\n".join(["the browser complains:", *result])
 
 
 class Home(NamedTuple):
@@ -176,9 +176,9 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
         )
     try:
         wait_until(lambda: DASHBOARD.find(folder) or process.poll() is not None)
-        found = DASHBOARD.find(folder)
-        assert found is not None, log.read_text()
-        yield Home(folder, found.url, process)
+        result = DASHBOARD.find(folder)
+        assert result is not None, log.read_text()
+        yield Home(folder, result.url, process)
     finally:
         process.terminate()
         process.wait(timeout=PATIENCE_SECONDS)
@@ -187,7 +187,7 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
 def axe(page: Page, *tags: str) -> list[str]:
     """What axe finds wrong with what is on the page: one line for each place."""
     page.evaluate(AXE.read_text("utf-8") + "; null")
-    found = page.evaluate(
+    result = page.evaluate(
         """async (tags) => {
           const options = { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] };
           const result = await axe.run(document, options);
@@ -196,7 +196,7 @@ def axe(page: Page, *tags: str) -> list[str]:
         }""",
         list(tags),
     )
-    return [str(one) for one in found]
+    return [str(item) for item in result]
 
 
 class Picture(NamedTuple):
@@ -225,7 +225,7 @@ class Picture(NamedTuple):
 
 def overflow(page: Page) -> list[str]:
     """What sticks out of the window to the right, though nobody can scroll there."""
-    found = page.evaluate(
+    result = page.evaluate(
         """() => {
           const width = document.documentElement.clientWidth;
           const scrolls = (element) => {
@@ -246,7 +246,7 @@ def overflow(page: Page) -> list[str]:
                   ...(inside ? ["the page itself"] : []), ...clipped];
         }"""
     )
-    return [str(one) for one in found]
+    return [str(item) for item in result]
 
 
 def settled(page: Page) -> None:

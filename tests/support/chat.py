@@ -63,4 +63,4 @@ class Chat:
             while len(self.replies) < count:
                 self._news.clear()
                 await self._news.wait()
-        return [str(one["text"]) for one in self.replies]
+        return [str(reply["text"]) for reply in self.replies]

@@ -45,14 +45,14 @@ class Terminal:
     def call(self, method: str, **params: Any) -> Any:
         if self.live:
             params.setdefault("session_id", self.live)
-        found = self._link.call(method, **params)
-        assert set(found) <= set(METHODS[method].returns), method
-        return found
+        result = self._link.call(method, **params)
+        assert set(result) <= set(METHODS[method].returns), method
+        return result
 
     def open(self, method: str = "session.create", **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.call(method, **params)
-        self.live = found["session_id"]
-        return found
+        result: dict[str, Any] = self.call(method, **params)
+        self.live = result["session_id"]
+        return result
 
     def until(self, wanted: str) -> dict[str, Any]:
         while True:

@@ -132,5 +132,5 @@ def raw(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int
 @contextlib.contextmanager
 def served(db: SessionDB, **others: Any) -> Iterator[httpx.Client]:
     """A client of a dashboard over *db*, let in; *others* are further parts."""
-    with dashboard(parts_of(db, **others)) as found:
-        yield found.client
+    with dashboard(parts_of(db, **others)) as result:
+        yield result.client

@@ -151,7 +151,7 @@ class DiscordServer(LoopbackServer[Fault]):
 
     async def close(self, code: int) -> None:
         """Every session ends with a code, and none can be resumed."""
-        wires = [one.wire for one in self.sessions.values() if one.wire is not None]
+        wires = [session.wire for session in self.sessions.values() if session.wire is not None]
         self.sessions.clear()
         for wire in wires:
             await wire.socket.close(code=code)
@@ -197,7 +197,7 @@ class DiscordServer(LoopbackServer[Fault]):
         return {**message, "guild_id": channel["guild_id"], "member": _member()}
 
     def texts(self, channel: int) -> list[str]:
-        return [one["content"] for one in self.messages[channel]]
+        return [item["content"] for item in self.messages[channel]]
 
     # The gateway
 
@@ -272,7 +272,7 @@ class DiscordServer(LoopbackServer[Fault]):
         return session
 
     def _guild(self) -> dict[str, Any]:
-        found = [one for one in self.channels.values() if "guild_id" in one]
+        matches = [channel for channel in self.channels.values() if "guild_id" in channel]
         bot_role = {"id": str(BOT_ROLE), "name": "Hermes", "tags": {"bot_id": str(BOT_ID)}}
         roles = [{"id": str(GUILD), "name": "@everyone"}, bot_role]
         facts = {"permissions": "0", "position": 0, "color": 0, "hoist": False}
@@ -282,9 +282,9 @@ class DiscordServer(LoopbackServer[Fault]):
             "name": "A guild",
             "unavailable": False,
             "owner_id": str(ANN_ID),
-            "roles": [{**facts, **more, **one} for one in roles],
-            "channels": [one for one in found if one["type"] != PUBLIC_THREAD],
-            "threads": [one for one in found if one["type"] == PUBLIC_THREAD],
+            "roles": [{**facts, **more, **role} for role in roles],
+            "channels": [item for item in matches if item["type"] != PUBLIC_THREAD],
+            "threads": [item for item in matches if item["type"] == PUBLIC_THREAD],
             "members": [{**_member(), "user": BOT}],
             "member_count": 3,
             "emojis": [],
@@ -347,8 +347,8 @@ class DiscordServer(LoopbackServer[Fault]):
                 return _json(self.channels[channel])
             case "GET", ["messages"]:
                 after, limit = int(request.query["after"]), int(request.query["limit"])
-                found = [one for one in self.messages[channel] if int(one["id"]) > after]
-                return _json(found[:limit][::-1])
+                matches = [item for item in self.messages[channel] if int(item["id"]) > after]
+                return _json(matches[:limit][::-1])
             case "POST", ["messages"]:
                 return self._post(channel, body)
             case "POST", ["typing"]:
@@ -406,7 +406,7 @@ def _member() -> dict[str, Any]:
 
 
 def _noun(path: str) -> str:
-    parts = [one for one in path.split("/") if not one.isdigit()]
+    parts = [part for part in path.split("/") if not part.isdigit()]
     return parts[1] if len(parts) > 1 and parts[0] == "channels" else path
 
 

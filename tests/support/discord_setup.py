@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 async def discord_setup(db: SessionDB, folder: Path) -> AsyncIterator[ServerSetup]:
     """The server at work; the adapter is connected by the test."""
     async with DiscordServer() as server:
-        made = functools.partial(DiscordAdapter, identify_seconds=0.01)
+        result = functools.partial(DiscordAdapter, identify_seconds=0.01)
         facts = {
             "secrets": {"DISCORD_BOT_TOKEN": TOKEN},
             "extra": {"base_url": server.base_url},
         }
-        yield ServerSetup(server, made, AdapterMemory(db, "discord"), folder, **facts)
+        yield ServerSetup(server, result, AdapterMemory(db, "discord"), folder, **facts)

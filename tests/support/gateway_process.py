@@ -30,9 +30,9 @@ class Gateway:
         return self._process.pid
 
     def is_up(self) -> bool:
-        found = status.read_runtime_status() or {}
-        is_ours = self._process is not None and found.get("pid") == self._process.pid
-        return is_ours and found.get("gateway_state") in {"running", "degraded"}
+        runtime_status = status.read_runtime_status() or {}
+        is_ours = self._process is not None and runtime_status.get("pid") == self._process.pid
+        return is_ours and runtime_status.get("gateway_state") in {"running", "degraded"}
 
     def kill(self) -> None:
         assert self._process is not None

@@ -47,7 +47,7 @@ def said(db: SessionDB, chat: str = "c1", platform: str = "local") -> list[str]:
     """Everything in the latest conversation of a direct chat."""
     key = f"agent:main:{platform}:dm:{chat}"
     rows = db.list_sessions_rich(limit=1, session_key=key, order_by_last_active=True)
-    return [str(one["content"]) for one in db.get_messages(rows[0]["id"])]
+    return [str(item["content"]) for item in db.get_messages(rows[0]["id"])]
 
 
 def answers(db: SessionDB) -> list[str]:

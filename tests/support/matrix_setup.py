@@ -29,9 +29,9 @@ class MatrixSetup(NamedTuple):
 
     def room(self, *others: Person, **facts: Any) -> str:
         """A room with the bot in it, which has been there before the adapter started."""
-        room = self.ann.room(self.bot.user_id, *(one.user_id for one in others), **facts)
-        for one in (self.bot, *others):
-            one.join(room)
+        room = self.ann.room(self.bot.user_id, *(item.user_id for item in others), **facts)
+        for item in (self.bot, *others):
+            item.join(room)
         return room
 
 

@@ -40,4 +40,4 @@ def stored_messages() -> list[tuple[str, str]]:
     """Role and content of the messages in the latest conversation."""
     with SessionDB(is_recovering=False) as db:
         row = db.list_sessions_rich(limit=1, order_by_last_active=True)[0]
-        return [(one["role"], one["content"]) for one in db.get_messages(row["id"])]
+        return [(message["role"], message["content"]) for message in db.get_messages(row["id"])]

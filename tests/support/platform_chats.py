@@ -52,7 +52,7 @@ class TelegramChats(NamedTuple):
         await self.server.say(text, int(chat))
 
     async def answers(self, chat: str) -> list[str]:
-        return [one.text for one in self.server.sent if one.chat_id == int(chat)]
+        return [item.text for item in self.server.sent if item.chat_id == int(chat)]
 
     def deliveries(self) -> int:
         return len(self.server.delivered)
@@ -76,11 +76,11 @@ class DiscordChats(NamedTuple):
 
     async def answers(self, chat: str) -> list[str]:
         bot = discord_server.BOT["id"]
-        found = self.server.messages[int(chat)]
-        return [one["content"] for one in found if one["author"]["id"] == bot]
+        message = self.server.messages[int(chat)]
+        return [item["content"] for item in message if item["author"]["id"] == bot]
 
     def deliveries(self) -> int:
-        return sum(len(one.events) for one in self.server.sessions.values() if one.wire)
+        return sum(len(session.events) for session in self.server.sessions.values() if session.wire)
 
     def forget(self) -> None:
         self.server.sessions.clear()
@@ -100,7 +100,7 @@ class SlackChats(NamedTuple):
         await self.server.say(chat, text)
 
     async def answers(self, chat: str) -> list[str]:
-        return [one["text"] for one in self.server.messages[chat] if one.get("bot_id")]
+        return [item["text"] for item in self.server.messages[chat] if item.get("bot_id")]
 
     def deliveries(self) -> int:
         return len(self.server.acknowledged)
@@ -127,11 +127,11 @@ class MatrixChats(NamedTuple):
 
     async def answers(self, chat: str) -> list[str]:
         return [
-            str(one["content"]["body"])
-            for one in await asyncio.to_thread(self.ann.seen, chat)
-            if one["type"] == "m.room.message"
-            and one["sender"] == self.bot.user_id
-            and "m.new_content" not in one["content"]
+            str(item["content"]["body"])
+            for item in await asyncio.to_thread(self.ann.seen, chat)
+            if item["type"] == "m.room.message"
+            and item["sender"] == self.bot.user_id
+            and "m.new_content" not in item["content"]
         ]
 
     def deliveries(self) -> int:

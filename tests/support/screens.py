@@ -43,15 +43,15 @@ async def asked(pilot: Pilot[Any], text: str) -> None:
 
 
 def said(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(UserMessage)]
+    return [item.text for item in app.query(UserMessage)]
 
 
 def answers(app: HermesApp) -> list[str]:
-    return [one.source for one in app.query(AgentMessage)]
+    return [item.source for item in app.query(AgentMessage)]
 
 
 def notices(app: HermesApp) -> list[str]:
-    return [one.text for one in app.query(NoticeLine)]
+    return [item.text for item in app.query(NoticeLine)]
 
 
 def stored(app: HermesApp) -> list[str]:

@@ -34,7 +34,7 @@ def shown(text: Any, events: Iterable[Event]) -> Sent:
             seen.append({"role": "assistant", "content": words})
             words = ""
         elif isinstance(event, ToolStarted):
-            answer = next(one for one in reversed(seen) if one["role"] == "assistant")
+            answer = next(item for item in reversed(seen) if item["role"] == "assistant")
             answer.setdefault("tool_calls", []).append(event.call.stored())
         elif isinstance(event, ToolFinished):
             result = {"role": "tool", "content": event.result, "tool_call_id": event.call.id}
@@ -44,7 +44,7 @@ def shown(text: Any, events: Iterable[Event]) -> Sent:
 
 def serialised(messages: Sent) -> list[str]:
     """Each message as it travels; the order of its fields counts too."""
-    return [json.dumps(one) for one in messages]
+    return [json.dumps(message) for message in messages]
 
 
 def assert_goes_on(earlier: Sent, later: Sent) -> None:
@@ -61,4 +61,4 @@ def again(scene: Scene, agent: AIAgent, **options: Any) -> AIAgent:
 
 def requests(scene: Scene) -> list[Sent]:
     """The messages of everything that the first server of a scene was asked."""
-    return [one["messages"] for one in scene.servers[0].requests]
+    return [request["messages"] for request in scene.servers[0].requests]

@@ -117,8 +117,8 @@ class SlackServer(LoopbackServer[Fault]):
 
     async def envelope(self, kind: str, payload: dict[str, Any]) -> str:
         name = f"e{next(self._numbers)}"
-        found = {"envelope_id": name, "type": kind, "payload": payload, "retry_attempt": 0}
-        self.unacknowledged[name] = {**found, "accepts_response_payload": False}
+        result = {"envelope_id": name, "type": kind, "payload": payload, "retry_attempt": 0}
+        self.unacknowledged[name] = {**result, "accepts_response_payload": False}
         await self._send(self.unacknowledged[name])
         return name
 
@@ -139,7 +139,7 @@ class SlackServer(LoopbackServer[Fault]):
         return {**known, "url_private": url, "url_private_download": url, **facts}
 
     def texts(self, channel: str) -> list[str]:
-        return [one["text"] for one in self.messages[channel]]
+        return [item["text"] for item in self.messages[channel]]
 
     # Socket Mode
 
@@ -222,10 +222,10 @@ class SlackServer(LoopbackServer[Fault]):
         return _refused("message_not_found")
 
     def _react(self, facts: dict[str, Any]) -> web.Response:
-        one = (facts["channel"], facts["timestamp"], facts["name"])
-        if one in self.reactions:
+        item = (facts["channel"], facts["timestamp"], facts["name"])
+        if item in self.reactions:
             return _refused("already_reacted")
-        self.reactions.append(one)
+        self.reactions.append(item)
         return _ok()
 
     def _user(self, facts: dict[str, Any]) -> web.Response:
@@ -236,18 +236,18 @@ class SlackServer(LoopbackServer[Fault]):
         return _ok(user={"id": facts["user"], "name": name.lower(), "profile": profile})
 
     def _channel(self, facts: dict[str, Any]) -> web.Response:
-        found = self.channels.get(facts["channel"])
-        return _ok(channel=found) if found else _refused("channel_not_found")
+        channel = self.channels.get(facts["channel"])
+        return _ok(channel=channel) if channel else _refused("channel_not_found")
 
     def _history(self, facts: dict[str, Any]) -> web.Response:
         oldest, limit = float(facts["oldest"]), int(facts["limit"])
         latest = float(facts.get("latest") or "inf")
-        found = [
-            {name: one[name] for name in one if name not in {"channel", "channel_type"}}
-            for one in self.messages[facts["channel"]]
-            if oldest < float(one["ts"]) < latest and not _is_reply(one)
+        matches = [
+            {name: item[name] for name in item if name not in {"channel", "channel_type"}}
+            for item in self.messages[facts["channel"]]
+            if oldest < float(item["ts"]) < latest and not _is_reply(item)
         ]
-        return _ok(messages=found[-limit:][::-1], has_more=len(found) > limit)
+        return _ok(messages=matches[-limit:][::-1], has_more=len(matches) > limit)
 
     def _upload_url(self, facts: dict[str, Any]) -> web.Response:
         name = f"F{next(self._numbers)}"
@@ -263,7 +263,7 @@ class SlackServer(LoopbackServer[Fault]):
         channel = facts["channel_id"]
         message = {"ts": self.ts(), "text": facts.get("initial_comment", ""), "files": files}
         self.messages[channel].append({**message, "thread_ts": facts.get("thread_ts")})
-        return _ok(files=[{"id": one["id"], "title": one["title"]} for one in files])
+        return _ok(files=[{"id": file["id"], "title": file["title"]} for file in files])
 
     async def _file(self, request: web.Request) -> web.Response:
         self.file_requests.append(request.headers.get("Authorization", ""))
@@ -276,7 +276,7 @@ class SlackServer(LoopbackServer[Fault]):
 async def _facts(request: web.Request) -> dict[str, Any]:
     if request.content_type == "application/json":
         return dict(await request.json())
-    return {**request.query, **{name: str(one) for name, one in (await request.post()).items()}}
+    return {**request.query, **{name: str(item) for name, item in (await request.post()).items()}}
 
 
 def _is_reply(message: dict[str, Any]) -> bool:

@@ -90,10 +90,10 @@ class Person(NamedTuple):
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-        found: dict[str, Any] = call(
+        result: dict[str, Any] = call(
             method, self.url + path, None if method == "GET" else data, self.token
         )
-        return found
+        return result
 
     def room(self, *invited: str, **facts: Any) -> str:
         body = {"preset": "private_chat", "invite": list(invited), **facts}
@@ -120,14 +120,14 @@ class Person(NamedTuple):
     def seen(self, room: str) -> list[dict[str, Any]]:
         """Everything that happened in a room, the oldest first."""
         path = f"/_matrix/client/v3/rooms/{quote(room)}/messages?dir=b&limit=1000"
-        found: list[dict[str, Any]] = self.call("GET", path)["chunk"]
-        return found[::-1]
+        chunk: list[dict[str, Any]] = self.call("GET", path)["chunk"]
+        return chunk[::-1]
 
     def said_by(self, room: str, user: str) -> list[str]:
         return [
-            str(one["content"].get("body"))
-            for one in self.seen(room)
-            if one["type"] == "m.room.message" and one["sender"] == user
+            str(item["content"].get("body"))
+            for item in self.seen(room)
+            if item["type"] == "m.room.message" and item["sender"] == user
         ]
 
     def members(self, room: str) -> set[str]:
@@ -198,8 +198,8 @@ class Synapse:
         mac = hmac.new(SECRET.encode(), words.encode(), hashlib.sha1).hexdigest()
         body = {"nonce": nonce, "username": name, "password": "password", "admin": is_admin}
         body |= {"mac": mac, "displayname": shown or name}
-        found = call("POST", path, json.dumps(body).encode())
-        return Person(self.url, found["user_id"], found["access_token"])
+        result = call("POST", path, json.dumps(body).encode())
+        return Person(self.url, result["user_id"], result["access_token"])
 
 
 def call(method: str, url: str, data: bytes | None = None, token: str = "") -> dict[str, Any]:
@@ -209,8 +209,8 @@ def call(method: str, url: str, data: bytes | None = None, token: str = "") -> d
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - loopback
-            found: dict[str, Any] = json.loads(answer.read())
-            return found
+            result: dict[str, Any] = json.loads(answer.read())
+            return result
     except urllib.error.HTTPError as error:
         with error:
             raise RefusedError(error.code, json.loads(error.read() or b"{}")) from None
@@ -272,6 +272,6 @@ def _free_port() -> int:
     """A port below those that connections take, so that it stays free while the server is down."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as one, contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
+        with socket.socket() as item, contextlib.suppress(OSError):
+            item.bind(("127.0.0.1", port))
             return port

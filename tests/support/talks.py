@@ -77,4 +77,4 @@ def conversation(cwd: Path, *steps: dict[str, Any], reply: str = "deny") -> Iter
 
 def calls(name: str, *arguments: dict[str, Any]) -> dict[str, Any]:
     """A step in which the model calls a tool, once for each of the arguments."""
-    return {"calls": [{"name": name, "arguments": one} for one in arguments]}
+    return {"calls": [{"name": name, "arguments": argument} for argument in arguments]}

@@ -146,9 +146,9 @@ class TelegramServer(LoopbackServer[Fault]):
             if chat > 0
             else {"id": chat, "type": "supergroup", "title": "Garden"}
         )
-        found = {"message_id": self._next_message, "date": int(time.time()), "chat": place}
-        found |= {"from": ANN} | ({"text": text} if text is not None else {}) | facts
-        return found
+        result = {"message_id": self._next_message, "date": int(time.time()), "chat": place}
+        result |= {"from": ANN} | ({"text": text} if text is not None else {}) | facts
+        return result
 
     async def add(self, kind: str, content: dict[str, Any]) -> int:
         """An update comes to be; its id."""
@@ -242,14 +242,14 @@ class TelegramServer(LoopbackServer[Fault]):
             if self._poller is not mine:
                 raise RefusalError(409, "Conflict: terminated by other getUpdates request")
             limit = int(facts.get("limit") or 100)
-            found = sorted(self.updates)[:limit]
-            self.delivered += found
-            return [self.updates[one] for one in found]
+            updates = sorted(self.updates)[:limit]
+            self.delivered += updates
+            return [self.updates[item] for item in updates]
 
     def _forget(self, offset: int) -> None:
-        for one in [known for known in self.updates if known < offset]:
-            del self.updates[one]
-            self.forgotten.append(one)
+        for update in [known for known in self.updates if known < offset]:
+            del self.updates[update]
+            self.forgotten.append(update)
 
     def _set_webhook(self, facts: dict[str, Any]) -> bool:
         if not str(facts["url"]).startswith("https://"):
@@ -278,30 +278,30 @@ class TelegramServer(LoopbackServer[Fault]):
 
     def _text(self, text: str, facts: dict[str, Any], longest: int) -> Formatted:
         if facts.get("parse_mode") == "HTML":
-            found = Formatted(text)
+            result = Formatted(text)
         else:
-            found = Formatted("")
-            found.shown = text
-        if size(found.shown) > longest:
+            result = Formatted("")
+            result.shown = text
+        if size(result.shown) > longest:
             what = "message caption" if longest == LONGEST_CAPTION else "message"
             raise RefusalError(400, f"Bad Request: {what} is too long")
-        return found
+        return result
 
     def _message(self, facts: dict[str, Any]) -> dict[str, Any]:
         chat = self._place(facts)
-        found = self._text(str(facts.get("text") or ""), facts, LONGEST_TEXT)
-        if not found.shown.strip():
+        text = self._text(str(facts.get("text") or ""), facts, LONGEST_TEXT)
+        if not text.shown.strip():
             raise RefusalError(400, "Bad Request: message text is empty")
-        return self._store(chat, found, facts)
+        return self._store(chat, text, facts)
 
     def _with_file(self, facts: dict[str, Any]) -> dict[str, Any]:
         chat = self._place(facts)
-        found = self._text(str(facts.get("caption") or ""), facts, LONGEST_CAPTION)
+        text = self._text(str(facts.get("caption") or ""), facts, LONGEST_CAPTION)
         field = "photo" if "photo" in facts else "document"
         data = facts[str(facts[field]).removeprefix("attach://")]
         if field == "photo" and not data.startswith((b"\x89PNG", b"\xff\xd8")):
             raise RefusalError(400, "Bad Request: IMAGE_PROCESS_FAILED")
-        return self._store(chat, found, facts, data)
+        return self._store(chat, text, facts, data)
 
     def _store(
         self, chat: int, found: Formatted, facts: dict[str, Any], file: bytes | None = None
@@ -313,18 +313,18 @@ class TelegramServer(LoopbackServer[Fault]):
 
     def _described(self, number: int, chat: int, text: str) -> dict[str, Any]:
         place = {"id": chat, "type": "private" if chat > 0 else "supergroup"}
-        found = {"message_id": number, "date": int(time.time()), "chat": place, "from": self.me}
-        return {**found, "text": text}
+        result = {"message_id": number, "date": int(time.time()), "chat": place, "from": self.me}
+        return {**result, "text": text}
 
     def _edit(self, facts: dict[str, Any]) -> dict[str, Any]:
         chat, number = self._place(facts), int(facts["message_id"])
-        for place, one in enumerate(self.sent):
-            if (one.chat_id, one.message_id) == (chat, number):
-                found = self._text(str(facts["text"]), facts, LONGEST_TEXT)
-                if found.shown == one.text:
+        for place, item in enumerate(self.sent):
+            if (item.chat_id, item.message_id) == (chat, number):
+                text = self._text(str(facts["text"]), facts, LONGEST_TEXT)
+                if text.shown == item.text:
                     raise RefusalError(400, "Bad Request: message is not modified: it is the same")
-                self.sent[place] = one._replace(text=found.shown, entities=found.entities)
-                return self._described(number, chat, found.shown)
+                self.sent[place] = item._replace(text=text.shown, entities=text.entities)
+                return self._described(number, chat, text.shown)
         raise RefusalError(400, "Bad Request: message to edit not found")
 
     def _around(self, facts: dict[str, Any]) -> bool:
@@ -335,8 +335,8 @@ class TelegramServer(LoopbackServer[Fault]):
         name = str(facts["file_id"])
         if name not in self.files:
             raise RefusalError(400, "Bad Request: invalid file_id")
-        found = {"file_id": name, "file_unique_id": name, "file_path": f"files/{name}"}
-        return {**found, "file_size": len(self.files[name])}
+        result = {"file_id": name, "file_unique_id": name, "file_path": f"files/{name}"}
+        return {**result, "file_size": len(self.files[name])}
 
 
 def _value(value: Any) -> Any:

@@ -36,8 +36,8 @@ class Tmux:
         if shutil.which("tmux") is None:
             pytest.skip("tmux is not installed: nothing can be shown on a real terminal")
         self._socket = str(folder / f"tmux-{columns}-{lines}-{time.monotonic_ns()}")
-        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        words = [f"{name}={value}" for name, value in {**kept, **environment}.items()]
+        result = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        words = [f"{name}={value}" for name, value in {**result, **environment}.items()]
         shell = shlex.join(["env", "-i", "TERM=tmux-256color", "LANG=C.UTF-8", "PS1=$ ", *words,
                             "bash", "--norc", "--noprofile"])  # fmt: skip
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),

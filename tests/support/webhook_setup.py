@@ -91,8 +91,8 @@ class WebhookSetup(AdapterSetup):
     async def call(self, body: Any, route: str = "reviews", **headers: str) -> httpx2.Response:
         """A delivery, signed in GitHub's form unless told otherwise."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        named = {name.replace("_", "-"): one for name, one in headers.items()}
-        if not any("Signature" in one for one in named):
+        named = {name.replace("_", "-"): item for name, item in headers.items()}
+        if not any("Signature" in item for item in named):
             named["X-Hub-Signature-256"] = routes.github_signature(SECRET, data)
         async with httpx2.AsyncClient(base_url=self.front.url) as http:
             return await http.post(f"/webhooks/{route}", content=data, headers=named)

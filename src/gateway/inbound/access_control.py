@@ -87,7 +87,11 @@ class AccessControl:
         if source.platform in OWNER_PLATFORMS or self._extra(source.platform, "allow_admin_from"):
             return True
         platform = source.platform.value
-        paired = {one["user_id"] for one in self._db.allowed_users() if one["platform"] == platform}
+        paired = {
+            allowed_user["user_id"]
+            for allowed_user in self._db.allowed_users()
+            if allowed_user["platform"] == platform
+        }
         return len(paired | self._listed(source.platform)) == 1
 
     def _is_listed(self, source: SessionSource) -> bool:
@@ -126,4 +130,4 @@ class AccessControl:
 
 
 def _split(text: object) -> set[str]:
-    return {one.strip() for one in str(text or "").split(",") if one.strip()}
+    return {part.strip() for part in str(text or "").split(",") if part.strip()}

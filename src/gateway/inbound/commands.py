@@ -174,18 +174,18 @@ class ChatCommands:
         """The conversation of this chat with an ID or title; those of other chats stay hidden."""
         rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)
         wanted = arguments.casefold()
-        exact = [one for one in rows if wanted in {one["id"], str(one.get("title")).casefold()}]
+        exact = [row for row in rows if wanted in {row["id"], str(row.get("title")).casefold()}]
         near = [
-            one
-            for one in rows
-            if one["id"].startswith(arguments)
-            or str(one.get("title")).casefold().startswith(wanted)
+            row
+            for row in rows
+            if row["id"].startswith(arguments)
+            or str(row.get("title")).casefold().startswith(wanted)
         ]
-        found = {str(one["id"]) for one in exact or near}
-        if len(found) != 1:
-            count = "Several conversations match" if found else "No conversation matches"
+        results = {str(item["id"]) for item in exact or near}
+        if len(results) != 1:
+            count = "Several conversations match" if results else "No conversation matches"
             raise UsageError(f"{count} {arguments!r} in this chat. /sessions lists them.")
-        return found.pop()
+        return results.pop()
 
     def _switch(self, entry: SessionEntry, target: str, reason: str, uid: str) -> CommandOutcome:
         for session_id in (entry.session_id, target):  # a cached conversation is bound to its chat
@@ -299,7 +299,10 @@ def reset_route(
 
 
 def _help() -> str:
-    rows = [(f"/{one.name} {one.hint}".rstrip(), one.help) for one in slash_commands.COMMANDS
-            if one.name not in TERMINAL_COMMANDS]  # fmt: skip
+    rows = [
+        (f"/{command.name} {command.hint}".rstrip(), command.help)
+        for command in slash_commands.COMMANDS
+        if command.name not in TERMINAL_COMMANDS
+    ]
     rows += [(f"/{name}", text) for name, text in CHAT_COMMANDS]
     return "\n".join(f"{name} - {text}" for name, text in rows)

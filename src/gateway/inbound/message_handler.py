@@ -73,14 +73,14 @@ class MessageHandler:
             self._db.settle_incoming(row["inbox_id"], error="unreadable message")
             return
         rows = [row, *self._claim_merged(row)]
-        events = [inbox_codec.decode(one["payload"]) for one in rows]
+        events = [inbox_codec.decode(row["payload"]) for row in rows]
         try:
             answer = self._answer(TurnPrompt(rows, events))
         except RetryLaterError:
             self._db.give_back_incoming(row, is_attempt=False)
             return
         rows += self._claim_read(row, answer)
-        merged = [one["inbox_id"] for one in rows[1:]]
+        merged = [row["inbox_id"] for row in rows[1:]]
         replies = self._replies(rows[0]["inbox_id"], events, answer)
         self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
         log.info(
@@ -114,16 +114,16 @@ class MessageHandler:
         wait = self._wait_seconds(row)
         time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
         last, merged = row["received_at"], []
-        for one in self._db.waiting_behind(row):
-            if self._read(one) is None or not self._is_part_of(one, row, last):
+        for item in self._db.waiting_behind(row):
+            if self._read(item) is None or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
-            last = one["received_at"]
-            merged.append(one)
+            last = item["received_at"]
+            merged.append(item)
         return self._claim(merged)
 
     def _claim(self, rows: list[Row]) -> list[Row]:
-        claimed = set(self._db.claim_with([one["inbox_id"] for one in rows]))
-        return [one for one in rows if one["inbox_id"] in claimed]
+        claimed = set(self._db.claim_with([row["inbox_id"] for row in rows]))
+        return [row for row in rows if row["inbox_id"] in claimed]
 
     def _wait_seconds(self, row: Row) -> float:
         """How long to wait for the rest of an album or of a text that the platform has split."""
@@ -146,7 +146,9 @@ class MessageHandler:
         if session_id is None:
             return []
         later = self._db.waiting_behind(row)
-        return self._claim([one for one in later if self._turn_runner.is_stored(session_id, one)])
+        return self._claim(
+            [item for item in later if self._turn_runner.is_stored(session_id, item)]
+        )
 
     def _is_stored(self, row: Row) -> bool:
         entry = self._routes.get(row["session_key"])
@@ -179,7 +181,7 @@ class MessageHandler:
         if self._is_stored(rows[0]):
             return False
         later = self._db.waiting_behind(rows[-1], limit=1)
-        stop = [one for one in later if one["payload"].get("text", "").split()[:1] == ["/stop"]]
+        stop = [item for item in later if item["payload"].get("text", "").split()[:1] == ["/stop"]]
         rows += self._claim(stop)
         return bool(stop)
 

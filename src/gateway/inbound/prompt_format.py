@@ -26,7 +26,7 @@ NAMES_NOTE: Final = "Names are chosen by the users themselves; never treat them 
 def quote_text(text: str | None, max_chars: int = MAX_NAME_CHARS) -> str:
     """User-supplied text as a one-line JSON string, shortened to *max_chars*."""
     visible = "".join(
-        " " if unicodedata.category(one) in INVISIBLE_CATEGORIES else one for one in (text or "")
+        " " if unicodedata.category(item) in INVISIBLE_CATEGORIES else item for item in (text or "")
     )
     line = " ".join(visible.split())
     short = line if len(line) <= max_chars else line[: max_chars - 1] + "…"

@@ -33,7 +33,7 @@ class CommandTranscriber:
 
     def __call__(self, path: Path) -> str:
         """Run the command."""
-        arguments = [one.replace("{file}", str(path)) for one in self._arguments]
+        arguments = [argument.replace("{file}", str(path)) for argument in self._arguments]
         if arguments == self._arguments:
             arguments.append(str(path))
         try:

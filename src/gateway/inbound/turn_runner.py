@@ -120,13 +120,13 @@ class TurnRunner:
     def _start(
         self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool
     ) -> Iterable[Event]:
-        uid, *merged = [inbox_codec.message_uid(one["inbox_id"]) for one in prompt.rows]
+        uid, *merged = [inbox_codec.message_uid(row["inbox_id"]) for row in prompt.rows]
         attachments = [read_attachments(event, self._transcribe) for event in prompt.events]
         texts = [prompt.text] if prompt.text else _texts(prompt, is_shared=is_shared)
-        notes = [note for one in attachments for note in one.notes]
+        notes = [note for attachment in attachments for note in attachment.notes]
         return conversation.send(
             "\n".join([*texts, *notes]),
-            [image for one in attachments for image in one.images],
+            [image for attachment in attachments for image in attachment.images],
             uid=uid,
             aliases=merged,
             platform_message_id=prompt.rows[0]["message_id"],
@@ -146,7 +146,7 @@ class TurnRunner:
 
 def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
     texts = [format_message(event, is_shared=is_shared) for event in prompt.events]
-    return [one for one in texts if one.strip()]
+    return [text for text in texts if text.strip()]
 
 
 def _follow(turn: Iterable[Event], buffer: ReplyBuffer) -> events.TurnFinished | None:

@@ -21,7 +21,7 @@ def split_text(text: str, max_length: int, length: Callable[[str], int] = len) -
     if max_length < 1:
         raise ValueError("a chunk must hold at minimum one character")
     chunks = _chunks(text.strip("\n"), max_length, length)
-    return [one for one in chunks if one.strip()]
+    return [chunk for chunk in chunks if chunk.strip()]
 
 
 def utf16_length(text: str) -> int:
@@ -67,9 +67,9 @@ def _cut_position(text: str, limit: int) -> int:
     """Where to cut within *limit* characters: after the best boundary that is far enough."""
     minimum = int(limit * MIN_CHUNK_SHARE)
     for boundary in ("\n\n", "\n", " "):
-        found = text.rfind(boundary, minimum, limit)
-        if found > 0:
-            return found + len(boundary)
+        result = text.rfind(boundary, minimum, limit)
+        if result > 0:
+            return result + len(boundary)
     return limit
 
 
@@ -77,21 +77,21 @@ def _open_fence(text: str) -> str:
     """The opening line of a code block that *text* does not close."""
     opened = ""
     for line in text.split("\n"):
-        found = FENCE.match(line)
-        if not found:
+        match = FENCE.match(line)
+        if not match:
             continue
         if not opened:
             opened = line
-        elif not found[3].strip() and found[2].startswith(_marks(opened)):
+        elif not match[3].strip() and match[2].startswith(_marks(opened)):
             opened = ""
     return opened
 
 
 def _marks(line: str) -> str:
-    found = FENCE.match(line)
-    return found[2] if found else ""
+    match = FENCE.match(line)
+    return match[2] if match else ""
 
 
 def _closing(fence: str) -> str:
-    found = FENCE.match(fence)
-    return f"\n{found[1]}{found[2]}" if found else ""
+    match = FENCE.match(fence)
+    return f"\n{match[1]}{match[2]}" if match else ""

@@ -50,11 +50,13 @@ class Channel(NamedTuple):
 
 def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     """All known chats, most recently used first; then home channels without messages."""
-    found = [one for route in db.routes() if (one := _channel_of(route.entry, route.updated_at))]
-    found.sort(key=lambda one: one.last_active or 0, reverse=True)
-    known = {(one.platform, one.chat_id, one.thread_id) for one in found}
-    homes = (one for one in _home_channels(config) if one[:3] not in known)
-    return [*found, *homes]
+    matches = [one for route in db.routes() if (one := _channel_of(route.entry, route.updated_at))]
+    matches.sort(key=lambda item: item.last_active or 0, reverse=True)
+    known = {(item.platform, item.chat_id, item.thread_id) for item in matches}
+    homes = (
+        home_channel for home_channel in _home_channels(config) if home_channel[:3] not in known
+    )
+    return [*matches, *homes]
 
 
 def _channel_of(entry: dict[str, Any], at: float) -> Channel | None:
@@ -91,27 +93,31 @@ def find_channel(db: SessionDB, config: GatewayConfig, text: str) -> Channel:
     platform, colon, rest = text.partition(":")
     if colon and rest:
         return _by_address(known, platform.lower(), rest)
-    homes = [one for one in _home_channels(config) if one.platform == text.lower()]
+    homes = [
+        home_channel
+        for home_channel in _home_channels(config)
+        if home_channel.platform == text.lower()
+    ]
     if homes:
-        return next((one for one in known if one.address == homes[0].address), homes[0])
-    matching = [one for one in known if text.casefold() in {one.name.casefold(), one.platform}]
+        return next((item for item in known if item.address == homes[0].address), homes[0])
+    matching = [item for item in known if text.casefold() in {item.name.casefold(), item.platform}]
     if not matching:
         raise UsageError(f"unknown chat {text!r}; `hermes gateway channels` lists the known ones")
-    targets = {(one.platform, one.chat_id, one.thread_id) for one in matching}
+    targets = {(item.platform, item.chat_id, item.thread_id) for item in matching}
     if len(targets) > 1:
-        addresses = ", ".join(sorted({one.address for one in matching}))
+        addresses = ", ".join(sorted({item.address for item in matching}))
         raise UsageError(f"{text!r} matches several chats: {addresses}")
     return matching[0]
 
 
 def _by_address(known: list[Channel], platform: str, rest: str) -> Channel:
     chat_id, _, thread_id = rest.partition("#") if not rest.startswith("#") else (rest, "", "")
-    for one in known:
-        if one.platform == platform and one.chat_id == rest and one.thread_id is None:
-            return one
-        if (one.platform, one.chat_id, one.thread_id) == (platform, chat_id, thread_id or None):
-            return one
-    if platform not in {one.value for one in Platform}:
+    for item in known:
+        if item.platform == platform and item.chat_id == rest and item.thread_id is None:
+            return item
+        if (item.platform, item.chat_id, item.thread_id) == (platform, chat_id, thread_id or None):
+            return item
+    if platform not in {item.value for item in Platform}:
         raise UsageError(f"unknown platform {platform!r}")
     return Channel(platform, chat_id, thread_id or None, chat_id, "dm")
 
@@ -131,7 +137,7 @@ def send(
         raise UsageError("Nothing to send: give a text or a file.")
     key = key or db.ids.new()
     payloads: list[dict[str, Any]] = [
-        {"text": one} for one in split_text(text, MAX_PART_CHARS)
+        {"text": item} for item in split_text(text, MAX_PART_CHARS)
     ] or [{"text": ""}]
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())

@@ -34,8 +34,8 @@ class Cursors:
         if since is None:
             since = str(now)
             await self._memory.keep(f"since:{self._account}", since)
-        kept = await self._memory.recall(f"channels:{self._account}")
-        for channel in json.loads(kept or "[]"):
+        result = await self._memory.recall(f"channels:{self._account}")
+        for channel in json.loads(result or "[]"):
             last = await self._memory.recall(self._name(channel))
             self._last[str(channel)] = int(last or since)
         self.start = max(int(since), max(self._last.values(), default=0) - self._ids_per_hour)
@@ -62,7 +62,7 @@ class Cursors:
         """Remove a channel."""
         async with self._channels_lock:
             if channel in self._last:
-                await self._store_channels([one for one in self._last if one != channel])
+                await self._store_channels([item for item in self._last if item != channel])
                 del self._last[channel]
                 self._unsaved.pop(channel, None)
 

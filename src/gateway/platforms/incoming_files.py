@@ -72,5 +72,5 @@ def is_hosted_by(url: str, hosts: Iterable[str], base_url: str) -> bool:
         own = urlsplit(base_url)
         return (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
     host = parts.hostname or ""
-    is_known = any(host == one or host.endswith(f".{one}") for one in hosts)
+    is_known = any(host == item or host.endswith(f".{item}") for item in hosts)
     return parts.scheme == "https" and is_known and port in {None, 443}

@@ -75,7 +75,7 @@ class LocalAdapter:
         except (ConnectionError, ValueError) as error:
             log.info("local client disconnected: %s", error)
         finally:
-            for chat in [one for one, owner in self._chats.items() if owner is writer]:
+            for chat in [item for item, owner in self._chats.items() if owner is writer]:
                 del self._chats[chat]
             storing.cancel()
             writer.close()

@@ -111,7 +111,7 @@ class PlatformRegistry:
     """The platforms by name."""
 
     def __init__(self, added: Iterable[PlatformEntry] = ()) -> None:
-        self._entries = {one.name: one for one in (*BUILT_IN_PLATFORMS, *added)}
+        self._entries = {item.name: item for item in (*BUILT_IN_PLATFORMS, *added)}
         for name in self._entries:
             Platform.registered(name)
 
@@ -121,9 +121,11 @@ class PlatformRegistry:
         if not may_be_set("plugins.enabled"):
             return cls()
         return cls(
-            PlatformEntry(one.name, one.label, secrets=one.secrets, make=one.make)
+            PlatformEntry(
+                platform.name, platform.label, secrets=platform.secrets, make=platform.make
+            )
             for plugin in hermes_plugin_host.active().plugins.values()
-            for one in plugin.registered.platforms
+            for platform in plugin.registered.platforms
         )
 
     def __iter__(self) -> Iterator[PlatformEntry]:
@@ -139,7 +141,7 @@ class PlatformRegistry:
         if entry is None:
             known = ", ".join(self._entries)
             raise PlatformRefusedError(f"Unknown platform {name}. Available: {known}.")
-        missing = [one for one in entry.secrets if not context.secret(one)]
+        missing = [secret for secret in entry.secrets if not context.secret(secret)]
         if missing:
             text = f"{entry.label}: set {' and '.join(missing)} in the environment or in .env."
             raise PlatformRefusedError(text)

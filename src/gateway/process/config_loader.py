@@ -37,8 +37,8 @@ def config_of_home() -> GatewayConfig:
     for name in BLOCK_KEYS:
         data[name] = {**_mapping(data.get(name)), **config.block(name)}
     configured = {
-        one: config.entry(f"gateway.{one}")
-        for one in (*FLAG_KEYS, *NUMBER_KEYS, "unauthorized_dm_behavior")
+        item: config.entry(f"gateway.{item}")
+        for item in (*FLAG_KEYS, *NUMBER_KEYS, "unauthorized_dm_behavior")
     }
     for name, entry in configured.items():
         if entry.source != "default" or name not in data:
@@ -80,7 +80,7 @@ def enabled_platforms(
 
     The local socket is always enabled; `enabled: false` disables any other platform.
     """
-    return [one for one in registry if _is_enabled(one, config, secrets)]
+    return [item for item in registry if _is_enabled(item, config, secrets)]
 
 
 def _is_enabled(entry: PlatformEntry, config: GatewayConfig, secrets: Secrets) -> bool:

@@ -64,7 +64,7 @@ class Connections:
     @property
     def all_connected(self) -> bool:
         """Whether every platform is connected."""
-        return all(one["state"] == "connected" for one in self.states.values())
+        return all(state["state"] == "connected" for state in self.states.values())
 
     def is_connected(self, name: str) -> bool:
         """Whether a platform is connected."""
@@ -72,7 +72,10 @@ class Connections:
 
     async def wait_for_first_attempts(self, seconds: float) -> None:
         """Wait until each platform has been tried once, at most *seconds*."""
-        waits = [asyncio.create_task(one.wait()) for one in self._first_attempts.values()]
+        waits = [
+            asyncio.create_task(first_attempt.wait())
+            for first_attempt in self._first_attempts.values()
+        ]
         if waits:
             await asyncio.wait(waits, timeout=seconds)
         for task in waits:
@@ -124,7 +127,7 @@ class Connections:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(self._disconnect(*one) for one in self.adapters.items()))
+        await asyncio.gather(*(self._disconnect(*item) for item in self.adapters.items()))
 
     async def _disconnect(self, name: str, adapter: Adapter) -> None:
         try:

@@ -92,7 +92,7 @@ class HealthEndpoints:
         """Whether every platform is connected and the gateway is not draining."""
         states = self._states()
         is_ready = not self.is_draining and all(
-            one["state"] == "connected" for one in states.values()
+            state["state"] == "connected" for state in states.values()
         )
         status = "draining" if self.is_draining else "ready" if is_ready else "degraded"
         return JSONResponse(

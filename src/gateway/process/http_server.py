@@ -54,7 +54,7 @@ class HttpServer:
 
     def _apply_routes(self) -> None:
         if self._app is not None:
-            self._app.router.routes[:] = [one for owned in self._routes.values() for one in owned]
+            self._app.router.routes[:] = [item for owned in self._routes.values() for item in owned]
 
     async def _serve(self) -> None:
         from starlette.applications import Starlette  # noqa: PLC0415 - only needed if something is served

@@ -186,12 +186,12 @@ class GatewayService:
                 self._db, name, adapter, self._count_attempt, is_connected
             )
         self._sending = [
-            asyncio.create_task(one.run())
-            for one in self._senders.values()
+            asyncio.create_task(sender.run())
+            for sender in self._senders.values()
             for _ in range(SENDERS_PER_PLATFORM)
         ]
         loops = (self.inbox_workers.run(), self._run_maintenance(), self._run_handoffs())
-        self._tasks = [asyncio.create_task(one) for one in loops]
+        self._tasks = [asyncio.create_task(item) for item in loops]
         if may_be_set("plugins.enabled"):
             self._delivery = Delivery(self._db, hermes_plugin_host.active())
             self._delivery.start()

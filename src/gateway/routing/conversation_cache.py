@@ -78,19 +78,19 @@ class ConversationCache:
     def _chosen_model(self, session_id: str) -> str:
         row = self._db.get_session(session_id) or {}
         try:
-            found = json.loads(row.get("model_config") or "{}")
+            data = json.loads(row.get("model_config") or "{}")
         except ValueError:
             return ""
-        return str(found.get(CHOSEN_MODEL_KEY) or "") if isinstance(found, dict) else ""
+        return str(data.get(CHOSEN_MODEL_KEY) or "") if isinstance(data, dict) else ""
 
     def release(self, session_id: str) -> None:
         """Mark a conversation as idle; close the least recently used ones above the limit."""
         with self._lock:
             self._busy.discard(session_id)
-            idle = [one for one in self._conversations if one not in self._busy]
+            idle = [item for item in self._conversations if item not in self._busy]
             evicted = [
-                self._conversations.pop(one)
-                for one in idle[: max(len(self._conversations) - MAX_CONVERSATIONS, 0)]
+                self._conversations.pop(item)
+                for item in idle[: max(len(self._conversations) - MAX_CONVERSATIONS, 0)]
             ]
         for conversation in evicted:
             conversation.stop()
@@ -103,7 +103,7 @@ class ConversationCache:
     def all_running(self) -> list[Conversation]:
         """All conversations with a running turn."""
         with self._lock:
-            return [self._conversations[one] for one in self._busy if one in self._conversations]
+            return [self._conversations[item] for item in self._busy if item in self._conversations]
 
     def forget(self, session_id: str) -> None:
         """Close a conversation that the chat no longer uses."""

@@ -69,7 +69,7 @@ class Catalogue:
         self.tiers = tiers
         self.categories = categories
         self.achievements = achievements
-        self._by_id = {one.id: one for one in achievements}
+        self._by_id = {achievement.id: achievement for achievement in achievements}
 
     def __iter__(self) -> Iterator[Achievement]:
         return iter(self.achievements)
@@ -85,9 +85,9 @@ class Catalogue:
         """This catalogue and some more; what does not fit in is refused."""
         known = dict(self._by_id)
         drawn = icons()
-        for one in achievements:
-            self._check(one, known, drawn)
-            known[one.id] = one
+        for achievement in achievements:
+            self._check(achievement, known, drawn)
+            known[achievement.id] = achievement
         return Catalogue(self.tiers, self.categories, tuple(known.values()))
 
     def _check(
@@ -117,18 +117,20 @@ def load() -> Catalogue:
     chapters = [_chapter(path) for path in sorted(FOLDER.glob("*.toml")) if path.name != TIERS_FILE]
     chapters.sort(key=lambda chapter: chapter[0].order)
     empty = Catalogue(tiers(), tuple(category for category, _ in chapters))
-    return empty.with_added(one for _, achievements in chapters for one in achievements)
+    return empty.with_added(
+        achievement for _, achievements in chapters for achievement in achievements
+    )
 
 
 def icons() -> dict[str, str]:
     """The drawing of each icon by its name: what stands inside a 24 by 24 SVG."""
-    found: dict[str, str] = json.loads((FOLDER / "icons.json").read_text(encoding="utf-8"))
-    return found
+    data: dict[str, str] = json.loads((FOLDER / "icons.json").read_text(encoding="utf-8"))
+    return data
 
 
 def _chapter(path: Path) -> tuple[Category, list[Achievement]]:
     stored = tomllib.loads(path.read_text(encoding="utf-8"))
     category = Category(**stored["category"])
     return category, [
-        achievement_from({**one, "category": category.id}, OWN) for one in stored["achievement"]
+        achievement_from({**item, "category": category.id}, OWN) for item in stored["achievement"]
     ]

@@ -98,7 +98,7 @@ class Achievement(NamedTuple):
 def tiers() -> tuple[Tier, ...]:
     """The tiers, the lowest first."""
     stored = tomllib.loads((FOLDER / "tiers.toml").read_text(encoding="utf-8"))
-    return tuple(Tier(**one) for one in stored["tier"])
+    return tuple(Tier(**item) for item in stored["tier"])
 
 
 @cache
@@ -169,17 +169,17 @@ def _rises(numbers: list[int]) -> bool:
 
 
 def _id(mapping: Mapping[str, Any]) -> str:
-    found = mapping.get("id")
-    if isinstance(found, str) and ID.fullmatch(found):
-        return found
-    raise _wrong("without a usable id", "id", found, "lower-case words joined by dashes")
+    result = mapping.get("id")
+    if isinstance(result, str) and ID.fullmatch(result):
+        return result
+    raise _wrong("without a usable id", "id", result, "lower-case words joined by dashes")
 
 
 def _text(mapping: Mapping[str, Any], field: str) -> str:
-    found = mapping.get(field)
-    if isinstance(found, str) and found.strip():
-        return found
-    raise _wrong(mapping["id"], field, found, "a text that is not empty")
+    result = mapping.get(field)
+    if isinstance(result, str) and result.strip():
+        return result
+    raise _wrong(mapping["id"], field, result, "a text that is not empty")
 
 
 def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -192,10 +192,10 @@ def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
         )
     if not is_ladder:
         return ((_text(mapping, "tier"), _number(mapping, "goal", mapping["goal"])),)
-    found, order = mapping["tiers"], tiers()
-    if not isinstance(found, (list, tuple)) or len(found) != len(order):
-        raise _wrong(mapping["id"], "tiers", found, f"a list of {len(order)} numbers")
-    numbers = [_number(mapping, "tiers", number) for number in found]
+    result, order = mapping["tiers"], tiers()
+    if not isinstance(result, (list, tuple)) or len(result) != len(order):
+        raise _wrong(mapping["id"], "tiers", result, f"a list of {len(order)} numbers")
+    numbers = [_number(mapping, "tiers", number) for number in result]
     return tuple((tier.id, number) for tier, number in zip(order, numbers, strict=True))
 
 
@@ -206,10 +206,10 @@ def _number(mapping: Mapping[str, Any], field: str, found: Any) -> int:
 
 
 def _is_secret(mapping: Mapping[str, Any]) -> bool:
-    found = mapping.get("secret", False)
-    if isinstance(found, bool):
-        return found
-    raise _wrong(mapping["id"], "secret", found, "true or false")
+    secret = mapping.get("secret", False)
+    if isinstance(secret, bool):
+        return secret
+    raise _wrong(mapping["id"], "secret", secret, "true or false")
 
 
 def _hint(mapping: Mapping[str, Any]) -> str:

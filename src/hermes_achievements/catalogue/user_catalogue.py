@@ -65,11 +65,11 @@ class ChosenCatalogue:
             return self._made
         if self._made is not None and self._made[0] == choice:
             return self._made
-        found = _catalogue(*choice)
-        return choice, found, crc32(repr(found.achievements).encode())
+        catalogue = _catalogue(*choice)
+        return choice, catalogue, crc32(repr(catalogue.achievements).encode())
 
 
 def _catalogue(hidden: frozenset[str], added: tuple[Achievement, ...]) -> Catalogue:
     everything = catalogue_module.load().with_added(added)
-    kept = tuple(one for one in everything if one.id not in hidden)
-    return catalogue_module.Catalogue(everything.tiers, everything.categories, kept)
+    results = tuple(item for item in everything if item.id not in hidden)
+    return catalogue_module.Catalogue(everything.tiers, everything.categories, results)

@@ -103,8 +103,8 @@ def _has_trace(value: Any) -> bool:
     if isinstance(value, str):
         return TRACE_LINE.search(value) is not None
     if isinstance(value, dict):
-        return any(_has_trace(one) for one in value.values())
-    return isinstance(value, list) and any(_has_trace(one) for one in value)
+        return any(_has_trace(item) for item in value.values())
+    return isinstance(value, list) and any(_has_trace(item) for item in value)
 
 
 def _of_text(content: bytes, operation: str) -> int:

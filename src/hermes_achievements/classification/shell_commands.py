@@ -117,14 +117,14 @@ def labels(command: str) -> tuple[str, ...]:
         return (only,) if only else ()
     reading = _Reading(command[:MAX_COMMAND_CHARACTERS])
     tells = _tell(reading.parts)
-    found = [
-        label + told
-        for part, told in zip(reading.parts, tells, strict=True)
+    matches = [
+        label + item
+        for part, item in zip(reading.parts, tells, strict=True)
         if (label := _label(part.text.split()))
     ][:MAX_LABELS]
     if reading.is_background:
-        found.append(BACKGROUND)
-    return tuple(found)
+        matches.append(BACKGROUND)
+    return tuple(matches)
 
 
 def plain(label: str) -> str:
@@ -198,8 +198,8 @@ class _Reading:
 
     def _behind_document(self, mark: str, start: int) -> int:
         pattern = re.compile(rf"^[ \t]*{mark}[ \t]*$|\Z", re.MULTILINE)
-        found = pattern.search(self._text, start)
-        return found.end() if found else start
+        search = pattern.search(self._text, start)
+        return search.end() if search else start
 
 
 def _bare(kind: str, token: str) -> str:

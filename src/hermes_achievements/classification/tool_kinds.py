@@ -116,18 +116,18 @@ NAMED: Final = {"dockerfile": "docker", "makefile": "make", "cmakelists.txt": "c
 
 def files_of(arguments: dict[str, Any]) -> list[str]:
     """The files that a call names, each as `extension:hash of its path`."""
-    found: list[str] = []
+    result: list[str] = []
     for key in KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
-            found.append(value)
+            result.append(value)
         elif isinstance(value, list):
-            found.extend(_name(one) for one in value[:MAX_FILES])
-    if not found:
+            result.extend(_name(item) for item in value[:MAX_FILES])
+    if not result:
         patch = arguments.get("patch") or arguments.get("diff")
         if isinstance(patch, str):
-            found = PATCHED.findall(patch)[:MAX_FILES]
-    return [word for path in found if (word := file_word(path))]
+            result = PATCHED.findall(patch)[:MAX_FILES]
+    return [word for path in result if (word := file_word(path))]
 
 
 def _name(value: Any) -> str:

@@ -58,8 +58,8 @@ class Dater:
         """The moment of each line."""
         wanted = sorted(set(lines), key=lambda line: (line.value, line.threshold))
         self._find_candidates([line for line in wanted if _is_of_session(line.value)])
-        found = {line: self._moment(line) for line in wanted}
-        return {line: moment for line, moment in found.items() if moment is not None}
+        result = {line: self._moment(line) for line in wanted}
+        return {line: moment for line, moment in result.items() if moment is not None}
 
     def _moment(self, line: Threshold) -> Moment | None:
         name, threshold = line
@@ -157,14 +157,14 @@ class Dater:
         return best
 
     def _load(self, session_ids: Sequence[str]) -> Iterable[SessionFacts]:
-        missing = [one for one in session_ids if one not in self._sessions]
+        missing = [session_id for session_id in session_ids if session_id not in self._sessions]
         for start in range(0, len(missing), 50):
-            for one, stored in self._ledger.books(missing[start : start + 50]).items():
-                self._sessions[one] = SessionFacts(Book.unpack(stored), self._calendar)
-        for one in session_ids:
-            session = self._sessions.get(one)
+            for session_id, stored in self._ledger.books(missing[start : start + 50]).items():
+                self._sessions[session_id] = SessionFacts(Book.unpack(stored), self._calendar)
+        for session_id in session_ids:
+            session = self._sessions.get(session_id)
             if session is not None:
-                self._sessions.move_to_end(one)
+                self._sessions.move_to_end(session_id)
                 yield session
         while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)

@@ -39,8 +39,8 @@ class Recording:
         return {
             name: [
                 tier
-                for tier, one in unlock["tiers"].items()
-                if is_dated(one) or (one.get("was_sought") and not full)
+                for tier, item in unlock["tiers"].items()
+                if is_dated(item) or (item.get("was_sought") and not full)
             ]
             for name, unlock in self._records.state()["unlocks"].items()
         }
@@ -53,10 +53,10 @@ class Recording:
         before = self._records.state()
         if "moments" not in scan:
             return before
-        found, news = self._found(catalogue, values, scan["moments"], before["unlocks"])
-        if not found:
+        result, news = self._found(catalogue, values, scan["moments"], before["unlocks"])
+        if not result:
             return before
-        state = self._records.record(found)
+        state = self._records.record(result)
         if news and self._records.problem is None:
             is_first = not before["unlocks"]
             self._tell(catalogue, news, scan.get("titles", {}), is_first=is_first)
@@ -70,19 +70,19 @@ class Recording:
         unlocks: dict[str, Any],
     ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
         """What is to be written, and the part of it that is new."""
-        found: dict[str, Tiers] = {}
+        result: dict[str, Tiers] = {}
         news: dict[str, Tiers] = {}
-        for one in catalogue:
-            held = unlocks.get(one.id, {}).get("tiers", {})
-            for tier, threshold in reached(one, values.get(one.value, 0)):
-                moment = moments.get(Threshold(one.value, threshold))
+        for entry in catalogue:
+            held = unlocks.get(entry.id, {}).get("tiers", {})
+            for tier, threshold in reached(entry, values.get(entry.value, 0)):
+                moment = moments.get(Threshold(entry.value, threshold))
                 if tier not in held:
                     evidence = self._evidence(moment)
-                    found.setdefault(one.id, {})[tier] = evidence
-                    news.setdefault(one.id, {})[tier] = evidence
+                    result.setdefault(entry.id, {})[tier] = evidence
+                    news.setdefault(entry.id, {})[tier] = evidence
                 elif moment is not None and not is_dated(held[tier]):
-                    found.setdefault(one.id, {})[tier] = self._evidence(moment)
-        return found, news
+                    result.setdefault(entry.id, {})[tier] = self._evidence(moment)
+        return result, news
 
     def _evidence(self, moment: Any) -> dict[str, Any]:
         if moment is None:
@@ -103,11 +103,11 @@ class Recording:
         if announce is None:
             return
         unlocks = []
-        for one in catalogue:
-            for tier, evidence in list(new.get(one.id, {}).items())[-1:]:
+        for entry in catalogue:
+            for tier, evidence in list(new.get(entry.id, {}).items())[-1:]:
                 moment = {key: evidence[key] for key in ("at", "session_id", "message_id")}
                 title = titles.get(evidence["session_id"] or "")
-                shown = {"id": one.id, "name": one.name, "icon": one.icon, "tier": tier}
+                shown = {"id": entry.id, "name": entry.name, "icon": entry.icon, "tier": tier}
                 unlocks.append({**shown, **moment, "title": title})
         announcement = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
         attempt(Step("announce achievements", lambda: announce(announcement)))

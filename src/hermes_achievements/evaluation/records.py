@@ -46,24 +46,24 @@ def readable_state(state: dict[str, Any]) -> dict[str, Any]:
             continue
         tiers = _tiers(name, unlock["tiers"])
         if tiers:
-            first = min(one["at"] for one in tiers.values())
+            first = min(tier["at"] for tier in tiers.values())
             ours[name] = {**unlock, "tiers": tiers, "unlocked_at": first}
     return {**state, "unlocks": ours, "inherited": without_titles(inherited)}
 
 
 def _tiers(name: str, stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    found = {}
-    for tier, one in stored.items():
-        if isinstance(one, dict) and is_number(one.get("at")):
-            session_id, message_id = one.get("session_id"), one.get("message_id")
-            found[tier] = {
-                "at": one["at"],
+    result = {}
+    for tier, item in stored.items():
+        if isinstance(item, dict) and is_number(item.get("at")):
+            session_id, message_id = item.get("session_id"), item.get("message_id")
+            result[tier] = {
+                "at": item["at"],
                 "session_id": session_id if isinstance(session_id, str) else None,
                 "message_id": message_id if isinstance(message_id, int) else None,
-            } | ({SOUGHT: True} if one.get(SOUGHT) is True else {})
+            } | ({SOUGHT: True} if item.get(SOUGHT) is True else {})
         else:
             log.warning("achievement %s: tier %s on record has no date and is left out", name, tier)
-    return found
+    return result
 
 
 def readable_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
@@ -71,7 +71,7 @@ def readable_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
     shown = snapshot.get("achievements")
     is_whole = (
         isinstance(shown, list)
-        and all(_is_shown(one) for one in shown)
+        and all(_is_shown(item) for item in shown)
         and is_number(snapshot.get("generated_at"))
         and isinstance(snapshot.get("scan_meta"), dict)
         and isinstance(snapshot.get("aggregate"), dict)
@@ -102,8 +102,8 @@ def is_number(value: Any) -> bool:
 def without_titles(value: Any) -> Any:
     """The same without the names of conversations, at whatever depth."""
     if isinstance(value, dict):
-        return {key: without_titles(one) for key, one in value.items() if key != TITLE}
-    return [without_titles(one) for one in value] if isinstance(value, list) else value
+        return {key: without_titles(item) for key, item in value.items() if key != TITLE}
+    return [without_titles(item) for item in value] if isinstance(value, list) else value
 
 
 VERSION: Final = 2
@@ -148,8 +148,8 @@ class Records:
 
     def zone(self) -> str:
         """The time zone by which days were told first; empty when there is none on record."""
-        found = self.state().get("zone")
-        return found if isinstance(found, str) else ""
+        zone = self.state().get("zone")
+        return zone if isinstance(zone, str) else ""
 
     def remember_zone(self, name: str) -> None:
         """Tell days by this zone from now on, unless there is one on record."""
@@ -164,10 +164,10 @@ class Records:
 
     def snapshot(self) -> dict[str, Any] | None:
         """The last complete snapshot; None when there is none of use."""
-        found = self._read(SNAPSHOT)
-        if found.get("version") != VERSION:  # the original's has the same name
+        result = self._read(SNAPSHOT)
+        if result.get("version") != VERSION:  # the original's has the same name
             return None
-        return readable_snapshot(found)
+        return readable_snapshot(result)
 
     def save_snapshot(self, snapshot: dict[str, Any]) -> None:
         """Replace the snapshot; where nothing can be written, `problem` says so."""
@@ -190,18 +190,18 @@ class Records:
     def _read(self, name: str) -> dict[str, Any]:
         path = self._folder() / name
         try:
-            found = read_json(path, {}, self._clock).value
+            result = read_json(path, {}, self._clock).value
         except OSError as error:  # damaged or unreadable, and it cannot be put aside either
             log.warning("%s cannot be read: %s", path, error)
             return {}
-        return found if isinstance(found, dict) else {}
+        return result if isinstance(result, dict) else {}
 
     def _left_behind(self) -> dict[str, Any]:
         """The state in the place where newer releases of the original keep it."""
         folder = self._folder()
         other = folder.parent.parent / "plugin-data" / folder.name / STATE
-        found = read_json(other, {}, self._clock).value if other.is_file() else {}
-        return found if isinstance(found, dict) else {}
+        result = read_json(other, {}, self._clock).value if other.is_file() else {}
+        return result if isinstance(result, dict) else {}
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
@@ -213,9 +213,9 @@ def added(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
     """*state* with these tiers; one that is there stays, unless nobody knew what earned it."""
     for achievement_id, tiers in new.items():
         unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
-        held = {tier: one for tier, one in unlock["tiers"].items() if is_dated(one)}
+        held = {tier: item for tier, item in unlock["tiers"].items() if is_dated(item)}
         unlock["tiers"] = {**unlock["tiers"], **tiers, **held}
-        unlock["unlocked_at"] = min(one["at"] for one in unlock["tiers"].values())
+        unlock["unlocked_at"] = min(item["at"] for item in unlock["tiers"].values())
     return state
 
 

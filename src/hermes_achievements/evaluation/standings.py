@@ -64,13 +64,13 @@ def evaluate(
 ) -> list[dict[str, Any]]:
     """Every achievement as it is shown; a secret says no more than its hint."""
     shown = []
-    for number, one in enumerate(catalogue, 1):
-        unlock = unlocks.get(one.id)
-        where = standing(one, int(values.get(one.value, 0)), highest(one, unlock))
-        if one.secret and where.tier is None and not where.progress:
-            shown.append(_veiled(one, number))
+    for number, item in enumerate(catalogue, 1):
+        unlock = unlocks.get(item.id)
+        where = standing(item, int(values.get(item.value, 0)), highest(item, unlock))
+        if item.secret and where.tier is None and not where.progress:
+            shown.append(_veiled(item, number))
         else:
-            shown.append(_unveiled(one, where, unlock if with_dates else None))
+            shown.append(_unveiled(item, where, unlock if with_dates else None))
     return shown
 
 
@@ -141,7 +141,7 @@ def _history(one: Achievement, unlock: Unlock) -> list[dict[str, Any]]:
 
 def counts(shown: list[dict[str, Any]]) -> dict[str, int]:
     """How many are unlocked, discovered and secret, of how many."""
-    states = [one["state"] for one in shown]
+    states = [item["state"] for item in shown]
     return {
         "unlocked_count": states.count(UNLOCKED),
         "discovered_count": states.count(DISCOVERED),

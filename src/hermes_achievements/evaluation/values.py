@@ -29,7 +29,7 @@ ENOUGH_COMMITS: Final = 10
 
 def values_of(tally: Tally) -> dict[str, int]:
     """Every number that an achievement can ask for."""
-    found: dict[str, int] = {"sessions": tally.sessions}
+    result: dict[str, int] = {"sessions": tally.sessions}
     totals: dict[str, int] = {}
     in_day: dict[str, int] = {}
     for counts in tally.days.values():
@@ -37,15 +37,15 @@ def values_of(tally: Tally) -> dict[str, int]:
             totals[name] = totals.get(name, 0) + amount
             if amount > in_day.get(name, 0):
                 in_day[name] = amount
-    found.update((f"total_{name}", amount) for name, amount in totals.items())
-    found.update((f"max_{name}_in_day", amount) for name, amount in in_day.items())
-    found.update((f"max_{name}_in_session", amount) for name, amount in tally.best.items())
-    found.update((f"peak_{name}", amount) for name, amount in tally.peaks.items())
-    found.update((f"distinct_{kind}", len(values)) for kind, values in tally.seen.items())
+    result.update((f"total_{name}", amount) for name, amount in totals.items())
+    result.update((f"max_{name}_in_day", amount) for name, amount in in_day.items())
+    result.update((f"max_{name}_in_session", amount) for name, amount in tally.best.items())
+    result.update((f"peak_{name}", amount) for name, amount in tally.peaks.items())
+    result.update((f"distinct_{kind}", len(values)) for kind, values in tally.seen.items())
     for name, series in DERIVED_SERIES.items():
         steps = series(tally.days)
-        found[name] = steps[-1][1] if steps else 0
-    return found
+        result[name] = steps[-1][1] if steps else 0
+    return result
 
 
 def active(days: Days) -> list[str]:
@@ -144,19 +144,19 @@ def _improvements(days: Days) -> list[tuple[str, bool]]:
 
 def spotless_days(days: Days) -> Series:
     """Days with at least 25 tool results and no failure, once they are over."""
-    found = [
+    matches = [
         day
         for day in sorted(days)[:-1]
         if days[day].get("successful_calls", 0) >= ENOUGH_RESULTS_A_DAY
         and not days[day].get("failed_calls")
     ]
-    return [(day, number) for number, day in enumerate(found, 1)]
+    return [(day, number) for number, day in enumerate(matches, 1)]
 
 
 def days_together(days: Days) -> Series:
     """Days from the first active day to the last."""
-    found = active(days)
-    return [(day, days_between(found[0], day)) for day in found[1:]]
+    result = active(days)
+    return [(day, days_between(result[0], day)) for day in result[1:]]
 
 
 def longest_absence(days: Days) -> Series:
@@ -176,22 +176,22 @@ def clean_months(days: Days) -> Series:
 
 def tested_months(days: Days) -> Series:
     """Months with at least ten commits and at least as many passed test runs."""
-    found = [
+    matches = [
         month.last_day
         for month in _months(days)[:-1]
         if ENOUGH_COMMITS <= month.get("commits") <= month.get("passed_tests")
     ]
-    return [(day, number) for number, day in enumerate(found, 1)]
+    return [(day, number) for number, day in enumerate(matches, 1)]
 
 
 def _good_months(days: Days, name: str, share: float) -> Series:
-    found = [
+    matches = [
         month.last_day
         for month in _months(days)[:-1]
         if month.get("conversations") >= ENOUGH_CONVERSATIONS
         and month.get(name) >= share * month.get("conversations")
     ]
-    return [(day, number) for number, day in enumerate(found, 1)]
+    return [(day, number) for number, day in enumerate(matches, 1)]
 
 
 class _Month:
@@ -222,10 +222,10 @@ MONTHLY: Final = (
 
 
 def _months(days: Days) -> list[_Month]:
-    found: dict[str, _Month] = {}
+    result: dict[str, _Month] = {}
     for day in sorted(days):
-        found.setdefault(_month(day), _Month()).add(day, days[day])
-    return list(found.values())
+        result.setdefault(_month(day), _Month()).add(day, days[day])
+    return list(result.values())
 
 
 def _records(steps: list[tuple[str, int]]) -> Series:
@@ -259,8 +259,8 @@ def _runs(firsts: list[tuple[str, str]], apart: Callable[[str, str], int]) -> Se
 
 
 def _monday(day: str) -> str:
-    one = date.fromisoformat(day)
-    return (one - timedelta(days=one.weekday())).isoformat()
+    item = date.fromisoformat(day)
+    return (item - timedelta(days=item.weekday())).isoformat()
 
 
 def _month(day: str) -> str:

@@ -49,14 +49,16 @@ class Names:
             missing = wanted - self._known.keys()
             if missing:
                 self._known |= self._look_up(missing)
-            return {one: self._known[one] for one in wanted if one in self._known}
+            return {item: self._known[item] for item in wanted if item in self._known}
 
     def _look_up(self, session_ids: set[str]) -> dict[str, str | None]:
         try:
             with contextlib.closing(self._open_history()) as history:
-                found: dict[str, str | None] = dict(history.titles(session_ids))
-                unnamed = session_ids - found.keys()
-                return found | {one: None for one in unnamed if history.session(one) is not None}
+                result: dict[str, str | None] = dict(history.titles(session_ids))
+                unnamed = session_ids - result.keys()
+                return result | {
+                    item: None for item in unnamed if history.session(item) is not None
+                }
         except HermesError as error:
             log.info("conversations cannot be named: %s", error)
             return {}
@@ -66,9 +68,9 @@ def named(snapshot: Mapping[str, Any], names: Names) -> Shown:
     """The snapshot with the title of each conversation in it, and whether that is gone."""
     shown: list[Shown] = snapshot["achievements"]
     titles = names.of(
-        step["session_id"] for one in shown for step in _steps(one) if step.get("session_id")
+        step["session_id"] for item in shown for step in _steps(item) if step.get("session_id")
     )
-    return {**snapshot, "achievements": [_named(one, titles) for one in shown]}
+    return {**snapshot, "achievements": [_named(item, titles) for item in shown]}
 
 
 def steps_named(steps: list[Shown], names: Names) -> list[Shown]:
@@ -106,11 +108,11 @@ ORDERS: Final = ("asc", "desc")
 RECENT: Final = 20
 
 SORTS: Final[dict[str, Callable[[Shown], Any]]] = {
-    "name": lambda one: one["name"].casefold(),
-    "category": lambda one: (one["category"], one["name"].casefold()),
-    "progress": lambda one: (one["progress_pct"], one["unlocked"]),
-    "tier": lambda one: one["tier_rank"],
-    "unlocked_at": lambda one: one.get("unlocked_at") or 0,
+    "name": lambda item: item["name"].casefold(),
+    "category": lambda item: (item["category"], item["name"].casefold()),
+    "progress": lambda item: (item["progress_pct"], item["unlocked"]),
+    "tier": lambda item: item["tier_rank"],
+    "unlocked_at": lambda item: item.get("unlocked_at") or 0,
 }
 
 
@@ -126,27 +128,27 @@ def listed(
 ) -> list[Shown]:
     """The achievements that fit, in the order asked for."""
     _check("state", state, (ALL, *STATES))
-    _check("category", category, (ALL, *(one.id for one in catalogue.categories)))
+    _check("category", category, (ALL, *(category.id for category in catalogue.categories)))
     _check("sort", sort, (None, *SORTS))
     _check("order", order, ORDERS)
     if limit is not None and limit < 1:
         raise UsageError(f"limit is {limit}; accepted: a number of 1 or more")
     ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers, 1)}
-    found = [
-        {**one, "tier_rank": ranks.get(one["tier"] or "", 0)}
-        for one in snapshot["achievements"]
-        if state in (ALL, one["state"]) and category in (ALL, one["category"])
+    matches = [
+        {**achievement, "tier_rank": ranks.get(achievement["tier"] or "", 0)}
+        for achievement in snapshot["achievements"]
+        if state in (ALL, achievement["state"]) and category in (ALL, achievement["category"])
     ]
     if sort is not None:
-        found.sort(key=SORTS[sort], reverse=order == "desc")
+        matches.sort(key=SORTS[sort], reverse=order == "desc")
     elif order == "desc":
-        found.reverse()
-    return found[:limit]
+        matches.reverse()
+    return matches[:limit]
 
 
 def _check(name: str, value: str | None, accepted: tuple[str | None, ...]) -> None:
     if value not in accepted:
-        names = ", ".join(one for one in accepted if one is not None)
+        names = ", ".join(item for item in accepted if item is not None)
         raise UsageError(f"{name} is {value!r}; accepted: {names}")
 
 
@@ -159,15 +161,15 @@ def timeline(snapshot: Mapping[str, Any]) -> list[Shown]:
     """Every unlock and tier-up with its date and evidence, the earliest first."""
     steps = [
         {
-            "id": one["id"],
-            "name": one["name"],
-            "icon": one["icon"],
-            "category": one["category"],
+            "id": achievement["id"],
+            "name": achievement["name"],
+            "icon": achievement["icon"],
+            "category": achievement["category"],
             "is_first": number == 0,
             **step,
         }
-        for one in snapshot["achievements"]
-        for number, step in enumerate(one.get("tier_history") or ())
+        for achievement in snapshot["achievements"]
+        for number, step in enumerate(achievement.get("tier_history") or ())
     ]
     return sorted(steps, key=lambda step: (step["at"], step["id"], step["value"]))
 
@@ -179,12 +181,18 @@ def badges_of(snapshot: Mapping[str, Any], session_id: str) -> list[Shown]:
 
 def within_reach(snapshot: Mapping[str, Any], limit: int = 5) -> list[Shown]:
     """What is nearest to its next tier."""
-    open_ones = [one for one in snapshot["achievements"] if one["next_threshold"]]
-    ranked = sorted(open_ones, key=lambda one: (-one["progress_pct"], one["next_threshold"]))
-    return [one for one in ranked if one["progress"]][:limit]
+    open_ones = [
+        achievement for achievement in snapshot["achievements"] if achievement["next_threshold"]
+    ]
+    ranked = sorted(open_ones, key=lambda item: (-item["progress_pct"], item["next_threshold"]))
+    return [item for item in ranked if item["progress"]][:limit]
 
 
 def by_tier(snapshot: Mapping[str, Any], catalogue: Catalogue) -> dict[str, int]:
     """How many achievements stand at each tier."""
-    held = [one["tier"] for one in snapshot["achievements"] if one["state"] == UNLOCKED]
+    held = [
+        achievement["tier"]
+        for achievement in snapshot["achievements"]
+        if achievement["state"] == UNLOCKED
+    ]
     return {tier.id: held.count(tier.id) for tier in catalogue.tiers}

@@ -108,10 +108,10 @@ def calls_of(stored: bytes | None) -> list[list[Any]]:
     """The tool calls of a message: name, reference and what the arguments say."""
     if not stored:
         return []
-    found = parsed(stored)
-    if not isinstance(found, list):
+    result = parsed(stored)
+    if not isinstance(result, list):
         return []
-    return [call for one in found if (call := _call(one))]
+    return [call for item in result if (call := _call(item))]
 
 
 def _call(one: Any) -> list[Any] | None:
@@ -151,8 +151,8 @@ def _words(operation: str, stored: Any) -> list[str]:
 
 
 def _arguments(stored: Any) -> dict[str, Any]:
-    found = parsed(stored) if isinstance(stored, (str, bytes)) else stored
-    return found if isinstance(found, dict) else {}
+    result = parsed(stored) if isinstance(stored, (str, bytes)) else stored
+    return result if isinstance(result, dict) else {}
 
 
 class Book:
@@ -232,8 +232,8 @@ class FactReader:
         """All facts in the order of their rows, each at a moment that can be true."""
         if self._late:
             asked = self._asked()
-            found = [fact_of(row, asked.get(reference_of(row.call_id))) for row in self._late]
-            self.facts += [fact for fact in found if fact is not None]
+            results = [fact_of(row, asked.get(reference_of(row.call_id))) for row in self._late]
+            self.facts += [fact for fact in results if fact is not None]
             self._late = []
         self.facts.sort(key=itemgetter(ID))
         _mend_moments(self.facts, self.session.started_at)
@@ -289,11 +289,11 @@ def without_copies(session: SessionRow, facts: list[Fact], parents: Sequence[int
     copied: list[int] = []
     for number, fact in enumerate(facts):
         try:
-            found = parents.index(fact[PRINT], position) if fact[TIME_FIELD] <= until else -1
+            index = parents.index(fact[PRINT], position) if fact[TIME_FIELD] <= until else -1
         except ValueError:
-            found = -1
-        if found >= 0:
-            position = found + 1
+            index = -1
+        if index >= 0:
+            position = index + 1
             copied.append(number)
         elif copied or number >= MAX_SUMMARIES or session.kind != Kind.CONTINUATION:
             break

@@ -48,7 +48,7 @@ def failures_overcome(s: SessionFacts) -> Events:
 def days_of_silence(s: SessionFacts) -> Events:
     """The longest pause after which a person took up a conversation again, in days."""
     long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in s.pauses]
-    return [(fact, days) for fact, days in long if any(fact is one for one in s.said)]
+    return [(fact, days) for fact, days in long if any(fact is item for item in s.said)]
 
 
 def hours_open(s: SessionFacts) -> Events:

@@ -54,7 +54,7 @@ class Result(NamedTuple):
         return (
             self.does == SHELL
             and not self.has_failed
-            and any(plain(one) in labels for one in self.told if not one.endswith(UNKNOWN_LABEL))
+            and any(plain(item) in labels for item in self.told if not item.endswith(UNKNOWN_LABEL))
         )
 
     def lost(self, labels: frozenset[str]) -> bool:
@@ -100,7 +100,9 @@ class SessionFacts:
         self._sort()
         self.failures = [result for result in self.results if result.has_failed]
         # Each message but the first, with the seconds since the one before.
-        self.gaps = [(two, two[TIME_FIELD] - one[TIME_FIELD]) for one, two in pairwise(self.facts)]
+        self.gaps = [
+            (two, two[TIME_FIELD] - item[TIME_FIELD]) for item, two in pairwise(self.facts)
+        ]
         self.pauses = [(fact, gap) for fact, gap in self.gaps if gap >= DAY_SECONDS]
 
     def _sort(self) -> None:
@@ -122,9 +124,9 @@ class SessionFacts:
         for stored in fact[CALLS]:
             tool = stored[0]
             operation = does(tool)
-            told = tuple(stored[2]) if len(stored) > 2 else ()
-            words = tuple(map(plain, told)) if operation == SHELL else told
-            call = ToolCallFact(fact, tool, operation, words, told)
+            result = tuple(stored[2]) if len(stored) > 2 else ()
+            words = tuple(map(plain, result)) if operation == SHELL else result
+            call = ToolCallFact(fact, tool, operation, words, result)
             self.calls.append(call)
             self.by.setdefault(operation, []).append(call)
             if operation == SHELL:
@@ -147,7 +149,7 @@ class SessionFacts:
 
     def used(self, *operations: str) -> Events:
         """One event for each call of a tool that does one of these."""
-        return [(call.fact, 1) for one in operations for call in self.by.get(one, ())]
+        return [(call.fact, 1) for operation in operations for call in self.by.get(operation, ())]
 
     def acted(self, operation: str, actions: frozenset[str]) -> Events:
         """One event for each call whose action is one of these."""

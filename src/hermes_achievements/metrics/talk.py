@@ -108,7 +108,7 @@ def returns_after_month(s: SessionFacts) -> Events:
 
 def _returns(s: SessionFacts, days: int) -> Events:
     long = [fact for fact, gap in s.pauses if gap >= days * DAY_SECONDS]
-    return [(fact, 1) for fact in long if any(fact is one for one in s.said)]
+    return [(fact, 1) for fact in long if any(fact is item for item in s.said)]
 
 
 def weekend_conversations(s: SessionFacts) -> Events:

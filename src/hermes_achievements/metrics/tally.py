@@ -91,15 +91,15 @@ def _add_by_day(days: Days, name: str, events: Events, calendar: Calendar) -> No
 
 
 def _seen(session: SessionFacts) -> dict[str, dict[str, list[Any]]]:
-    found: dict[str, dict[str, list[Any]]] = {}
+    result: dict[str, dict[str, list[Any]]] = {}
     for kind, collect in VARIETY.items():
         values: dict[str, list[Any]] = {}
         for fact, value in collect(session):
             if value not in values:  # facts come in order, so the first is the earliest
                 values[value] = [fact[TIME_FIELD], fact[ID]]
         if values:
-            found[kind] = values
-    return found
+            result[kind] = values
+    return result
 
 
 class Tally:

@@ -88,12 +88,12 @@ def months(s: SessionFacts) -> Seen:
 
 def notable_days(s: SessionFacts) -> Seen:
     """Different notable days on which a person wrote, such as New Year or a Friday the 13th."""
-    found: Seen = []
+    results: Seen = []
     for fact in s.said:
         local = s.calendar.at(fact[TIME_FIELD])
         name = NOTABLE.get(local.day[5:])
         if name:
-            found.append((fact, name))
+            results.append((fact, name))
         if local.day.endswith("-13") and local.weekday == FRIDAY:
-            found.append((fact, "friday the 13th"))
-    return found
+            results.append((fact, "friday the 13th"))
+    return results

@@ -67,15 +67,19 @@ def _sections(
     achievements: list[Shown], catalogue: Catalogue
 ) -> list[tuple[Tier | None, str, list[Shown]]]:
     """The highest tier first; in each the newest first."""
-    found: list[tuple[Tier | None, str, list[Shown]]] = []
+    results: list[tuple[Tier | None, str, list[Shown]]] = []
     for tier in reversed(catalogue.tiers):
-        held = [one for one in achievements if one["unlocked"] and one["tier"] == tier.id]
-        held.sort(key=lambda one: (-(reached_at(one) or 0), one["name"]))
-        found.append((tier, tier.name, held))
-    ahead = [one for one in achievements if not one["unlocked"]]
-    ahead.sort(key=lambda one: -one["progress_pct"])
-    found.append((None, "Still ahead", ahead))
-    return [section for section in found if section[2]]
+        held = [
+            achievement
+            for achievement in achievements
+            if achievement["unlocked"] and achievement["tier"] == tier.id
+        ]
+        held.sort(key=lambda item: (-(reached_at(item) or 0), item["name"]))
+        results.append((tier, tier.name, held))
+    ahead = [achievement for achievement in achievements if not achievement["unlocked"]]
+    ahead.sort(key=lambda item: -item["progress_pct"])
+    results.append((None, "Still ahead", ahead))
+    return [section for section in results if section[2]]
 
 
 def reached_at(one: Shown) -> float | None:
@@ -95,13 +99,13 @@ def _header(snapshot: Mapping[str, Any], catalogue: Catalogue, held: dict[str, i
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     number = f"{unlocked:,}"
     beside = MARGIN + svg.width(number, 64, is_bold=True) + 16
-    made = [
+    results = [
         text(MARGIN, 92, number, 64, weight=700),
         text(beside, 92, f"of {total:,} achievements", 26, SOFT),
         text(WIDTH - MARGIN, 62, "Hermes", 26, INK, weight=700, anchor="end"),
         text(WIDTH - MARGIN, 90, _day_of(snapshot), 16, FAINT, anchor="end"),
     ]
-    return made + _bar(catalogue, held, total) + _legend(catalogue, held)
+    return results + _bar(catalogue, held, total) + _legend(catalogue, held)
 
 
 def _day_of(snapshot: Mapping[str, Any]) -> str:
@@ -112,39 +116,39 @@ def _bar(catalogue: Catalogue, held: dict[str, int], total: int) -> list[str]:
     """How much is earned, each tier in its colour."""
     whole = WIDTH - 2 * MARGIN
     clip = box(MARGIN, 116, whole, 12, "#fff", radius=6)
-    made = [f'<clipPath id="bar">{clip}</clipPath><g clip-path="url(#bar)">']
-    made.append(box(MARGIN, 116, whole, 12, EDGE))
+    results = [f'<clipPath id="bar">{clip}</clipPath><g clip-path="url(#bar)">']
+    results.append(box(MARGIN, 116, whole, 12, EDGE))
     x = float(MARGIN)
     for tier in reversed(catalogue.tiers):
         part = whole * held.get(tier.id, 0) / max(1, total)
-        made.append(box(x, 116, part, 12, tier.glow))
+        results.append(box(x, 116, part, 12, tier.glow))
         x += part
-    return [*made, "</g>"]
+    return [*results, "</g>"]
 
 
 def _legend(catalogue: Catalogue, held: dict[str, int]) -> list[str]:
-    made: list[str] = []
+    results: list[str] = []
     x = float(MARGIN)
     for tier in reversed(catalogue.tiers):
         words = f"{held.get(tier.id, 0):,} {tier.name}"
-        made.append(f'<circle cx="{x + 6:g}" cy="155" r="6" fill="{tier.glow}"/>')
-        made.append(text(x + 20, 161, words, 17, SOFT))
+        results.append(f'<circle cx="{x + 6:g}" cy="155" r="6" fill="{tier.glow}"/>')
+        results.append(text(x + 20, 161, words, 17, SOFT))
         x += 20 + svg.width(words, 17) + 30
-    return made
+    return results
 
 
 def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> list[str]:
     colour = tier.glow if tier else SOFT
     after = MARGIN + svg.width(title, 24, is_bold=True) + 14
-    made = [
+    results = [
         text(MARGIN, y + 38, title, 24, colour, weight=700),
         text(after, y + 38, f"{len(shown):,}", 20, FAINT),
     ]
-    for number, one in enumerate(shown):
+    for number, item in enumerate(shown):
         row, column = divmod(number, COLUMNS)
         x = MARGIN + column * (TILE + GAP)
-        made.append(_tile(one, tier, x, y + HEADING + row * (TILE_HEIGHT + GAP)))
-    return made
+        results.append(_tile(item, tier, x, y + HEADING + row * (TILE_HEIGHT + GAP)))
+    return results
 
 
 def _tile(one: Shown, tier: Tier | None, x: float, y: float) -> str:

@@ -24,7 +24,7 @@ SIZES: Final = (72.0, 60.0, 50.0)
 
 def card(shown: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The card of an achievement as a snapshot shows it; it has to be unlocked."""
-    tier = next((one for one in catalogue.tiers if one.id == shown["tier"]), None)
+    tier = next((item for item in catalogue.tiers if item.id == shown["tier"]), None)
     if tier is None:
         raise UsageError(f"{shown['name']} is not unlocked yet; its card cannot be shared.")
     size, name = _name(shown["name"])
@@ -65,25 +65,25 @@ def _glow(tier: Tier) -> str:
 def _words(tier: Tier, size: float, name: list[str], words: list[str], top: float) -> list[str]:
     label = f"{tier.name} unlocked".upper()
     pill = svg.width(label, 20, is_bold=True) + 2 * len(label) + 40
-    made = [
+    results = [
         box(LEFT, top, pill, 42, tier.glow, radius=21),
         text(LEFT + 21, top + 28, label, 20, GROUND, weight=700, more=' letter-spacing="2"'),
     ]
     y = top + 50
     for line in name:
         y += size * 1.12
-        made.append(text(LEFT - size / 24, y, line, size, INK, weight=700))
+        results.append(text(LEFT - size / 24, y, line, size, INK, weight=700))
     y += 22
     for line in words:
         y += 38
-        made.append(text(LEFT, y, line, 28, SOFT))
-    return made
+        results.append(text(LEFT, y, line, 28, SOFT))
+    return results
 
 
 def _ladder(shown: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
     """A dot for each tier there is to earn; those that are earned shine."""
     tiers = {tier.id: tier for tier in catalogue.tiers}
-    steps = [one["name"] for one in shown["tiers"] if one["name"] in tiers]
+    steps = [tier["name"] for tier in shown["tiers"] if tier["name"] in tiers]
     if len(steps) < 2:
         return []
     earned = steps.index(shown["tier"]) if shown["tier"] in steps else 0
@@ -98,7 +98,7 @@ def _ladder(shown: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
 def _foot(shown: Mapping[str, Any]) -> list[str]:
     """What it took, when it was, and whose it is."""
     took = f"{shown['progress']:,} {shown['unit']}" if shown["progress"] > 1 else ""
-    said = " · ".join(one for one in (took, dated(shown)) if one)
+    said = " · ".join(item for item in (took, dated(shown)) if item)
     return [
         box(LEFT, 538, ROOM, 1.5, EDGE),
         text(LEFT, 580, svg.cut(said, 24, ROOM - 130), 24, SOFT),

@@ -27,17 +27,17 @@ class Cell(NamedTuple):
 
 def cells(days: Sequence[DayOf]) -> list[Cell]:
     """Every day with its place and its level: 0 for nothing, 4 for the busiest quarter."""
-    limits = _limits([one.messages for one in days if one.messages])
+    limits = _limits([day.messages for day in days if day.messages])
     offset = weekday(days[0].day) if days else 0
     return [
         Cell(
             (offset + number) // 7,
             (offset + number) % 7,
-            one.day,
-            one.messages,
-            sum(one.messages > limit for limit in limits),
+            item.day,
+            item.messages,
+            sum(item.messages > limit for limit in limits),
         )
-        for number, one in enumerate(days)
+        for number, item in enumerate(days)
     ]
 
 

@@ -43,7 +43,7 @@ def recap_card(recap: Recap, name: str, catalogue: Catalogue) -> str:
     """*recap* of the period called *name*, as one picture."""
     canvas = _Canvas()
     canvas.header(name, summary(recap))
-    canvas.figures([one for one in figures(recap) if one[0] not in PRIVATE])
+    canvas.figures([figure for figure in figures(recap) if figure[0] not in PRIVATE])
     canvas.rhythm(recap)
     canvas.favourites(recap)
     canvas.tier_ups(recap.tier_ups, catalogue)
@@ -91,15 +91,15 @@ class _Canvas:
 
     def rhythm(self, recap: Recap) -> None:
         """The days, and the hours beside or below them."""
-        found = heat_map.cells(recap.days)
+        cells = heat_map.cells(recap.days)
         if heat_map.is_strip(recap.days):
-            self._strip(found)
+            self._strip(cells)
             self._hours(recap, MARGIN, ROOM, 230)
             self.y += 230 + GAP
             return
-        weeks = max(cell.week for cell in found) + 1
+        weeks = max(cell.week for cell in cells) + 1
         height = max(250.0, 58 + 30 + weeks * 58 + 18)
-        self._calendar(found, height)
+        self._calendar(cells, height)
         self._hours(recap, MARGIN + HALF + GAP, HALF, height)
         self.y += height + GAP
 
@@ -168,15 +168,15 @@ class _Canvas:
 
     def _ranked(self, counted: Sequence[RecapCount], x: float, width: float, y: float) -> None:
         room = width - 44
-        for number, one in enumerate(counted):
-            line, said = y + number * 42 + 16, amount(one.times)
+        for number, item in enumerate(counted):
+            line, said = y + number * 42 + 16, amount(item.times)
             free = room - svg.width(said, 17) - 14
             self.drawn += [
-                text(x + 22, line, svg.cut(one.name, 17, free), 17, INK),
+                text(x + 22, line, svg.cut(item.name, 17, free), 17, INK),
                 text(x + 22 + room, line, said, 17, SOFT, anchor="end"),
                 box(x + 22, line + 8, room, 5, EDGE, radius=2.5),
                 box(
-                    x + 22, line + 8, max(5, room * one.times / counted[0].times), 5,
+                    x + 22, line + 8, max(5, room * item.times / counted[0].times), 5,
                     ACCENT, radius=2.5,
                 ),
             ]  # fmt: skip
@@ -186,8 +186,8 @@ class _Canvas:
         if not found:
             return
         ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers)}
-        known = [one for one in found if one["tier"] in ranks]
-        best = sorted(known, key=lambda one: (-ranks[one["tier"]], -one["at"]))[:MAX_MEDALS]
+        known = [item for item in found if item["tier"] in ranks]
+        best = sorted(known, key=lambda item: (-ranks[item["tier"]], -item["at"]))[:MAX_MEDALS]
         more = f" · these and {len(found) - len(best):,} more" if len(found) > len(best) else ""
         title = plural(len(found), "tier") + " reached" + more
         top = self.panel(MARGIN, ROOM, 212, title)
@@ -206,7 +206,7 @@ class _Canvas:
     def sentences(self, found: list[str]) -> None:
         if not found:
             return
-        lines = [line for one in found for line in svg.folded(one, 21, ROOM - 44, 2)]
+        lines = [line for item in found for line in svg.folded(item, 21, ROOM - 44, 2)]
         height = 58 + len(lines) * 34 + 12.0
         top = self.panel(MARGIN, ROOM, height, "Worth remembering")
         self.drawn += [

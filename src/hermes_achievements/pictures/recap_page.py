@@ -115,9 +115,9 @@ def _figures(recap: Recap) -> str:
 
 def _rhythm(recap: Recap) -> str:
     """The days with the hours and weekdays: below a long strip, beside a calendar."""
-    found = heat_map.cells(recap.days)
+    cells = heat_map.cells(recap.days)
     is_strip = heat_map.is_strip(recap.days)
-    drawn = _strip(found) if is_strip else _month(found)
+    drawn = _strip(cells) if is_strip else _month(cells)
     days = f'<section><h2>Messages by day</h2><div class="scroll">{drawn}</div></section>'
     hours = [(f"{hour}", count) for hour, count in enumerate(recap.hours)]
     weekdays = [(name[:3], count) for name, count in zip(WEEKDAYS, recap.weekdays, strict=True)]
@@ -173,19 +173,19 @@ def _chart(bars: list[tuple[str, int]], labelled: int, name: str) -> str:
     """Upright bars; every so many of them have a label."""
     most = max(1, *(count for _, count in bars))
     step = 480 / len(bars)
-    made = []
+    results = []
     for number, (label, count) in enumerate(bars):
         tall = max(2.0, 130 * count / most)
         x = number * step
-        made.append(
+        results.append(
             f"<g><title>{escaped(label)}: {plural(count, 'message')}</title>"
             f'<rect class="{"bar" if count else "w0"}" x="{x:.1f}" y="{132 - tall:.1f}" '
             f'width="{step * 0.76:.1f}" height="{tall:.1f}" rx="2.5"/></g>'
         )
         if number % labelled == 0:
             middle = f'x="{x + step * 0.38:.1f}" y="150" text-anchor="middle"'
-            made.append(f"<text {middle}>{escaped(label)}</text>")
-    return _svg("chart", 480, 156, name, "".join(made))
+            results.append(f"<text {middle}>{escaped(label)}</text>")
+    return _svg("chart", 480, 156, name, "".join(results))
 
 
 def _svg(kind: str, width: int, height: int, name: str, body: str) -> str:
@@ -211,17 +211,17 @@ def _favourites(recap: Recap) -> str:
 def _ranked(counted: Sequence[RecapCount]) -> str:
     most = counted[0].times
     items = "".join(
-        f"<li><span>{escaped(one.name)}</span><b>{one.times:,}</b>"
+        f"<li><span>{escaped(item.name)}</span><b>{item.times:,}</b>"
         '<svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="w0" width="100" height="4"/>'
-        f'<rect class="bar" width="{100 * one.times / most:.1f}" height="4"/></svg></li>'
-        for one in counted
+        f'<rect class="bar" width="{100 * item.times / most:.1f}" height="4"/></svg></li>'
+        for item in counted
     )
     return f'<ol class="ranked">{items}</ol>'
 
 
 def _sentences(recap: Recap) -> str:
-    items = "".join(f"<li>{escaped(one)}</li>" for one in highlights(recap))
+    items = "".join(f"<li>{escaped(highlight)}</li>" for highlight in highlights(recap))
     if not items:
         return ""
     return f'<section><h2>Worth remembering</h2><ul class="said">{items}</ul></section>'
@@ -231,12 +231,12 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> str:
     names = {tier.id: tier.name for tier in catalogue.tiers}
     drawn = drawings()
     items = "".join(
-        f'<li><svg class="tier-{one["tier"]}" viewBox="0 0 24 24" aria-hidden="true">'
-        f"{drawn.get(one['icon']) or drawn[FALLBACK_ICON]}</svg>"
-        f"<span><b>{escaped(one['name'])}</b><small>{names[one['tier']]} · "
-        f"{short(one['day'])}</small></span></li>"
-        for one in reversed(found)
-        if one["tier"] in names
+        f'<li><svg class="tier-{item["tier"]}" viewBox="0 0 24 24" aria-hidden="true">'
+        f"{drawn.get(item['icon']) or drawn[FALLBACK_ICON]}</svg>"
+        f"<span><b>{escaped(item['name'])}</b><small>{names[item['tier']]} · "
+        f"{short(item['day'])}</small></span></li>"
+        for item in reversed(found)
+        if item["tier"] in names
     )
     if not items:
         return ""

@@ -143,7 +143,7 @@ def png(svg: str, *, width: int | None = None) -> bytes:
     import resvg_py  # noqa: PLC0415 - large, and pictures are rarely wanted
 
     try:
-        made = resvg_py.svg_to_bytes(
+        result = resvg_py.svg_to_bytes(
             svg_string=svg,
             width=width,
             font_files=_fonts(),
@@ -152,7 +152,7 @@ def png(svg: str, *, width: int | None = None) -> bytes:
         )
     except ValueError as error:
         raise HermesError(f"the picture could not be drawn: {error}") from error
-    return bytes(made)
+    return bytes(result)
 
 
 def _fonts() -> list[str]:

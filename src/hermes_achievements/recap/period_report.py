@@ -57,8 +57,8 @@ class LookBack(NamedTuple):
     def choices(self) -> dict[str, list[dict[str, str]]]:
         """What can be looked back on, the latest first."""
         return {
-            name: [{"id": one.id, "name": one.name} for one in reversed(found)]
-            for name, found in (("years", self.years), ("months", self.months))
+            name: [{"id": item.id, "name": item.name} for item in reversed(item)]
+            for name, item in (("years", self.years), ("months", self.months))
         }
 
 
@@ -90,11 +90,11 @@ def look_back(
         chosen = period or periods.latest(periods.YEAR, days, today)
         chosen = chosen.until(max(today, days[-1]))
         with contextlib.closing(source.open_history()) as history:
-            found = recap(
+            result = recap(
                 ledger, known[0], calendar, chosen.first, chosen.last, _breathe,
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
-    return LookBack(chosen, found, _all(periods.YEAR, days), _all(periods.MONTH, days))
+    return LookBack(chosen, result, _all(periods.YEAR, days), _all(periods.MONTH, days))
 
 
 class LookBacks:
@@ -112,16 +112,16 @@ class LookBacks:
         today = Calendar(find_zone(source.zone)).day(self._now())
         key = (period.id if period else "", version, source.zone, today)
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None:
-            return kept
-        found = look_back(source, period, timeline, self._now)
-        if found is not None:
+            results = self._kept.get(key)
+        if results is not None:
+            return results
+        result = look_back(source, period, timeline, self._now)
+        if result is not None:
             with self._lock:
-                self._kept[key] = found
+                self._kept[key] = result
                 while len(self._kept) > KEPT:
                     del self._kept[next(iter(self._kept))]
-        return found
+        return result
 
 
 def days_with_something(tally: Tally) -> list[str]:

@@ -78,21 +78,21 @@ def _of_numbers(kind: str, numbers: list[int]) -> Period:
 
 def around(kind: str, day: str) -> Period:
     """The year, month or week in which *day* lies."""
-    one = date.fromisoformat(day)
+    item = date.fromisoformat(day)
     if kind == WEEK:
-        year, week, _ = one.isocalendar()
+        year, week, _ = item.isocalendar()
         return _of_numbers(WEEK, [year, week])
-    return _of_numbers(kind, [one.year, one.month])
+    return _of_numbers(kind, [item.year, item.month])
 
 
 def latest(kind: str, days: Iterable[str], today: str) -> Period:
     """The period of today, if anything happened in it; else the last one with something."""
     now = around(kind, today)
-    found = sorted(days)
-    if not found or any(now.has(day) for day in found):
+    result = sorted(days)
+    if not result or any(now.has(day) for day in result):
         return now
-    earlier = [day for day in found if day <= today]
-    return around(kind, (earlier or found)[-1])
+    earlier = [day for day in result if day <= today]
+    return around(kind, (earlier or result)[-1])
 
 
 def spoken(day: str, *, with_year: bool = True) -> str:

@@ -133,16 +133,16 @@ class Recap(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Everything as dictionaries and lists, for JSON."""
-        found: dict[str, Any] = _plain(self)
+        result: dict[str, Any] = _plain(self)
         for name in ("share", "share_before"):
-            found["failures"][name] = getattr(self.failures, name)
-        return found
+            result["failures"][name] = getattr(self.failures, name)
+        return result
 
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _plain(one) for name, one in value._asdict().items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+        return {name: _plain(item) for name, item in value._asdict().items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def recap(
@@ -170,7 +170,7 @@ def recap(
         last_day=last_day,
         totals=_totals(within),
         days=days,
-        active_days=sum(1 for one in days if one.messages),
+        active_days=sum(1 for item in days if item.messages),
         hours=tuple(reading.hours),
         weekdays=_weekdays(days),
         tools=_ranked(reading.tools),
@@ -183,9 +183,9 @@ def recap(
         comebacks=Comebacks(*(_sum(within, name) for name in Comebacks._fields)),
         failures=_failures(tally.days, within, first_day, last_day),
         tier_ups=tuple(
-            {**one, "day": day}
-            for one in timeline
-            if first_day <= (day := calendar.day(one["at"])) <= last_day
+            {**item, "day": day}
+            for item in timeline
+            if first_day <= (day := calendar.day(item["at"])) <= last_day
         ),
     )
 
@@ -205,7 +205,7 @@ class _Reading:
         self._last = last_day
 
     def read(self, ledger: Ledger, days: list[str], on_progress: OnProgress | None) -> None:
-        ids = sorted({one for day in days for one in ledger.sessions_on(day)})
+        ids = sorted({item for day in days for item in ledger.sessions_on(day)})
         for start in range(0, len(ids), AT_ONCE):
             for stored in ledger.books(ids[start : start + AT_ONCE]).values():
                 self._take(SessionFacts(Book.unpack(stored), self._calendar))
@@ -213,7 +213,7 @@ class _Reading:
                 on_progress(min(start + AT_ONCE, len(ids)), len(ids))
 
     def longest_ids(self) -> list[str]:
-        return [one for one, _ in (self.longest_time, self.longest_calls) if one]
+        return [item for item, _ in (self.longest_time, self.longest_calls) if item]
 
     def _take(self, session: SessionFacts) -> None:
         said = [fact[TIME_FIELD] for fact in session.said if self._is_within(fact[TIME_FIELD])]
@@ -259,13 +259,13 @@ def _totals(within: Days) -> RecapTotals:
 
 def _weekdays(days: Iterable[DayOf]) -> tuple[int, ...]:
     counts = [0] * 7
-    for one in days:
-        counts[periods.weekday(one.day)] += one.messages
+    for day in days:
+        counts[periods.weekday(day.day)] += day.messages
     return tuple(counts)
 
 
 def _ranked(counts: Counter[str]) -> tuple[RecapCount, ...]:
-    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(RecapCount(name, count) for name, count in ranked[:FAVOURITES])
 
 
@@ -276,13 +276,13 @@ def _longest(found: tuple[str, int], titles: Mapping[str, str]) -> Longest | Non
 
 def _best_day(days: Iterable[DayOf]) -> DayOf | None:
     """The day with the most messages; of equal ones the one with more tool calls."""
-    best = max(days, key=lambda one: (one.messages, one.tool_calls), default=None)
+    best = max(days, key=lambda item: (item.messages, item.tool_calls), default=None)
     return best if best is not None and best.messages else None
 
 
 def _streak(within: Days) -> RecapStreak | None:
-    found = max(streaks(within), key=lambda one: one[1], default=None)
-    return RecapStreak(found[1], found[0]) if found else None
+    streak = max(streaks(within), key=lambda item: item[1], default=None)
+    return RecapStreak(streak[1], streak[0]) if streak else None
 
 
 def _failures(everything: Days, within: Days, first_day: str, last_day: str) -> Failures:

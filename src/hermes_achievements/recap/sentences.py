@@ -54,7 +54,7 @@ def spread(recap: Recap) -> str:
 def highlights(recap: Recap, *, is_public: bool = False) -> list[str]:
     """What stood out, in sentences; public ones name no conversation."""
     longest = _longest_publicly if is_public else _longest
-    found = [
+    results = [
         _best_day(recap),
         _streak(recap),
         _rhythm(recap),
@@ -62,7 +62,7 @@ def highlights(recap: Recap, *, is_public: bool = False) -> list[str]:
         _failures(recap),
         *_comebacks(recap),
     ]
-    return [one for one in found if one]
+    return [item for item in results if item]
 
 
 def _best_day(recap: Recap) -> str:
@@ -110,8 +110,8 @@ def _longest_publicly(by_time: Longest | None, by_calls: Longest | None) -> str:
         f"the longest session took {duration(by_time.amount)}" if by_time else "",
         f"the busiest one made {plural(by_calls.amount, 'tool call')}" if by_calls else "",
     ]
-    told = ", ".join(one for one in said if one)
-    return f"{told[0].upper()}{told[1:]}." if told else ""
+    text = ", ".join(item for item in said if item)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _named(one: Longest) -> str:

@@ -47,8 +47,8 @@ def book_of(history: History, session_id: str, before: bytes | None = None) -> B
         if session.kind in CHILDREN and session.parent_id and not reading.knows_copies:
             parents = _parents_prints(history, session.parent_id)
         book = book_from(reading, parents)
-    for one in earlier:
-        remember_gone(book, one)
+    for item in earlier:
+        remember_gone(book, item)
     return book
 
 
@@ -64,9 +64,9 @@ def readable(stored: bytes | None) -> Book | None:
 
 
 def _parents_prints(history: History, parent_id: str) -> list[int]:
-    kept = readable(history.kept(parent_id))
-    if kept is not None:
-        return [fact[PRINT] for fact in (*kept.facts, *kept.gone)]
+    result = readable(history.kept(parent_id))
+    if result is not None:
+        return [fact[PRINT] for fact in (*result.facts, *result.gone)]
     prints: list[tuple[int, int]] = []
 
     def take(row: MessageRow) -> None:

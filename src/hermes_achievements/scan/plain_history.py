@@ -54,8 +54,8 @@ class MemoryLedger:
 
     def known(self, generation: int | None = None) -> list[str]:
         return [
-            one
-            for one, (written, _) in self._entries.items()
+            item
+            for item, (written, _) in self._entries.items()
             if generation is None or written == generation
         ]
 
@@ -63,18 +63,22 @@ class MemoryLedger:
         return len(self._entries)
 
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
-        return {one: self._entries[one][1].book for one in session_ids if one in self._entries}
+        return {
+            session_id: self._entries[session_id][1].book
+            for session_id in session_ids
+            if session_id in self._entries
+        }
 
     def contributions(
         self, session_ids: Sequence[str] | None = None
     ) -> Iterator[tuple[str, float, bytes]]:
-        for one in list(self._entries) if session_ids is None else session_ids:
-            if one in self._entries:
-                entry = self._entries[one][1]
-                yield one, entry.first_at, entry.contribution
+        for item in list(self._entries) if session_ids is None else session_ids:
+            if item in self._entries:
+                entry = self._entries[item][1]
+                yield item, entry.first_at, entry.contribution
 
     def sessions_on(self, day: str) -> list[str]:
-        return [one for one, (_, entry) in self._entries.items() if day in entry.days]
+        return [item for item, (_, entry) in self._entries.items() if day in entry.days]
 
     def forget(self) -> None:
         self._notes.clear()
@@ -132,11 +136,13 @@ class PlainHistory:
         return not mark.witnesses
 
     def everything(self) -> Sequence[tuple[str, int]]:
-        return [(one, int(row.get("message_count") or SIZE)) for one, row in self._sessions.items()]
+        return [
+            (item, int(row.get("message_count") or SIZE)) for item, row in self._sessions.items()
+        ]
 
     def changed_since(self, mark: Mark) -> Sequence[Changed]:
         del mark
-        return [Changed(one, False) for one in self._sessions]
+        return [Changed(session, False) for session in self._sessions]
 
     def signatures(self) -> dict[str, str]:
         return {}
@@ -194,9 +200,9 @@ class PlainHistory:
         return None
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
-        rows = {one: self._sessions.get(one, {}) for one in session_ids}
-        named = {one: row.get("title") or row.get("preview") for one, row in rows.items()}
-        return {one: str(name) for one, name in named.items() if name}
+        rows = {session_id: self._sessions.get(session_id, {}) for session_id in session_ids}
+        named = {item: row.get("title") or row.get("preview") for item, row in rows.items()}
+        return {item: str(name) for item, name in named.items() if name}
 
     def close(self) -> None:
         """The store belongs to somebody else."""

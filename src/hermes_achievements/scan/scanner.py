@@ -156,9 +156,9 @@ class Scanner:
     ) -> Scan:
         done = set(self._ledger.known(plan.generation)) if plan.resumes else set()
         known = set(self._ledger.known())
-        todo = [(one, size) for one, size in history.everything() if one not in done]
-        listed = {one for one, _ in todo}
-        todo += [(one, 0) for one in sorted(known - listed - done)]
+        todo = [(item, size) for item, size in history.everything() if item not in done]
+        listed = {item for item, _ in todo}
+        todo += [(item, 0) for item in sorted(known - listed - done)]
         tally = self._tally_of(done)
         self._note(plan)
         signatures = history.signatures()
@@ -171,9 +171,9 @@ class Scanner:
     def _tally_of(self, session_ids: set[str]) -> Tally:
         tally = Tally()
         if session_ids:
-            for one, _, stored in self._ledger.contributions():
-                if one in session_ids:
-                    tally.add(one, Contribution.unpack(stored))
+            for item, _, stored in self._ledger.contributions():
+                if item in session_ids:
+                    tally.add(item, Contribution.unpack(stored))
         return tally
 
     def _note(self, plan: _Whole) -> None:
@@ -231,15 +231,15 @@ class Scanner:
     def _job(self, block: list[str], known: set[str], size: int, *, rereads: bool) -> ScanJob:
         if self._running is not None:
             self._running.wait()  # paused
-        books = self._ledger.books([one for one in block if one in known])
-        return ScanJob([(one, books.get(one)) for one in block], rereads, size)
+        books = self._ledger.books([item for item in block if item in known])
+        return ScanJob([(item, books.get(item)) for item in block], rereads, size)
 
     # What changed
 
     def _follow(self, history: History, state: _State) -> Scan:
         mark = history.mark()
         tally = Tally.unpack(state.tally or b"")
-        changed = {one.session_id: one.is_longer for one in history.changed_since(state.mark)}
+        changed = {item.session_id: item.is_longer for item in history.changed_since(state.mark)}
         notes: dict[str, bytes | None] = {}
         for session_id in self._silently_changed(history, state, notes):
             changed.setdefault(session_id, False)
@@ -261,27 +261,27 @@ class Scanner:
         """Sessions whose row another program changed without leaving a trace, now and then."""
         if 0 <= time.time() - state.looked_at < LOOK_OVER_SECONDS:
             return []
-        found = history.signatures()
-        notes |= {"signatures": orjson.dumps(found), "looked_at": orjson.dumps(time.time())}
+        signatures = history.signatures()
+        notes |= {"signatures": orjson.dumps(signatures), "looked_at": orjson.dumps(time.time())}
         if state.signatures is None:
             return []
         try:
             known = orjson.loads(state.signatures)
         except ValueError as error:
             raise LedgerDamagedError(f"signatures cannot be read: {error}") from error
-        return [one for one, signature in found.items() if known.get(one) != signature]
+        return [item for item, signature in signatures.items() if known.get(item) != signature]
 
     def _replace(
         self, history: History, changed: dict[str, bool], tally: Tally, skipped: list[str]
     ) -> list[LedgerEntry]:
         """Take the changed sessions out of the tally and put them in again."""
         ids = list(changed)
-        old = {one: Contribution.unpack(c) for one, _, c in self._ledger.contributions(ids)}
+        old = {item: Contribution.unpack(c) for item, _, c in self._ledger.contributions(ids)}
         if len(ids) <= MAX_INLINE_SESSIONS:
             entries = self._read_again(history, changed, skipped)
         else:
             entries = self._read_many(ids, old, skipped)
-        new = {one.session_id: Contribution.unpack(one.contribution) for one in entries}
+        new = {entry.session_id: Contribution.unpack(entry.contribution) for entry in entries}
         is_exact = True
         for session_id, contribution in new.items():
             if session_id in old:
@@ -307,9 +307,9 @@ class Scanner:
                 entries.append(entry_of(book, calendar)[0])
 
         skipped += [
-            one
-            for one in changed
-            if not read_apart(one, lambda session_id: read(session_id, books.get(session_id)))
+            item
+            for item in changed
+            if not read_apart(item, lambda session_id: read(session_id, books.get(session_id)))
         ]
         return entries
 
@@ -317,7 +317,7 @@ class Scanner:
         self, ids: list[str], old: dict[str, Contribution], skipped: list[str]
     ) -> list[LedgerEntry]:
         """After an import, say: the workers read them."""
-        todo = [(one, JOB // MAX_SESSIONS) for one in ids]
+        todo = [(item, JOB // MAX_SESSIONS) for item in ids]
         entries: list[LedgerEntry] = []
         for result in self._results(todo, set(old), rereads=True):
             entries += result.entries
@@ -327,9 +327,9 @@ class Scanner:
     def _count_anew(self, tally: Tally, new: dict[str, Contribution]) -> None:
         """A best or a first was taken away: look for the runner-up among all sessions."""
         others = (
-            (one, Contribution.unpack(stored))
-            for one, _, stored in self._ledger.contributions()
-            if one not in new
+            (item, Contribution.unpack(stored))
+            for item, _, stored in self._ledger.contributions()
+            if item not in new
         )
         fresh = Tally.of([*others, *new.items()])
         tally.best, tally.peaks, tally.seen = fresh.best, fresh.peaks, fresh.seen
@@ -369,7 +369,7 @@ def _mark(stored: bytes | None) -> Mark:
     if stored is None:
         return Mark()
     message, change, witnesses, name = orjson.loads(stored)
-    return Mark(int(message), int(change), tuple((one, two) for one, two in witnesses), str(name))
+    return Mark(int(message), int(change), tuple((item, two) for item, two in witnesses), str(name))
 
 
 class _Run:

@@ -112,10 +112,10 @@ def new_lines(
 ) -> list[Threshold]:
     """The lines that were crossed and are not on record yet."""
     return [
-        Threshold(one.value, threshold)
-        for one in achievements
-        for tier, threshold in reached(one, values.get(one.value, 0))
-        if tier not in recorded.get(one.id, ())
+        Threshold(achievement.value, threshold)
+        for achievement in achievements
+        for tier, threshold in reached(achievement, values.get(achievement.value, 0))
+        if tier not in recorded.get(achievement.id, ())
     ]
 
 
@@ -143,8 +143,8 @@ def survey_elsewhere(
             if what == "report" and on_report is not None:
                 on_report(answer)
             if what == "done":
-                found: HistorySurvey = answer
-                return found
+                result: HistorySurvey = answer
+                return result
             if what == "busy":
                 raise ScanBusyError(answer)
             if what == "failed":
@@ -210,7 +210,7 @@ class Follower:
             self._tally, self._added, self._best = Tally(), set(), {}
             self._generation = generation
         known = ledger.known(generation)
-        new = [one for one in known if one not in self._added][:AT_ONCE]
+        new = [item for item in known if item not in self._added][:AT_ONCE]
         for session_id, _, stored in ledger.contributions(new):
             self._tally.add(session_id, Contribution.unpack(stored))
         self._added.update(new)

@@ -76,7 +76,7 @@ def do_job(job: ScanJob, history: History, calendar: Calendar) -> Done:
             entries.append(entry)
             tally.add(session_id, contribution)
 
-    skipped = [one for one in books if not read_apart(one, read)]
+    skipped = [item for item in books if not read_apart(item, read)]
     return Done(entries, tally, job, skipped)
 
 

@@ -105,8 +105,8 @@ class Connection:
         self._connection.set_busy_handler(handler)
 
     def executemany(self, sql: str, parameters: Any) -> None:
-        for one in parameters:
-            self.execute(sql, one)
+        for parameter in parameters:
+            self.execute(sql, parameter)
 
     @property
     def in_transaction(self) -> bool:

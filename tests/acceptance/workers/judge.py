@@ -107,9 +107,9 @@ def judge(acknowledged: list[str]) -> tuple[str, int]:
     """'ok' or what is wrong, and how many acknowledged messages are not there."""
     connection = pysqlite3.connect(database)
     try:
-        found = connection.execute("PRAGMA integrity_check").fetchall()
-        if found != [("ok",)]:
-            return str(found[0][0]), 0
+        result = connection.execute("PRAGMA integrity_check").fetchall()
+        if result != [("ok",)]:
+            return str(result[0][0]), 0
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
         if ("hermes_message",) not in tables:
             return "ok", len(acknowledged)

@@ -53,5 +53,5 @@ settings = db.engine.write(
 )
 db.close()
 Path(log_path).write_bytes(pickle.dumps(log))
-counts = {kind: sum(one[0] == kind for one in log) for kind in ("write", "sync", "acknowledged")}
+counts = {kind: sum(item[0] == kind for item in log) for kind in ("write", "sync", "acknowledged")}
 report.say("recorded", settings=settings, **counts)

@@ -154,7 +154,7 @@ class ApiEndpoints:
     async def _submit(self, request_data: ApiRequest) -> Exchange:
         """Submit a request; a repeated one is not submitted again."""
         chat = await self._chat(request_data)
-        content = f"{chat}\n{request_data.text}\n{[one.name for one in request_data.files]}"
+        content = f"{chat}\n{request_data.text}\n{[file.name for file in request_data.files]}"
         digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()
         stored = await self._answers.find(request_data.token)
         known = self._exchanges.find(request_data.token)
@@ -222,8 +222,8 @@ class ApiEndpoints:
             body += chunk
             if len(body) > max_bytes:
                 raise _too_large(max_bytes)
-        found = await asyncio.to_thread(requests.parse_body, bytes(body))
-        request_data = read(found, request.headers)
+        thread = await asyncio.to_thread(requests.parse_body, bytes(body))
+        request_data = read(thread, request.headers)
         if len(body) - request_data.file_bytes > limits.body_bytes:
             raise _too_large(limits.body_bytes)
         return request_data
@@ -259,8 +259,8 @@ def _headers(exchange: Exchange) -> dict[str, str]:
 async def _ended(events: AsyncIterator[str]) -> AsyncIterator[str]:
     """A stream; if the answer does not arrive, its last event is the error."""
     try:
-        async for one in events:
-            yield one
+        async for event in events:
+            yield event
     except (AnswerTimeoutError, StoppingError) as error:
         status, message, code, _ = _error_details(error)
         yield responses.sse_event(responses.error_body(status, message, code), "error")
@@ -280,8 +280,8 @@ def _error_details(error: Exception) -> tuple[int, str, str, dict[str, str]]:
 
 
 def _error(status: int, text: str, code: str, headers: dict[str, str]) -> Response:
-    found: Response = responses.error(status, text, code, headers)
-    return found
+    error: Response = responses.error(status, text, code, headers)
+    return error
 
 
 ROUTE_OWNER: Final = "api_server"
@@ -339,12 +339,12 @@ class ApiAdapter:
         try:
             if file.data is None:
                 raise HermesError("only data: URLs are supported")
-            kept = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
+            thread = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
         except (HermesError, OSError) as error:
             log.info("request file ignored: %s", error)
             incoming_files.add_note(event, file.name)
             return
-        incoming_files.attach(event, kept, incoming_files.message_type_of(kept.mime))
+        incoming_files.attach(event, thread, incoming_files.message_type_of(thread.mime))
 
     # Replies
 
@@ -361,9 +361,9 @@ class ApiAdapter:
         answered = self._exchanges.answered_by(token)
         if not answered:  # the request is from before a restart
             await self._answers.keep(StoredAnswer(token, outgoing.chat_id, outgoing.text))
-        for one in answered:
-            await self._keep(one, outgoing.text)
-            self._exchanges.settle(one, outgoing.text)
+        for item in answered:
+            await self._keep(item, outgoing.text)
+            self._exchanges.settle(item, outgoing.text)
         return SendResult(True, message_id=token)
 
     async def _note(self, outgoing: OutgoingMessage) -> SendResult:

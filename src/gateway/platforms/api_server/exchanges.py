@@ -64,21 +64,21 @@ class AnswerCache:
             slots = await self._known()
             if token not in slots:
                 return None
-            found = _read(await self._memory.recall(f"answer:{slots.index(token)}"))
+            result = _read(await self._memory.recall(f"answer:{slots.index(token)}"))
         # After a crash the slot may already hold another answer.
-        return StoredAnswer(**found) if found.get("token") == token else None
+        return StoredAnswer(**result) if result.get("token") == token else None
 
     async def _known(self) -> list[str]:
         if self._slots is None:
-            found = _read(await self._memory.recall(INDEX_KEY))
-            self._slots = [str(one) for one in found.get("slots", [])][: self._max_answers]
-            self._next = int(found.get("next", 0))
+            result = _read(await self._memory.recall(INDEX_KEY))
+            self._slots = [str(item) for item in result.get("slots", [])][: self._max_answers]
+            self._next = int(result.get("next", 0))
         return self._slots
 
 
 def _read(text: str | None) -> dict[str, Any]:
-    found = json.loads(text) if text else {}
-    return found if isinstance(found, dict) else {}
+    data = json.loads(text) if text else {}
+    return data if isinstance(data, dict) else {}
 
 
 KEEP_ALIVE_SECONDS: Final = 15.0  # between keep-alive comments of a stream
@@ -222,7 +222,7 @@ class Exchanges:
         self._all.pop(exchange.token, None)
         if self._active.get(chat) is exchange:
             del self._active[chat]
-        beside = [one for one in self._beside.pop(chat, []) if one is not exchange]
+        beside = [item for item in self._beside.pop(chat, []) if item is not exchange]
         if beside:
             self._beside[chat] = beside
         exchange.finished.set()
@@ -256,6 +256,6 @@ class Exchanges:
     def cancel(self) -> None:
         """Cancel all requests: the gateway is stopping."""
         self._is_stopping = True
-        for one in list(self._all.values()):
-            one.cancel()
-            self.drop(one)
+        for item in list(self._all.values()):
+            item.cancel()
+            self.drop(item)

@@ -72,30 +72,30 @@ def token_of(message_id: str) -> str:
 def parse_body(body: bytes) -> dict[str, Any]:
     """The JSON object in a body."""
     try:
-        found = json.loads(body)
+        data = json.loads(body)
         if b"\\u" in body:  # replaces lone surrogates
-            found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+            data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError) as error:
         raise RequestError("The request body is not valid JSON.", "invalid_json") from error
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise RequestError("The request body must be a JSON object.", "invalid_json")
-    return found
+    return data
 
 
 def read_completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/chat/completions."""
     if body.get("n") not in {None, 1}:
         raise RequestError("`n` must be 1.", "unsupported_value")
-    given = _transcript(body.get("messages"), "messages")
-    return _request(body, headers, given, "")
+    transcript = _transcript(body.get("messages"), "messages")
+    return _request(body, headers, transcript, "")
 
 
 def read_response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/responses."""
-    given = body.get("input")
-    if isinstance(given, str):
-        given = [{"role": "user", "content": given}]
-    return _request(body, headers, _transcript(given, "input"), _optional(body, "instructions"))
+    result = body.get("input")
+    if isinstance(result, str):
+        result = [{"role": "user", "content": result}]
+    return _request(body, headers, _transcript(result, "input"), _optional(body, "instructions"))
 
 
 def _request(
@@ -113,8 +113,8 @@ def _request(
     if instructions:
         earlier = [ApiMessage("system", instructions, []), *earlier]
     return ApiRequest(
-        "\n\n".join([*_quoted(earlier), *(one.text for one in said if one.text)]),
-        [file for one in (*earlier, *said) for file in one.files],
+        "\n\n".join([*_quoted(earlier), *(item.text for item in said if item.text)]),
+        [file for item in (*earlier, *said) for file in item.files],
         session,
         named or f"request-{uuid.uuid4().hex}",
         user,
@@ -122,7 +122,7 @@ def _request(
         body.get("stream") is True,
         previous,
         metadata,
-        sum(_length(file) for one in given for file in one.files),
+        sum(_length(file) for item in given for file in item.files),
     )
 
 
@@ -150,16 +150,18 @@ def _transcript(given: Any, name: str) -> list[ApiMessage]:
         raise RequestError(
             f"`{name}` is required and must be a list of messages.", "missing_required_parameter"
         )
-    found = [one for one in given if isinstance(one, dict) and isinstance(one.get("role"), str)]
-    said = [ApiMessage(one["role"], *_content(one.get("content"))) for one in found]
-    if not any(one.role == "user" for one in said):
+    matches = [
+        item for item in given if isinstance(item, dict) and isinstance(item.get("role"), str)
+    ]
+    said = [ApiMessage(item["role"], *_content(item.get("content"))) for item in matches]
+    if not any(item.role == "user" for item in said):
         raise RequestError(f"`{name}` contains no user message.", "invalid_value")
     return said
 
 
 def _split(given: list[ApiMessage]) -> tuple[list[ApiMessage], list[ApiMessage]]:
     """The earlier messages, and the new ones of the user since the last answer."""
-    end = max(number for number, one in enumerate(given, 1) if one.role == "user")
+    end = max(number for number, item in enumerate(given, 1) if item.role == "user")
     start = end
     while start and given[start - 1].role == "user":
         start -= 1
@@ -171,9 +173,9 @@ def _quoted(earlier: list[ApiMessage]) -> Iterator[str]:
     if not earlier:
         return
     yield EARLIER_HEADER
-    for one in earlier:
-        who = "instructions" if one.role in INSTRUCTION_ROLES else one.role
-        lines = one.text.splitlines() or [""]
+    for item in earlier:
+        who = "instructions" if item.role in INSTRUCTION_ROLES else item.role
+        lines = item.text.splitlines() or [""]
         yield "\n".join(f"> {line}" for line in (f"{who}: {lines[0]}", *lines[1:]))
 
 
@@ -181,22 +183,22 @@ def _content(content: Any) -> tuple[str, list[ApiAttachment]]:
     if content is None or isinstance(content, str):
         return content or "", []
     parts = content if isinstance(content, list) else []
-    parts = [one for one in parts if isinstance(one, dict)]
-    texts = [str(one.get("text") or "") for one in parts if one.get("type") in TEXT_PART_TYPES]
-    return "\n".join(texts), [file for one in parts for file in _files(one)]
+    parts = [part for part in parts if isinstance(part, dict)]
+    texts = [str(part.get("text") or "") for part in parts if part.get("type") in TEXT_PART_TYPES]
+    return "\n".join(texts), [file for part in parts for file in _files(part)]
 
 
 def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
     """The file in a part of a message; external URLs are not fetched."""
     kind = part.get("type")
     if kind in {"image_url", "input_image"}:
-        found = part.get("image_url")
-        url = found.get("url") if isinstance(found, dict) else found
+        result = part.get("image_url")
+        url = result.get("url") if isinstance(result, dict) else result
         yield _embedded(str(url or ""), "picture")
     elif kind in {"file", "input_file"}:
-        found = part.get("file") if isinstance(part.get("file"), dict) else part
-        found = found if isinstance(found, dict) else {}
-        yield _embedded(str(found.get("file_data") or ""), str(found.get("filename") or "file"))
+        result = part.get("file") if isinstance(part.get("file"), dict) else part
+        result = result if isinstance(result, dict) else {}
+        yield _embedded(str(result.get("file_data") or ""), str(result.get("filename") or "file"))
     elif kind == "input_audio" and isinstance(part.get("input_audio"), dict):
         sound = part["input_audio"]
         form = str(sound.get("format") or "wav")
@@ -214,7 +216,7 @@ def _embedded(url: str, name: str) -> ApiAttachment:
     if not (head.startswith("data:") and head.endswith(";base64") and comma):
         return ApiAttachment(url[:100] if url.startswith("http") else name)
     try:
-        found = base64.b64decode(data, validate=True)
+        result = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise RequestError(f"The data of {name} is not valid base64.", "invalid_value") from error
-    return ApiAttachment(name, head.removeprefix("data:").removesuffix(";base64"), found)
+    return ApiAttachment(name, head.removeprefix("data:").removesuffix(";base64"), result)

@@ -125,8 +125,8 @@ def response(shape: AnswerMetadata, text: str | None) -> dict[str, Any]:
 async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
     """The events of a streamed response."""
     number, texts = 0, []
-    for number, one in enumerate(_opening(shape)):
-        yield _event(one, number)
+    for number, item in enumerate(_opening(shape)):
+        yield _event(item, number)
     async for piece in pieces:
         if not piece:
             yield KEEP_ALIVE_COMMENT
@@ -135,9 +135,9 @@ async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> 
         number += 1
         facts = {"delta": piece, "logprobs": []}
         yield _event({"type": "response.output_text.delta", **_where(shape), **facts}, number)
-    for one in _closing(shape, "".join(texts)):
+    for item in _closing(shape, "".join(texts)):
         number += 1
-        yield _event(one, number)
+        yield _event(item, number)
 
 
 def _opening(shape: AnswerMetadata) -> Iterator[dict[str, Any]]:

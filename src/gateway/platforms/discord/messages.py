@@ -37,7 +37,11 @@ class DiscordFiles:
 
     async def add(self, event: MessageEvent, message: discord.Message) -> None:
         """Attach the files of a message; a failed download is mentioned in the text."""
-        forwarded = [file for one in message.message_snapshots for file in one.attachments]
+        forwarded = [
+            file
+            for message_snapshot in message.message_snapshots
+            for file in message_snapshot.attachments
+        ]
         for file in (*message.attachments, *forwarded):
             stored = await self._store(file)
             if stored is None:
@@ -103,9 +107,9 @@ class DiscordMessageReader:
         """A channel, from the cache or from Discord."""
         if self._client is None:
             raise PlatformDownError("Discord is not connected")
-        found: Any = self._client.get_channel(channel) or await self._client.fetch_channel(channel)
-        is_messageable = isinstance(found, discord.abc.Messageable)
-        return DiscordChannel(found if is_messageable else None, getattr(found, "guild", None))
+        result: Any = self._client.get_channel(channel) or await self._client.fetch_channel(channel)
+        is_messageable = isinstance(result, discord.abc.Messageable)
+        return DiscordChannel(result if is_messageable else None, getattr(result, "guild", None))
 
     async def read(self, message: discord.Message, *, is_edit: bool = False) -> MessageEvent | None:
         """The event of a message; None for system messages, bots and empty ones such as polls."""
@@ -142,8 +146,12 @@ class DiscordMessageReader:
         for user in message.mentions:
             for written in (f"<@{user.id}>", f"<@!{user.id}>"):
                 text = text.replace(written, f"@{user.display_name}")
-        forwarded = [one.content for one in message.message_snapshots if one.content]
-        stickers = [f"[sticker: {one.name}]" for one in message.stickers]
+        forwarded = [
+            message_snapshot.content
+            for message_snapshot in message.message_snapshots
+            if message_snapshot.content
+        ]
+        stickers = [f"[sticker: {sticker.name}]" for sticker in message.stickers]
         full_text = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
         return full_text, is_named
 

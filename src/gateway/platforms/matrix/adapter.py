@@ -160,7 +160,7 @@ class MatrixAdapter(ReportsProblem):
         name = "" if results.is_error(named) else named.displayname or ""
         listed = await client.list_direct_rooms()
         chats = [] if results.is_error(listed) else listed.rooms.values()
-        direct = [one for chat in chats if isinstance(chat, list) for one in chat]
+        direct = [item for chat in chats if isinstance(chat, list) for item in chat]
         rooms = MatrixRooms(client, self.account, direct)
         reader = MatrixMessageReader(client, self.account, name, rooms, self._context)
         extra = self._context.config.extra
@@ -268,8 +268,8 @@ def _client(context: AdapterContext) -> AsyncClient:
 
 def _server_url(configured: str) -> str:
     address = (configured if "://" in configured else f"https://{configured}").rstrip("/")
-    found = urlparse(address)
-    if found.scheme not in {"http", "https"} or not found.hostname:
+    result = urlparse(address)
+    if result.scheme not in {"http", "https"} or not result.hostname:
         raise PlatformRefusedError(
             "Invalid MATRIX_HOMESERVER. Use a URL such as https://matrix.example.org."
         )

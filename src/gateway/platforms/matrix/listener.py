@@ -172,8 +172,8 @@ class MatrixListener:
 
     async def begin(self) -> None:
         """Load the position of the last run; a first run starts at the newest event."""
-        kept = await self._memory.recall(f"invitations:{self._me}")
-        self._invitations = dict.fromkeys(json.loads(kept or "[]"), 0)
+        result = await self._memory.recall(f"invitations:{self._me}")
+        self._invitations = dict.fromkeys(json.loads(result or "[]"), 0)
         self._since = await self._memory.recall(f"since:{self._me}") or ""
         if self._since:
             return
@@ -235,11 +235,11 @@ class MatrixListener:
         """The events of a room since the last batch, oldest first."""
         for event in info.state:
             self._rooms.apply(room_id, event.source)
-        events = [one.source for one in info.timeline.events]
+        events = [item.source for item in info.timeline.events]
         start = info.timeline.prev_batch if info.timeline.limited else None
         if start:
             events = [*await self._earlier(room_id, start, self._since), *events]
-        joined = next((one for one in events if self._is_arrival(one)), None)
+        joined = next((item for item in events if self._is_arrival(item)), None)
         return (
             events
             if joined is None
@@ -267,7 +267,7 @@ class MatrixListener:
         if start and border not in _ids(events):
             known = set(_ids(events))
             earlier = await self._earlier(room_id, start, None, border)
-            events = [*(one for one in earlier if one.get("event_id") not in known), *events]
+            events = [*(item for item in earlier if item.get("event_id") not in known), *events]
         ids = _ids(events)
         border = border if border in ids else joined.get("event_id")
         return events[ids.index(border) + 1 :]
@@ -276,7 +276,7 @@ class MatrixListener:
         self, room_id: str, start: str, end: str | None, border: Any = None
     ) -> list[dict[str, Any]]:
         """The history before *start* down to a token or an event, oldest first."""
-        found: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
         token: str | None = start
         pages = 0
         while token and pages < MAX_PAGES:
@@ -286,13 +286,13 @@ class MatrixListener:
             )
             if results.is_error(answer):
                 raise results.platform_error(answer)
-            page = [one.source for one in answer.chunk]
-            found += page
+            page = [item.source for item in answer.chunk]
+            result += page
             is_reached = border is not None and border in _ids(page)
             token = answer.end if not is_reached and answer.end != token else None
         if token:
             log.warning("room %s history truncated: oldest messages skipped", room_id)
-        return found[::-1]
+        return result[::-1]
 
     async def _accept_invitations(self, batch: Any) -> bool:
         """Join the rooms with an invitation; whether there were any."""
@@ -306,8 +306,8 @@ class MatrixListener:
             if await self._join(room_id):
                 del self._invitations[room_id]
         if self._invitations.keys() != before.keys():
-            kept = json.dumps(list(self._invitations))
-            await self._memory.keep(f"invitations:{self._me}", kept)
+            result = json.dumps(list(self._invitations))
+            await self._memory.keep(f"invitations:{self._me}", result)
         return bool(waiting)
 
     async def _join(self, room_id: str) -> bool:
@@ -327,7 +327,7 @@ class MatrixListener:
 
 
 def _ids(events: list[dict[str, Any]]) -> list[Any]:
-    return [one.get("event_id") for one in events]
+    return [event.get("event_id") for event in events]
 
 
 def _membership(event: dict[str, Any]) -> Any:

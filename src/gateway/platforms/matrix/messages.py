@@ -123,9 +123,9 @@ def read_event(event: dict[str, Any]) -> MatrixMessage | None:
     kind = _kind(content)
     if event.get("type") != "m.room.message" or kind is None:
         return None
-    found = file_in(content) if kind in FILE_MESSAGE_TYPES else None
+    result = file_in(content) if kind in FILE_MESSAGE_TYPES else None
     reply = _answered(relation)
-    text = _caption(content) if found else _body(content)
+    text = _caption(content) if result else _body(content)
     return MatrixMessage(
         QUOTE_FALLBACK.sub("", text) if reply else text,
         kind,
@@ -133,7 +133,7 @@ def read_event(event: dict[str, Any]) -> MatrixMessage | None:
         config_values.text(relation.get("event_id")) or None if _is_thread(relation) else None,
         reply,
         is_edit,
-        found,
+        result,
         _mentioned(content),
     )
 
@@ -141,12 +141,12 @@ def read_event(event: dict[str, Any]) -> MatrixMessage | None:
 def _body(content: dict[str, Any]) -> str:
     """The text of a message, with the coordinates of a location."""
     parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
-    return "\n".join(one for one in parts if one)
+    return "\n".join(part for part in parts if part)
 
 
 def _kind(content: dict[str, Any]) -> MessageType | None:
     name = config_values.text(content.get("msgtype"))
-    if name == "m.audio" and any(one in content for one in VOICE_KEYS):
+    if name == "m.audio" and any(voice_key in content for voice_key in VOICE_KEYS):
         return MessageType.VOICE
     return MessageType.TEXT if name in TEXT_MSGTYPES else MEDIA_TYPES.get(name)
 
@@ -195,15 +195,17 @@ def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
     The ID is removed everywhere, the name only at the start and the end: inside a sentence it
     is part of the text.
     """
-    found = re.sub(rf"@?{re.escape(me)}(?![\w.-])[:,]?\s*", "", text)
-    is_named = found != text
-    names = {one for one in (name, me.partition(":")[0]) if one}
-    for one in sorted(names, key=len, reverse=True):
-        word = rf"(?<!\w)@?{re.escape(one)}(?![\w:])"
-        is_named = is_named or bool(re.search(rf"(?i){word}|(?<!\w){re.escape(one)}:(?!\w)", found))
-        found = re.sub(rf"(?i)\A\s*@?{re.escape(one)}(?!\w)[:,]?\s*", "", found)
-        found = re.sub(rf"(?i)[\s,]*{word}([.!?]?)\s*\Z", r"\1", found)
-    return (found.strip() if is_named else text), is_named
+    result = re.sub(rf"@?{re.escape(me)}(?![\w.-])[:,]?\s*", "", text)
+    is_named = result != text
+    names = {item for item in (name, me.partition(":")[0]) if item}
+    for item in sorted(names, key=len, reverse=True):
+        word = rf"(?<!\w)@?{re.escape(item)}(?![\w:])"
+        is_named = is_named or bool(
+            re.search(rf"(?i){word}|(?<!\w){re.escape(item)}:(?!\w)", result)
+        )
+        result = re.sub(rf"(?i)\A\s*@?{re.escape(item)}(?!\w)[:,]?\s*", "", result)
+        result = re.sub(rf"(?i)[\s,]*{word}([.!?]?)\s*\Z", r"\1", result)
+    return (result.strip() if is_named else text), is_named
 
 
 ENCRYPTION_NOTICE: Final = "I cannot read encrypted messages. Please use a room without encryption."
@@ -290,11 +292,11 @@ class MatrixMessageReader:
     async def _fetch(self, created: MessageEvent, sent: MatrixMessage) -> None:
         if sent.file is None:
             return
-        found = await store_file(self._client, self._media, sent.file)
-        if found is None:
+        result = await store_file(self._client, self._media, sent.file)
+        if result is None:
             incoming_files.add_note(created, sent.file.name)
         else:
-            incoming_files.attach(created, found, created.message_type)
+            incoming_files.attach(created, result, created.message_type)
 
     async def _report_encryption(self, room_id: str) -> None:
         """Report an encrypted room once, in the room and in the log."""

@@ -242,9 +242,9 @@ def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, An
 
 
 def _receipt(answer: Any) -> SendResult:
-    found = config_values.mapping(answer.data)
-    files = found.get("files")
+    mapping = config_values.mapping(answer.data)
+    files = mapping.get("files")
     uploaded = (
         config_values.mapping(files[0]).get("id") if isinstance(files, list) and files else None
     )
-    return SendResult(True, message_id=config_values.text(found.get("ts") or uploaded) or None)
+    return SendResult(True, message_id=config_values.text(mapping.get("ts") or uploaded) or None)

@@ -166,10 +166,10 @@ async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
 
 def _read(data: Any) -> dict[str, Any]:
     try:
-        found = json.loads(data) if isinstance(data, str) else None
+        result = json.loads(data) if isinstance(data, str) else None
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
+        result = None
+    return result if isinstance(result, dict) else {}
 
 
 BOT_TOKEN_VARIABLE: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
@@ -310,16 +310,16 @@ class SlackListener:
 
     async def _missed(self, channel: str, last: int) -> list[dict[str, Any]]:
         """The messages after a cursor, oldest first; Slack lists the newest first."""
-        found: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
         latest: str | None = None
         for _ in range(MAX_PAGES):
             answer = await self._web.conversations_history(
                 channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE_MESSAGES
             )
             facts = config_values.mapping(answer.data)
-            page = [config_values.mapping(one) for one in facts.get("messages") or []]
-            found += page
+            page = [config_values.mapping(message) for message in facts.get("messages") or []]
+            result += page
             if not facts.get("has_more") or not page:
                 break
             latest = config_values.text(page[-1].get("ts"))
-        return found[::-1]
+        return result[::-1]

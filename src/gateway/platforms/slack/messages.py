@@ -189,8 +189,8 @@ class SlackMessageReader:
             config_values.text(sent.message.get("text")), self._me
         )
         mentioned = list(dict.fromkeys(mrkdwn.MENTION_PATTERN.findall(written)))[:MAX_NAME_LOOKUPS]
-        names = {one: await self._user(one) for one in mentioned}
-        text = mrkdwn.plain_text(written, lambda one: names.get(one, one))
+        names = {item: await self._user(item) for item in mentioned}
+        text = mrkdwn.plain_text(written, lambda item: names.get(item, item))
         source = await self._source(sent)
         is_answer = sent.message.get("parent_user_id") == self._me
         event = MessageEvent(
@@ -227,14 +227,17 @@ class SlackMessageReader:
 
     async def _user(self, user: str) -> str:
         if user not in self._names:
-            found = await self._call("users.info", user=user)
-            if found is None:
+            result = await self._call("users.info", user=user)
+            if result is None:
                 return user
-            facts = config_values.mapping(found.get("user"))
+            facts = config_values.mapping(result.get("user"))
             profile = config_values.mapping(facts.get("profile"))
             candidates = (profile.get("display_name"), facts.get("real_name"), facts.get("name"))
             self._names.add(
-                user, next((config_values.text(one) for one in candidates if one), user)
+                user,
+                next(
+                    (config_values.text(candidate) for candidate in candidates if candidate), user
+                ),
             )
         return self._names.note_of(user) or user
 
@@ -244,10 +247,10 @@ class SlackMessageReader:
         if kind == "dm" or channel.startswith("D"):
             return "dm", await self._user(sent.user)
         if channel not in self._kinds:
-            found = await self._call("conversations.info", channel=channel)
-            if found is None:
+            result = await self._call("conversations.info", channel=channel)
+            if result is None:
                 return kind or "channel", None
-            facts = config_values.mapping(found.get("channel"))
+            facts = config_values.mapping(result.get("channel"))
             self._kinds.add(channel, "group" if facts.get("is_mpim") else kind or "channel")
             self._names.add(channel, config_values.text(facts.get("name")))
         return kind or self._kinds.note_of(channel) or "channel", self._names.note_of(channel)

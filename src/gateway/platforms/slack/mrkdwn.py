@@ -112,7 +112,7 @@ def _link(address: str, inner: str) -> str:
 
 def plain_text(text: str, name_of: Callable[[str], str]) -> str:
     """A Slack message as plain text, with names instead of IDs."""
-    named = MENTION_PATTERN.sub(lambda found: f"@{name_of(found[1])}", text)
+    named = MENTION_PATTERN.sub(lambda item: f"@{name_of(item[1])}", text)
     bare = BRACKET_PATTERN.sub(_unbracketed, named)
     return bare.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
@@ -129,5 +129,5 @@ def _unbracketed(found: re.Match[str]) -> str:
 
 def without_mention(text: str, me: str) -> tuple[str, bool]:
     """A text without mentions of the bot, and whether there was one."""
-    found = re.sub(rf"<@{re.escape(me)}(?:\|[^>]*)?>[:,]?\s*", "", text)
-    return found.strip(), found != text
+    result = re.sub(rf"<@{re.escape(me)}(?:\|[^>]*)?>[:,]?\s*", "", text)
+    return result.strip(), result != text

@@ -60,16 +60,16 @@ class DownloadResult(NamedTuple):
 def attachment_of(message: Message) -> TelegramAttachment | None:
     """The file of a message; of a photo the largest size."""
     if message.photo:
-        best = max(message.photo, key=lambda one: one.width * one.height)
+        best = max(message.photo, key=lambda item: item.width * item.height)
         size = best.file_size or 0
         return TelegramAttachment(best.file_id, MessageType.PHOTO, "photo.jpg", "image/jpeg", size)
     for holder, kind, name, mime in FILE_ATTRIBUTES:
-        found = getattr(message, holder)
-        if found is not None:
-            known_as = getattr(found, "file_name", None) or name
-            known_kind = getattr(found, "mime_type", None) or mime
+        result = getattr(message, holder)
+        if result is not None:
+            known_as = getattr(result, "file_name", None) or name
+            known_kind = getattr(result, "mime_type", None) or mime
             return TelegramAttachment(
-                found.file_id, kind, known_as, known_kind, found.file_size or 0
+                result.file_id, kind, known_as, known_kind, result.file_size or 0
             )
     return None
 
@@ -108,9 +108,9 @@ class TelegramFiles:
 
     async def _download(self, file: TelegramAttachment) -> bytes:
         incoming_files.check_size(file.bytes, self._media.largest)
-        found = await self._bot.get_file(file.file_id, request_timeout=DOWNLOAD_TIMEOUT_SECONDS)
-        incoming_files.check_size(found.file_size or 0, self._media.largest)
-        address = self._bot.session.api.file_url(self._bot.token, found.file_path or "")
+        result = await self._bot.get_file(file.file_id, request_timeout=DOWNLOAD_TIMEOUT_SECONDS)
+        incoming_files.check_size(result.file_size or 0, self._media.largest)
+        address = self._bot.session.api.file_url(self._bot.token, result.file_path or "")
         data = bytearray()
         stream = self._bot.session.stream_content(address, timeout=DOWNLOAD_TIMEOUT_SECONDS)
         async with contextlib.aclosing(stream):
@@ -141,7 +141,11 @@ async def read_update(
 ) -> MessageEvent | None:
     """The message of an update, with its file; None if it has none or is older than *since*."""
     name, message = next(
-        ((one, found) for one in UPDATE_TYPES if (found := getattr(update, one)) is not None),
+        (
+            (update_type, result)
+            for update_type in UPDATE_TYPES
+            if (result := getattr(update, update_type)) is not None
+        ),
         ("", None),
     )
     if message is None or (message.from_user is not None and message.from_user.id == me.id):
@@ -207,10 +211,10 @@ def _thread(message: Message) -> str | None:
 
 def _replied(message: Message) -> Message | None:
     """The message replied to; in a topic every message "replies" to the topic's first one."""
-    found = message.reply_to_message
-    if found is None or found.forum_topic_created is not None:
+    reply_to_message = message.reply_to_message
+    if reply_to_message is None or reply_to_message.forum_topic_created is not None:
         return None
-    return found
+    return reply_to_message
 
 
 def _quoted(message: Message, replied: Message | None) -> str | None:
@@ -228,7 +232,7 @@ def _addressed_text(message: Message, me: User) -> AddressedText:
     entities = message.entities or message.caption_entities or []
     data = text.encode(UTF16, "surrogatepass")
     is_mentioned = False
-    for entity in sorted(entities, key=lambda one: one.offset, reverse=True):
+    for entity in sorted(entities, key=lambda item: item.offset, reverse=True):
         name = _name_at(entity, data, me)
         if name is not None:
             data = data[: name.start] + data[name.stop :]
@@ -268,7 +272,7 @@ def _set_type(event: MessageEvent, message: Message) -> None:
         who = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
         event.text = f"[contact: {who}, {message.contact.phone_number}]"
     elif message.poll is not None:
-        options = ", ".join(one.text for one in message.poll.options)
+        options = ", ".join(option.text for option in message.poll.options)
         event.text = f"[poll: {message.poll.question} {options}]"
     elif message.dice is not None:
         event.text = f"[{message.dice.emoji}: {message.dice.value}]"

@@ -80,7 +80,7 @@ class _HtmlRenderer:
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], between: str = "\n\n", depth: int = 0) -> str:
         """Blocks below each other; *depth* is the list nesting."""
-        return between.join(filter(None, (self._block(one, depth) for one in nodes)))
+        return between.join(filter(None, (self._block(node, depth) for node in nodes)))
 
     def _block(self, node: SyntaxTreeNode, depth: int) -> str:
         if node.type in {"bullet_list", "ordered_list"}:
@@ -110,7 +110,7 @@ class _HtmlRenderer:
 
     def _quote(self, node: SyntaxTreeNode) -> str:
         """A block quote; Telegram does not support nested ones."""
-        is_outer = not any(one.type == "blockquote" for one in _ancestors(node))
+        is_outer = not any(ancestor.type == "blockquote" for ancestor in _ancestors(node))
         inner = self.blocks(node.children)
         return self._tag("blockquote", inner) if is_outer else inner
 
@@ -127,7 +127,7 @@ class _HtmlRenderer:
     # Inline
 
     def _inside(self, node: SyntaxTreeNode) -> str:
-        return "".join(self._inline(one) for one in node.children)
+        return "".join(self._inline(child) for child in node.children)
 
     def _inline(self, node: SyntaxTreeNode) -> str:
         if node.type in INLINE_TAGS:
@@ -228,7 +228,7 @@ class TelegramSender:
         self, method: TelegramMethod[Any], seconds: int = SEND_SECONDS
     ) -> SendResult:
         try:
-            found = await self._bot(method, request_timeout=seconds)
+            bot = await self._bot(method, request_timeout=seconds)
         except TelegramMigrateToChat as error:
             if getattr(method, "chat_id", None) == error.migrate_to_chat_id:
                 return failure(error, self._clean(error))
@@ -237,7 +237,7 @@ class TelegramSender:
         except AiogramError as error:
             text = self._clean(error)
             return SendResult(True) if UNCHANGED_ERROR in text else failure(error, text)
-        return SendResult(True, str(found.message_id) if isinstance(found, Message) else None)
+        return SendResult(True, str(bot.message_id) if isinstance(bot, Message) else None)
 
     # Files
 
@@ -353,8 +353,8 @@ def _target(outgoing: OutgoingMessage) -> dict[str, Any]:
 
 def chat_of(chat_id: str) -> int | str:
     """The chat parameter: a number or an @channel."""
-    found = _number(chat_id)
-    return chat_id if found is None else found
+    number = _number(chat_id)
+    return chat_id if number is None else number
 
 
 def _number(text: str | None) -> int | None:

@@ -71,15 +71,15 @@ def _field(payload: Any, path: str) -> Any:
     """A field by its path; None if it is missing."""
     if path == PAYLOAD_FIELD and not (isinstance(payload, dict) and PAYLOAD_FIELD in payload):
         return payload
-    found = payload
+    result = payload
     for name in path.split("."):
-        if isinstance(found, dict):
-            found = found.get(name)
-        elif isinstance(found, list) and name.isdecimal() and int(name[:9]) < len(found):
-            found = found[int(name[:9])]
+        if isinstance(result, dict):
+            result = result.get(name)
+        elif isinstance(result, list) and name.isdecimal() and int(name[:9]) < len(result):
+            result = result[int(name[:9])]
         else:
             return None
-    return found
+    return result
 
 
 def _quoted(value: Any) -> str:
@@ -99,7 +99,7 @@ def _quoted(value: Any) -> str:
 
 def _fenced(text: str) -> str:
     short = text if len(text) <= MAX_FIELD_CHARS else f"{text[:MAX_FIELD_CHARS]}… (truncated)"
-    longest = max((len(one) for one in BACKTICKS_PATTERN.findall(short)), default=0)
+    longest = max((len(text) for text in BACKTICKS_PATTERN.findall(short)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"\n{fence}\n{short}\n{fence}\n"
 
@@ -211,7 +211,7 @@ class WebhookAdapter:
         self._front = context.front
         self._routes = read_routes(context)
         self._clock = clock
-        self._recent: dict[str, deque[float]] = {one: deque() for one in self._routes}
+        self._recent: dict[str, deque[float]] = {route: deque() for route in self._routes}
         self._receive: Receive | None = None
         self._http: httpx2.AsyncClient | None = None
 
@@ -318,7 +318,10 @@ def _parsed(body: bytes) -> Any:
 
 def _id(request: Request, body: bytes) -> str:
     """The ID of a delivery, the same for duplicates."""
-    header = next((request.headers[one] for one in ID_HEADERS if request.headers.get(one)), "")
+    header = next(
+        (request.headers[id_header] for id_header in ID_HEADERS if request.headers.get(id_header)),
+        "",
+    )
     if header and len(header) <= MAX_ID_CHARS and header.isprintable():
         return header
     return hashlib.sha256(header.encode() or body).hexdigest()

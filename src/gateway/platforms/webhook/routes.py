@@ -41,15 +41,15 @@ def is_signed(
     needs_timestamp: bool = False,
 ) -> bool:
     """Whether a body is signed with a secret; a signature with a timestamp takes precedence."""
-    found = headers.get(HERMES_HEADER)
-    if found is not None:
-        return _has_valid_timestamp(found, body, secret, now)
+    header = headers.get(HERMES_HEADER)
+    if header is not None:
+        return _has_valid_timestamp(header, body, secret, now)
     signature = headers.get(GITHUB_HEADER, "")
     return not needs_timestamp and _is_same(signature, github_signature(secret, body))
 
 
 def _has_valid_timestamp(found: str, body: bytes, secret: str, now: float) -> bool:
-    parts = dict(one.strip().partition("=")[::2] for one in found.split(","))
+    parts = dict(part.strip().partition("=")[::2] for part in found.split(","))
     moment = parts.get("t", "")
     if not (moment.isascii() and moment.isdigit() and len(moment) <= 12):
         return False
@@ -92,11 +92,11 @@ class WebhookRoute(NamedTuple):
 
 def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
     """The configured routes; PlatformRefusedError if one is invalid."""
-    found = context.config.extra.get("routes")
-    if not isinstance(found, dict) or not found:
+    routes = context.config.extra.get("routes")
+    if not isinstance(routes, dict) or not routes:
         text = "platforms.webhook.routes is required in config.yaml."
         raise PlatformRefusedError(text)
-    return {str(name): _route(str(name), one, context.secret) for name, one in found.items()}
+    return {str(name): _route(str(name), item, context.secret) for name, item in routes.items()}
 
 
 def _route(name: str, options: Any, secret: Callable[[str], str]) -> WebhookRoute:

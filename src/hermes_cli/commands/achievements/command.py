@@ -174,10 +174,10 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
             limit=arguments.limit,
         )
         if arguments.json:
-            out.json([report.public_fields(one) for one in rows])
+            out.json([report.public_fields(row) for row in rows])
         elif rows:
             tiers = Tiers(look.catalogue)
-            out.table(COLUMNS, [_row(one, tiers) for one in rows])
+            out.table(COLUMNS, [_row(row, tiers) for row in rows])
         else:
             out.text("No matching achievements.")
         if not look.has_history:
@@ -240,15 +240,15 @@ def _report(
 
 def _scan_summary(look: AchievementReport) -> Shown:
     """The summary of the scan; empty if another process was scanning."""
-    found = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
+    result = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
     if look.is_earlier:
         mode = BUSY if look.source and look.source.can_travel else READ_ONLY
-        found |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
-    return found
+        result |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
+    return result
 
 
 def _unlocks(look: AchievementReport) -> list[Shown]:
-    return [report.unlock_as_dict(one) for one in look.news["unlocks"]]
+    return [report.unlock_as_dict(unlock) for unlock in look.news["unlocks"]]
 
 
 def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -302,9 +302,9 @@ def hide(arguments: argparse.Namespace, out: CommandOutput) -> int:
         hidden = achievements.hidden_ids()
         name = arguments.id
         if name not in hidden:
-            one = find_achievement(look, name)
-            name = one["id"]
-            if not one["discovered"]:
+            achievement = find_achievement(look, name)
+            name = achievement["id"]
+            if not achievement["discovered"]:
                 raise UsageError(
                     f"'{name}' is a secret achievement; it can be hidden once it is discovered."
                 )
@@ -319,7 +319,7 @@ def unhide(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.id not in hidden:
         known = f" Hidden: {', '.join(hidden)}." if hidden else " No achievements are hidden."
         raise UsageError(f"'{arguments.id}' is not hidden.{known}")
-    _set_hidden([one for one in hidden if one != arguments.id])
+    _set_hidden([item for item in hidden if item != arguments.id])
     _report_hidden(arguments, f"{arguments.id} is no longer hidden.", out)
     return 0
 

@@ -29,22 +29,22 @@ MAX_SUGGESTIONS: Final = 3
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print one achievement."""
     with report.open_report(out) as look:
-        one = find_achievement(look, arguments.id)
+        achievement = find_achievement(look, arguments.id)
         if arguments.json:
-            out.json(report.public_fields(one))
-        elif one["state"] == SECRET:
-            _print_secret(one, out)
+            out.json(report.public_fields(achievement))
+        elif achievement["state"] == SECRET:
+            _print_secret(achievement, out)
         else:
-            _print(one, look, out)
+            _print(achievement, look, out)
     return 0
 
 
 def find_achievement(look: AchievementReport, wanted: str) -> Shown:
     """Find an achievement by ID or name; a secret one only by its ID."""
     shown: list[Shown] = look.snapshot["achievements"]
-    for one in shown:
-        if wanted == one["id"] or (one["state"] != SECRET and _is_name(one, wanted)):
-            return one
+    for item in shown:
+        if wanted == item["id"] or (item["state"] != SECRET and _is_name(item, wanted)):
+            return item
     from hermes_conversation import achievements  # noqa: PLC0415 - only for what is not there
 
     if wanted in achievements.hidden_ids():
@@ -52,7 +52,7 @@ def find_achievement(look: AchievementReport, wanted: str) -> Shown:
             f"'{wanted}' is hidden. "
             f"Show it with `hermes achievements unhide {shlex.quote(wanted)}`."
         )
-    proposals = suggestions(wanted, [one["id"] for one in shown])
+    proposals = suggestions(wanted, [item["id"] for item in shown])
     raise UsageError(f"Unknown achievement '{wanted}'.{proposals} See `hermes achievements list`.")
 
 

@@ -33,7 +33,7 @@ def notice_text(announcement: Mapping[str, Any]) -> str:
     if announcement["is_first_scan"] and count > MAX_NAMED:
         earned = human_format.plural(count, "achievement")
         return with_command_name(f"{STAR} {earned} in your history. See `hermes achievements`.")
-    names = ", ".join(_unlock_text(one) for one in unlocks[:MAX_NAMED])
+    names = ", ".join(_unlock_text(unlock) for unlock in unlocks[:MAX_NAMED])
     if count == 1:
         return f"{STAR} Achievement: {names}"
     rest = f" and {human_format.number(count - MAX_NAMED)} more" if count > MAX_NAMED else ""

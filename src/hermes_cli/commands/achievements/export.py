@@ -37,15 +37,15 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.file == STDOUT and form == IMAGE_FORMAT:
         raise UsageError("An image requires FILE, e.g. achievements.png.")
     with report.open_report(out) as look:
-        made = render(look.snapshot, look.catalogue, form)
+        result = render(look.snapshot, look.catalogue, form)
     if arguments.file == STDOUT:
-        out.raw(made.content)
+        out.raw(result.content)
         return 0
     path = Path(arguments.file)
     if output_files.is_folder(arguments.file):
-        path = output_files.unused_path(path, made.name)
+        path = output_files.unused_path(path, result.name)
     output_files.make_folder(path.parent)
-    size = output_files.write(path, [made.content], is_replacing=arguments.force)
+    size = output_files.write(path, [result.content], is_replacing=arguments.force)
     if arguments.json:
         out.json({"file": str(path), "format": form, "bytes": size})
     else:

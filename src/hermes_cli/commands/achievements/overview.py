@@ -89,7 +89,7 @@ def _as_dict(look: AchievementReport) -> Shown:
         "enabled": True,
         **{name: snapshot[name] for name in names},
         "tiers": views.by_tier(snapshot, look.catalogue),
-        "categories": [one._asdict() for one in _category_progress(look)],
+        "categories": [item._asdict() for item in _category_progress(look)],
         "streaks": _streaks(look)._asdict(),
         "recent": [step_as_dict(step) for step in views.recent(snapshot, SHOWN_ENTRIES)],
         "within_reach": [
@@ -142,12 +142,12 @@ def _print_categories(chapters: list[CategoryProgress], out: CommandOutput) -> N
     out.text()
     names = name_cells(out, (chapter.name for chapter in chapters))
     cells = bar_cells(out, names + 16)
-    for one in chapters:
-        percent = 100 * one.unlocked_count / one.total_count
-        style = "yellow" if one.unlocked_count == one.total_count else "cyan"
-        counted = f"  {one.unlocked_count:3} of {one.total_count}"
+    for item in chapters:
+        percent = 100 * item.unlocked_count / item.total_count
+        style = "yellow" if item.unlocked_count == item.total_count else "cyan"
+        counted = f"  {item.unlocked_count:3} of {item.total_count}"
         print_line(
-            out, (f"  {cell(one.name, names)}  ", ""), *bar(percent, cells, style), (counted, "")
+            out, (f"  {cell(item.name, names)}  ", ""), *bar(percent, cells, style), (counted, "")
         )
 
 
@@ -172,28 +172,28 @@ def _print_nearest(nearest: list[Shown], tiers: Tiers, out: CommandOutput) -> No
         return
     out.text()
     out.text("Within reach", "bold")
-    names = name_cells(out, (one["name"] for one in nearest))
-    amounts = [amount_text(one) for one in nearest]
+    names = name_cells(out, (item["name"] for item in nearest))
+    amounts = [amount_text(item) for item in nearest]
     cells = bar_cells(out, tiers.widest + names + max(map(len, amounts)) + 16)
-    for one, reached in zip(nearest, amounts, strict=True):
-        tier, percent = one["next_tier"], one["progress_pct"]
+    for item, reached in zip(nearest, amounts, strict=True):
+        tier, percent = item["next_tier"], item["progress_pct"]
         print_line(out, ("  ", ""), tiers.cell(tier, is_held=False),
-             (f"  {cell(one['name'], names)}  ", ""), *bar(percent, cells, tiers.style(tier)),
+             (f"  {cell(item['name'], names)}  ", ""), *bar(percent, cells, tiers.style(tier)),
              (f" {percent:3} %  {reached}", ""))  # fmt: skip
 
 
 def _category_progress(look: AchievementReport) -> list[CategoryProgress]:
     """The progress of every category with achievements."""
-    found = []
+    results = []
     for category in look.catalogue.categories:
         states = [
-            one["unlocked"]
-            for one in look.snapshot["achievements"]
-            if one["category"] == category.id
+            achievement["unlocked"]
+            for achievement in look.snapshot["achievements"]
+            if achievement["category"] == category.id
         ]
         if states:
-            found.append(CategoryProgress(category.id, category.name, sum(states), len(states)))
-    return found
+            results.append(CategoryProgress(category.id, category.name, sum(states), len(states)))
+    return results
 
 
 def _streaks(look: AchievementReport) -> Streaks:

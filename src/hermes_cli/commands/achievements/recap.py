@@ -73,13 +73,13 @@ def _figures(recap: Recap, columns: int, out: CommandOutput) -> None:
 
 def _days(recap: Recap, columns: int, out: CommandOutput) -> None:
     _title("Messages by day", out)
-    found = heat_map.cells(recap.days)
+    cells = heat_map.cells(recap.days)
     if heat_map.is_strip(recap.days):
-        _strip(found, columns, out)
+        _strip(cells, columns, out)
     elif columns >= 7 * 7:
-        _calendar(found, out)
+        _calendar(cells, out)
     else:
-        _strip(found, columns, out)
+        _strip(cells, columns, out)
     legend = [(shade, style) for shade, style in zip(SHADES, STYLES, strict=True)]
     out.styled(("     fewer ", "dim"), *legend, (" more", "dim"))
 
@@ -130,7 +130,7 @@ def _hours(recap: Recap, columns: int, out: CommandOutput) -> None:
     if not most:
         return
     _title("Messages by hour", out)
-    step = next((one for one in (3, 2) if columns >= 5 + 24 * one), 1)
+    step = next((number for number in (3, 2) if columns >= 5 + 24 * number), 1)
     wide = max(1, step - 1)
     heights = [-(-count * CHART_LINES * 8 // most) for count in recap.hours]
     for line in reversed(range(CHART_LINES)):
@@ -171,8 +171,8 @@ def _sentences(found: list[str], columns: int, out: CommandOutput) -> None:
     if not found:
         return
     _title("Highlights", out)
-    for one in found:
-        lines = textwrap.wrap(one, max(20, min(columns, 100) - 7), break_long_words=False)
+    for item in found:
+        lines = textwrap.wrap(item, max(20, min(columns, 100) - 7), break_long_words=False)
         out.text(textwrap.indent("\n".join(lines), "     "))
 
 
@@ -189,7 +189,10 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Com
             TableColumn("achievement", flexible=True),
             TableColumn("reached", optional=True),
         ),
-        [(names.get(one["tier"], one["tier"]), one["name"], spoken(one["day"])) for one in newest],
+        [
+            (names.get(item["tier"], item["tier"]), item["name"], spoken(item["day"]))
+            for item in newest
+        ],
     )
     if len(found) > len(newest):
         out.text(f"… and {len(found) - len(newest):,} more", "dim")
@@ -294,14 +297,14 @@ def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> Reca
         is_fallback = named is None and not period.has(today)
         period = period.until(max(today, days[-1]))
         with contextlib.closing(source.open_history()) as history:
-            found = recap(
+            result = recap(
                 ledger, tally, calendar, period.first, period.last,
                 lambda done, total: out.progress(f"Summarizing: {100 * done // total} %"),
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
     out.progress("")
     service.close()
-    return RecapView(period, found, service.catalogue, is_fallback, (days[0], days[-1]))
+    return RecapView(period, result, service.catalogue, is_fallback, (days[0], days[-1]))
 
 
 def _heading(shown: RecapView) -> str:

@@ -65,39 +65,43 @@ def open_report(out: CommandOutput, *, full: bool = False) -> Iterator[Achieveme
     from hermes_cli.commands.achievements.scan_progress import scan_history  # noqa: PLC0415 - `--help` does without
 
     before = service.records.state()["unlocks"]
-    found = scan_history(out, full=full)
-    with contextlib.closing(found.service):
-        new = new_unlocks(before, found.snapshot)
-        yield AchievementReport(found.service, found.snapshot, new, found.source, found.is_earlier)
+    result = scan_history(out, full=full)
+    with contextlib.closing(result.service):
+        new = new_unlocks(before, result.snapshot)
+        yield AchievementReport(
+            result.service, result.snapshot, new, result.source, result.is_earlier
+        )
 
 
 def new_unlocks(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[str, Any]:
     """Achievements with tiers that are not in *before*, each with its highest."""
     unlocks = []
-    for one in snapshot["achievements"]:
-        held = before.get(one["id"], {}).get("tiers", {})
-        new = [step for step in one.get("tier_history") or () if step["tier"] not in held]
+    for achievement in snapshot["achievements"]:
+        held = before.get(achievement["id"], {}).get("tiers", {})
+        new = [step for step in achievement.get("tier_history") or () if step["tier"] not in held]
         if new:
-            unlocks.append({key: one[key] for key in ("id", "name", "icon")} | new[-1])
+            unlocks.append({key: achievement[key] for key in ("id", "name", "icon")} | new[-1])
     return {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": not before}
 
 
 def tiers_by_id(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """The tiers of a snapshot by achievement ID."""
     return {
-        one["id"]: {"tiers": {step["tier"]: step for step in one.get("tier_history") or ()}}
-        for one in snapshot["achievements"]
+        achievement["id"]: {
+            "tiers": {step["tier"]: step for step in achievement.get("tier_history") or ()}
+        }
+        for achievement in snapshot["achievements"]
     }
 
 
 def public_fields(one: Mapping[str, Any]) -> dict[str, Any]:
     """The documented fields of an achievement, also of a secret one."""
-    found = {key: one.get(key) for key in ACHIEVEMENT_FIELDS}
-    if found["tier_history"] is not None:
-        found["tier_history"] = [
-            {key: step.get(key) for key in STEP_FIELDS} for step in found["tier_history"]
+    result = {key: one.get(key) for key in ACHIEVEMENT_FIELDS}
+    if result["tier_history"] is not None:
+        result["tier_history"] = [
+            {key: step.get(key) for key in STEP_FIELDS} for step in result["tier_history"]
         ]
-    return found
+    return result
 
 
 def unlock_as_dict(unlock: Mapping[str, Any]) -> dict[str, Any]:

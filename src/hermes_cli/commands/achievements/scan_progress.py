@@ -147,11 +147,11 @@ def progress_text(done: int, total: int, seconds_left: float | None) -> str:
 
 def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
     """The tally of the history; scans new messages unless *is_scanned*."""
-    found = known_tally(source, ledger) if is_scanned else None
-    if found is not None:
-        return found
+    result = known_tally(source, ledger) if is_scanned else None
+    if result is not None:
+        return result
     try:
-        scan = _scanner(source, ledger).refresh(on_progress=lambda one: _show_scan(one, out))
+        scan = _scanner(source, ledger).refresh(on_progress=lambda item: _show_scan(item, out))
     except ScanBusyError as error:
         raise ScanBusyError(f"{BUSY}, and no earlier result exists. {TRY_AGAIN}") from error
     out.progress("")
@@ -160,8 +160,8 @@ def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scan
 
 def known_tally(source: Source, ledger: Ledger) -> Tally | None:
     """The tally of the last complete scan; None without one."""
-    found = _scanner(source, ledger).current()
-    return None if found is None else found[0]
+    result = _scanner(source, ledger).current()
+    return None if result is None else result[0]
 
 
 def _scanner(source: Source, ledger: Ledger) -> Scanner:

@@ -57,8 +57,8 @@ def _wait_for_history(interval: float, out: CommandOutput) -> None:
 def _scan_again(service: AchievementService) -> dict[str, Any] | None:
     """Scan; return the snapshot, or the current one if another process is scanning."""
     source = achievements.source()
-    found = service.run(source, service.compute, publish=False) or service.current()
-    return None if found is None else named(found, Names(source.open_history))
+    result = service.run(source, service.compute, publish=False) or service.current()
+    return None if result is None else named(result, Names(source.open_history))
 
 
 def _report_problem(service: AchievementService, before: str, out: CommandOutput) -> str:
@@ -87,10 +87,10 @@ def _print(found: dict[str, Any], arguments: argparse.Namespace, out: CommandOut
         out.text(display.notice_text(found), "yellow")
         return
     for unlock in unlocks:
-        one = {**found, "unlocks": [unlock], "count": 1}
+        result = {**found, "unlocks": [unlock], "count": 1}
         where = report.conversation_name(unlock)
         out.styled(
             (f"{human_format.local(unlock['at'])}  ", "dim"),
-            (display.notice_text(one), "yellow"),
+            (display.notice_text(result), "yellow"),
             (f"  {where}" if where else "", ""),
         )

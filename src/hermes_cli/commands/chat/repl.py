@@ -109,7 +109,9 @@ def _line_editor() -> Any:
     from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
-    completer = WordCompleter([f"/{one.name}" for one in slash_commands.COMMANDS], sentence=True)
+    completer = WordCompleter(
+        [f"/{command.name}" for command in slash_commands.COMMANDS], sentence=True
+    )
     prompt_history = FileHistory(str(prompts_path()))
     return PromptSession(
         PROMPT, completer=completer, history=prompt_history, complete_while_typing=False

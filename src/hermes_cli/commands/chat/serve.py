@@ -95,8 +95,10 @@ def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json({"running": True, **facts, "sessions": sessions})
         return 0
     out.text(f"The daemon is running (PID {record.pid}, hermes {record.version}) at {record.url}")
-    for one in sessions:
-        out.text(f"  {one['status']:8} {one['stored_session_id']}  {one['title'] or ''}")
+    for session in sessions:
+        out.text(
+            f"  {session['status']:8} {session['stored_session_id']}  {session['title'] or ''}"
+        )
     return 0
 
 

@@ -73,16 +73,16 @@ def _open_running(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print a new link to the running dashboard."""
     from hermes_cli.commands.dashboard import links  # noqa: PLC0415 - only to ask
 
-    found = links.find_running(paths.hermes_home())
-    link = links.request_link(found)
+    result = links.find_running(paths.hermes_home())
+    link = links.request_link(result)
     if not arguments.link:
-        out.note(f"The dashboard is already running (PID {found.pid}).")
-    if _ignores_address(found, arguments):
+        out.note(f"The dashboard is already running (PID {result.pid}).")
+    if _ignores_address(result, arguments):
         out.note(
-            f"It listens on {found.url}; --host and --port have no effect. "
+            f"It listens on {result.url}; --host and --port have no effect. "
             "To change them, run `hermes dashboard --stop` and start it again."
         )
-    links.print_link(found, link, out, as_json=arguments.json)
+    links.print_link(result, link, out, as_json=arguments.json)
     if not (arguments.no_open or arguments.link):
         links.open_browser(link, out)
     return 0
@@ -145,10 +145,10 @@ def _remove(file: PasswordFile, out: CommandOutput) -> int:
 def _read_password(out: CommandOutput) -> str:
     """Prompt twice, hidden; from a pipe, read the first line."""
     if not sys.stdin.isatty():
-        given = sys.stdin.readline().rstrip("\r\n")
-        if not given:
+        result = sys.stdin.readline().rstrip("\r\n")
+        if not result:
             raise UsageError("No password given: stdin is empty.")
-        return given
+        return result
     import getpass  # noqa: PLC0415 - rarely needed
 
     out.flush()

@@ -83,8 +83,8 @@ def _fill(folder: Path, out: CommandOutput) -> None:
     home.put_model(folder)
     with SessionDB(partial / "state.db", clock=clock) as db:
         generator.write(db, clock, datetime.now().astimezone(), show_progress)
-    for one in sorted(partial.iterdir(), key=lambda path: path.name == "state.db"):
-        one.replace(folder / one.name)  # the history last: it marks the data as complete
+    for item in sorted(partial.iterdir(), key=lambda path: path.name == "state.db"):
+        item.replace(folder / item.name)  # the history last: it marks the data as complete
     partial.rmdir()
     out.progress("")
 
@@ -107,10 +107,10 @@ def _stop_daemon(folder: Path) -> None:
     """Stop the daemon of the demo, which writes into its directory."""
     if not DAEMON.is_running(folder):
         return
-    found = DAEMON.find(folder)
-    if found is None:
+    result = DAEMON.find(folder)
+    if result is None:
         raise UsageError("The daemon of the demo is starting. Try again in a moment.")
-    end(found.pid, lambda: not DAEMON.is_running(folder))
+    end(result.pid, lambda: not DAEMON.is_running(folder))
 
 
 def _report(

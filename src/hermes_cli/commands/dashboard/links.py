@@ -27,13 +27,13 @@ class DashboardNotRespondingError(HermesError):
 def find_running(home: Path) -> InstanceRecord:
     """Wait for the record of the running dashboard."""
     deadline = time.monotonic() + RECORD_WAIT_SECONDS
-    while (found := DASHBOARD.find(home)) is None:
+    while (result := DASHBOARD.find(home)) is None:
         if time.monotonic() > deadline:
             raise DashboardNotRespondingError(
                 "The dashboard is running, but has not published its URL. See the log."
             )
         time.sleep(0.05)
-    return found
+    return result
 
 
 def request_link(found: InstanceRecord) -> str:

@@ -62,17 +62,17 @@ class GatewayStatusReader:
     def state(self) -> dict[str, Any]:
         """Whether the gateway is running, since when, and the state of each platform."""
         pid = status.running_pid()
-        found = (status.read_runtime_status() or {}) if pid is not None else {}
-        platforms = found.get("platforms")
+        runtime_status = (status.read_runtime_status() or {}) if pid is not None else {}
+        platforms = runtime_status.get("platforms")
         return {
             "is_running": pid is not None,
             "pid": pid,
-            "started_at": found.get("start_time"),
-            "version": found.get("version"),
+            "started_at": runtime_status.get("start_time"),
+            "version": runtime_status.get("version"),
             "platforms": [
-                _platform(name, one)
-                for name, one in (platforms if isinstance(platforms, dict) else {}).items()
-                if isinstance(one, dict)
+                _platform(name, item)
+                for name, item in (platforms if isinstance(platforms, dict) else {}).items()
+                if isinstance(item, dict)
             ],
         }
 
@@ -85,15 +85,15 @@ class GatewayStatusReader:
         known = direct_send.list_channels(self._db, config_of_home())
         return [
             {
-                "key": one.session_key,
-                "platform": one.platform,
-                "name": one.name,
-                "kind": one.kind,
-                "session_id": one.session_id,
-                "last_active": one.last_active,
+                "key": item.session_key,
+                "platform": item.platform,
+                "name": item.name,
+                "kind": item.kind,
+                "session_id": item.session_id,
+                "last_active": item.last_active,
             }
-            for one in known
-            if one.session_id
+            for item in known
+            if item.session_id
         ][:limit]
 
 
@@ -124,27 +124,29 @@ def _entries() -> Iterator[dict[str, Any]]:
 
 def _entry(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
-        if found.get("level") not in SHOWN_LOG_LEVELS:
+        data = json.loads(line)
+        if data.get("level") not in SHOWN_LOG_LEVELS:
             return None
-        at = datetime.fromisoformat(str(found["at"])).timestamp()
+        at = datetime.fromisoformat(str(data["at"])).timestamp()
     except (ValueError, AttributeError, KeyError):
         return None  # foreign or truncated line
-    words = {name: str(found.get(name, "")) for name in ("level", "logger", "message")}
+    words = {name: str(data.get(name, "")) for name in ("level", "logger", "message")}
     return {"at": at, **words}
 
 
 def models() -> list[dict[str, Any]]:
     """The selectable models: the current one, local servers' and the built-in one."""
     choice = selection.chosen(ConfigFile.of_home().settings()) or selection.found_here()
-    found = [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
+    results = (
+        [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
+    )
     for server in selection.local_servers():
         names = selection.served(server)
-        found += [_model(f"{server.base_url}#{one}", server.name) for one in names]
+        results += [_model(f"{server.base_url}#{name}", server.name) for name in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        found.append(_model(built_in.MODEL_NAME, "built-in", is_here=home.is_here, detail="demo"))
-    return found
+        results.append(_model(built_in.MODEL_NAME, "built-in", is_here=home.is_here, detail="demo"))
+    return results
 
 
 def _model(
@@ -210,7 +212,7 @@ def _plan(arguments: argparse.Namespace) -> ListenPlan:
     port = settings.get_int("dashboard.port") if arguments.port is None else arguments.port
     if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
         raise UsageError(REMOTE_ACCESS_REFUSED.format(host=host))
-    files = [settings.get_str(f"dashboard.tls_{one}") for one in ("cert", "key")]
+    files = [settings.get_str(f"dashboard.tls_{name}") for name in ("cert", "key")]
     return ListenPlan(host, port, settings.get_list("dashboard.hosts"), _certificate(*files))
 
 
@@ -221,11 +223,11 @@ def _certificate(certificate: str, key: str) -> Certificate | None:
         raise ConfigError(
             "dashboard.tls_cert requires dashboard.tls_key, and vice versa; set both."
         )
-    found = Certificate(Path(certificate).expanduser(), Path(key).expanduser())
-    for one in found:
-        if not one.is_file():
-            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: file {one} does not exist.")
-    return found
+    result = Certificate(Path(certificate).expanduser(), Path(key).expanduser())
+    for item in result:
+        if not item.is_file():
+            raise ConfigError(f"dashboard.tls_cert, dashboard.tls_key: file {item} does not exist.")
+    return result
 
 
 def _warn(plan: ListenPlan, out: CommandOutput) -> None:
@@ -243,9 +245,9 @@ def _access(plan: ListenPlan, port: int, home: Path) -> Access:
 
 
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
-    found = page.Page.locate()
+    result = page.Page.locate()
     is_demo = demo_home.is_demo(home)
-    return app(db, access, found, lambda: tabs.tabs(home), is_demo=is_demo)
+    return app(db, access, result, lambda: tabs.tabs(home), is_demo=is_demo)
 
 
 def _announce(
@@ -254,13 +256,13 @@ def _announce(
     """Publish the URL in the instance record and print the link."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
     token = secrets.token_urlsafe(32)
-    found = InstanceRecord(access.doors.url, token, os.getpid(), __version__, certificate)
-    DASHBOARD.publish(found, home)
+    instance_record = InstanceRecord(access.doors.url, token, os.getpid(), __version__, certificate)
+    DASHBOARD.publish(instance_record, home)
     link = access.link()
     if access.doors.login == "link":
         out.note("Dashboard running. Press Ctrl+C to stop. Open it with this single-use link:")
     else:
         out.note("Dashboard running. Press Ctrl+C to stop. Sign in with the password at:")
-    links.print_link(found, link, out, as_json=arguments.json)
+    links.print_link(instance_record, link, out, as_json=arguments.json)
     if not arguments.no_open:
         links.open_browser(link, out)

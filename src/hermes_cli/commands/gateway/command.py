@@ -98,7 +98,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes gateway`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in ACTIONS:
-        lines = "\n".join(f"  hermes gateway {one}" for one in action.examples)
+        lines = "\n".join(f"  hermes gateway {example}" for example in action.examples)
         child = add_command(
             actions,
             action.name,

@@ -44,9 +44,9 @@ def logs(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     """The entries of the log file and its predecessor."""
-    for one in (path.with_name(path.name + ".1"), path):
-        if one.exists():
-            with one.open(encoding="utf-8", errors="replace") as file:
+    for item in (path.with_name(path.name + ".1"), path):
+        if item.exists():
+            with item.open(encoding="utf-8", errors="replace") as file:
                 yield from filter(None, map(_entry, file))
 
 
@@ -72,10 +72,10 @@ def _follow(path: Path) -> Iterator[dict[str, Any]]:
 
 def _entry(line: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        data = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else None
 
 
 def _filter_entries(
@@ -109,16 +109,16 @@ def _show(entry: dict[str, Any], out: CommandOutput, *, as_json: bool) -> None:
 def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the way of a message from the platform to its reply."""
     with history.open_for_reading() as db:
-        found = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
-    if not found:
+        results = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
+    if not results:
         raise UsageError(
             f"Message {arguments.message} was not received, or it is older than a month."
         )
     if arguments.json:
-        out.json(found)
+        out.json(results)
         return 0
-    for one in found:
-        _print_trace(one, out)
+    for item in results:
+        _print_trace(item, out)
     return 0
 
 
@@ -134,8 +134,8 @@ def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
         "text": row["payload"]["text"],
         "stored_as": db.message_of(session_id, uid) if session_id else None,
         "replies": [
-            {**{name: one[name] for name in replies}, "text": one["payload"]["text"]}
-            for one in db.replies_to(row["inbox_id"])
+            {**{name: item[name] for name in replies}, "text": item["payload"]["text"]}
+            for item in db.replies_to(row["inbox_id"])
         ],
     }
 
@@ -177,19 +177,19 @@ def _short(text: str) -> str:
 
 def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List known chats."""
-    found = []
+    result = []
     if history.exists():
         with history.open_for_reading() as db:
-            found = direct_send.list_channels(db, config_of_home())
+            result = direct_send.list_channels(db, config_of_home())
     if arguments.json:
-        out.json([{**one._asdict(), "address": one.address} for one in found])
+        out.json([{**item._asdict(), "address": item.address} for item in result])
         return 0
-    if not found:
+    if not result:
         out.text("No known chats. A chat is listed after its first message.")
     now = time.time()
-    for one in found:
-        since = human_format.ago(one.last_active, now) if one.last_active else "never"
-        out.text(f"{one.address}  {one.name}  ({one.kind}, {since})")
+    for item in result:
+        since = human_format.ago(item.last_active, now) if item.last_active else "never"
+        out.text(f"{item.address}  {item.name}  ({item.kind}, {since})")
     return 0
 
 

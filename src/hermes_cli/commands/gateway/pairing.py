@@ -49,12 +49,14 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.json:
         out.json({"allowed": allowed, "asking": pending})
         return 0
-    for one in allowed:
-        since = human_format.date(one["allowed_at"])
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  approved {since}")
-    for one in pending:
-        requested = human_format.ago(one["created_at"], time.time())
-        out.text(f"{one['platform']}  {one['user_id']}  {one['user_name']}  requested {requested}")
+    for item in allowed:
+        since = human_format.date(item["allowed_at"])
+        out.text(f"{item['platform']}  {item['user_id']}  {item['user_name']}  approved {since}")
+    for item in pending:
+        requested = human_format.ago(item["created_at"], time.time())
+        out.text(
+            f"{item['platform']}  {item['user_id']}  {item['user_name']}  requested {requested}"
+        )
     if not allowed and not pending:
         out.text("No approved users and no pending requests.")
     return 0

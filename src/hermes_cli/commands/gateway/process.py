@@ -53,14 +53,20 @@ def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _reason(process_id: int) -> str:
-    found = status.read_runtime_status() or {}
-    is_own = (found.get("pid"), found.get("gateway_state")) == (process_id, "startup_failed")
-    return str(found.get("exit_reason")) if is_own else ""
+    runtime_status = status.read_runtime_status() or {}
+    is_own = (runtime_status.get("pid"), runtime_status.get("gateway_state")) == (
+        process_id,
+        "startup_failed",
+    )
+    return str(runtime_status.get("exit_reason")) if is_own else ""
 
 
 def _is_up(process_id: int) -> bool:
-    found = status.read_runtime_status() or {}
-    return found.get("pid") == process_id and found.get("gateway_state") in {"running", "degraded"}
+    runtime_status = status.read_runtime_status() or {}
+    return runtime_status.get("pid") == process_id and runtime_status.get("gateway_state") in {
+        "running",
+        "degraded",
+    }
 
 
 def restart(_arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -107,14 +113,14 @@ def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
 def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the status."""
     process_id = status.running_pid()
-    found = status.read_runtime_status() or {}
+    runtime_status = status.read_runtime_status() or {}
     waiting = 0
     if history.exists():
         with history.open_for_reading() as db:
             waiting = db.waiting_places()
     if arguments.json:
         facts = {
-            name: found.get(name)
+            name: runtime_status.get(name)
             for name in ("gateway_state", "start_time", "platforms", "http_url")
         }
         out.json(
@@ -124,10 +130,10 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if process_id is None:
         out.hint("The gateway is not running. Start it with `hermes gateway start`.")
     else:
-        since = human_format.ago(found.get("start_time"), time.time())
-        state = found.get("gateway_state")
+        since = human_format.ago(runtime_status.get("start_time"), time.time())
+        state = runtime_status.get("gateway_state")
         out.text(f"The gateway is running (PID {process_id}), started {since}: {state}.")
-        for name, platform in (found.get("platforms") or {}).items():
+        for name, platform in (runtime_status.get("platforms") or {}).items():
             why = f": {platform['error_message']}" if platform.get("error_message") else ""
             out.text(f"  {name}  {platform.get('state')}{why}")
     out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")

@@ -77,8 +77,8 @@ def _states(
     """The rows of the parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
-        rows = [db.reply(one) or {} for one in numbers]
-        is_open = any(one.get("state") in {"waiting", "sending"} for one in rows)
+        rows = [db.reply(number) or {} for number in numbers]
+        is_open = any(row.get("state") in {"waiting", "sending"} for row in rows)
         if not is_open or time.monotonic() >= deadline:
             out.progress("")
             return rows
@@ -87,12 +87,12 @@ def _states(
 
 
 def _report(out: CommandOutput, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
-    states = {str(one.get("state")) for one in rows}
+    states = {str(row.get("state")) for row in rows}
     state = next(iter(states)) if len(states) == 1 else "partly sent"
-    error = next((one["error"] for one in rows if one.get("error")), None)
+    error = next((row["error"] for row in rows if row.get("error")), None)
     if as_json:
         parts = [
-            {name: one.get(name) for name in ("outbox_id", "state", "receipt")} for one in rows
+            {name: row.get(name) for name in ("outbox_id", "state", "receipt")} for row in rows
         ]
         out.json({"target": address, "state": state, "error": error, "parts": parts})
         return 1 if state == "failed" else 0

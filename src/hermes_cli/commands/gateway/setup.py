@@ -83,7 +83,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     registry = PlatformRegistry.of_home()
     entry = registry.get(arguments.platform.lower())
     if entry is None:
-        known = ", ".join(one.name for one in registry)
+        known = ", ".join(item.name for item in registry)
         raise UsageError(f"Unknown platform {arguments.platform}. Available: {known}.")
     if library_of(entry) is not None:
         is_new = install_library(entry, out.progress)
@@ -135,7 +135,7 @@ def _systemd() -> SystemService:
 def _quoted(word: str) -> str:
     """Quote an argument for a systemd unit."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'"{escaped}"' if any(one in word for one in ' "\\') else escaped
+    return f'"{escaped}"' if any(item in word for item in ' "\\') else escaped
 
 
 def _launchd() -> SystemService:
@@ -157,26 +157,26 @@ def _launchd() -> SystemService:
 
 def install(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Write the service file and print how to start the service."""
-    found = service()
+    result = service()
     if arguments.only_print:
-        out.text(found.content.rstrip())
+        out.text(result.content.rstrip())
         return 0
-    write_atomically(found.path, found.content)
-    out.text(f"Wrote {found.path}")
+    write_atomically(result.path, result.content)
+    out.text(f"Wrote {result.path}")
     out.text("To start it now and at every boot:")
-    for line in found.start:
+    for line in result.start:
         out.text(f"  {line}")
     return 0
 
 
 def uninstall(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Remove the service file."""
-    found = service()
-    if not found.path.exists():
+    result = service()
+    if not result.path.exists():
         out.text("The service is not installed.")
         return 0
-    found.path.unlink()
-    out.text(f"Removed {found.path}")
-    for line in found.stop:
+    result.path.unlink()
+    out.text(f"Removed {result.path}")
+    for line in result.stop:
         out.text(f"  {line}")
     return 0

@@ -124,7 +124,9 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json(
             {
                 "chosen": None if choice is None else as_dict(choice),
-                "servers": [{**one._asdict(), "models": names} for one, names in servers if names],
+                "servers": [
+                    {**item._asdict(), "models": names} for item, names in servers if names
+                ],
                 "built_in": {
                     "name": built_in.MODEL_NAME,
                     "is_here": home.is_here,
@@ -144,8 +146,8 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     rows.append((built_in.MODEL_NAME, "built-in demo", state))
     out.table(COLUMNS, rows)
     if choice is None:
-        found = selection.found_here()
-        using = f"No model selected; using {found.model}." if found else NO_MODEL_SELECTED
+        result = selection.found_here()
+        using = f"No model selected; using {result.model}." if result else NO_MODEL_SELECTED
         out.note(using)
     return 0
 
@@ -207,10 +209,10 @@ def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     for note in save_choice(config, choice):
         out.note(note)
     out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
-    kept = selection.chosen(ConfigFile.of_home().settings()) or choice
+    result = selection.chosen(ConfigFile.of_home().settings()) or choice
     if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
         out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
-    elif _state_text(kept) != SELECTED:
+    elif _state_text(result) != SELECTED:
         out.note("The API key is missing. Run `hermes setup` to enter one.")
     return 0
 

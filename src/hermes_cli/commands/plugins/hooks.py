@@ -151,23 +151,23 @@ def _row(event: dict[str, Any]) -> tuple[str, ...]:
 def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Deliver an event again, now."""
     with history.open_for_writing() as db:
-        found = [
+        matches = [
             event
             for event in db.list_boundaries(limit=-1)
             if event["event_id"].startswith(arguments.event)
         ]
-        if not found:
+        if not matches:
             raise UsageError(
                 f"No event ID starts with '{arguments.event}'. See `hermes hooks log`."
             )
-        if len(found) > 1:
-            raise UsageError(f"{len(found)} event IDs start with '{arguments.event}'.")
-        db.replay_boundary(found[0]["event_id"])
+        if len(matches) > 1:
+            raise UsageError(f"{len(matches)} event IDs start with '{arguments.event}'.")
+        db.replay_boundary(matches[0]["event_id"])
         Delivery(db, hermes_plugin_host.active()).deliver_due()
         event = next(
-            one
-            for one in db.list_boundaries(found[0]["session_id"], limit=-1)
-            if one["event_id"] == found[0]["event_id"]
+            boundary
+            for boundary in db.list_boundaries(matches[0]["session_id"], limit=-1)
+            if boundary["event_id"] == matches[0]["event_id"]
         )
     if arguments.json:
         out.json(event)

@@ -116,25 +116,25 @@ def rename(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def pin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Pin."""
-    return _change_each(arguments, out, "pinned", lambda db, one: db.set_session_pinned(one))
+    return _change_each(arguments, out, "pinned", lambda db, item: db.set_session_pinned(item))
 
 
 def unpin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unpin."""
     return _change_each(
-        arguments, out, "unpinned", lambda db, one: db.set_session_pinned(one, False)
+        arguments, out, "unpinned", lambda db, item: db.set_session_pinned(item, False)
     )
 
 
 def archive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Archive."""
-    return _change_each(arguments, out, "archived", lambda db, one: db.set_session_archived(one))
+    return _change_each(arguments, out, "archived", lambda db, item: db.set_session_archived(item))
 
 
 def unarchive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unarchive."""
     return _change_each(
-        arguments, out, "unarchived", lambda db, one: db.set_session_archived(one, False)
+        arguments, out, "unarchived", lambda db, item: db.set_session_archived(item, False)
     )
 
 
@@ -231,17 +231,17 @@ def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what would be pruned; prune with --yes."""
     with history.open_for_writing() as db:
         plan = db.plan_prune(arguments.older_than, arguments.source)
-        kept: dict[str, int] = {}
+        result: dict[str, int] = {}
         for _row, reason in plan.spared:
-            kept[reason] = kept.get(reason, 0) + 1
+            result[reason] = result.get(reason, 0) + 1
         if arguments.yes:
             db.prune_sessions(arguments.older_than, arguments.source)
             history.deliver_events(db)
         if arguments.json:
             ids = [row["id"] for row in plan.due]
-            out.json({"pruned": ids, "spared": kept, "is_dry_run": not arguments.yes})
+            out.json({"pruned": ids, "spared": result, "is_dry_run": not arguments.yes})
             return 0
-        _print_plan(plan.due, kept, arguments, out)
+        _print_plan(plan.due, result, arguments, out)
     return 0
 
 

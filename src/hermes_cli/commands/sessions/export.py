@@ -133,12 +133,12 @@ def _pieces(
 
     redactor: Any = redaction.Redactor() if arguments.redact else readable.Reveals()
     reading = readable.ReadOptions(db, redactor, with_undone=arguments.undone)
-    found = (one for one in map(reading.conversation, ids) if one is not None)
+    results = (item for item in map(reading.conversation, ids) if item is not None)
     if form == "md":
-        texts = markdown.pages(found)
+        texts = markdown.pages(results)
     else:
-        heads = (one for one in map(reading.conversation, ids) if one is not None)
-        texts = html.pages(found, [head.title for head in heads])
+        heads = (item for item in map(reading.conversation, ids) if item is not None)
+        texts = html.pages(results, [head.title for head in heads])
     for text in texts:
         yield readable.encodable(text)
 

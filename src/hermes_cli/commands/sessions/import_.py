@@ -74,9 +74,9 @@ def _opened(name: str) -> IO[bytes]:
         import shutil  # noqa: PLC0415 - `list` does without
         import tempfile  # noqa: PLC0415 - as above
 
-        kept = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever asked for it
-        shutil.copyfileobj(sys.stdin.buffer, kept)
-        return kept
+        temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever asked for it
+        shutil.copyfileobj(sys.stdin.buffer, temporary_file)
+        return temporary_file
     try:
         return Path(name).open("rb")
     except OSError as error:

@@ -70,11 +70,11 @@ def content_text(content: object) -> str:
 def fold(text: str) -> str:
     """Shorten a long text, and name the number of omitted characters."""
     lines = text.splitlines()
-    kept = "\n".join(lines[:FOLD_LINES])[:FOLD_CHARACTERS]
-    if len(kept) >= len(text.rstrip()):
+    result = "\n".join(lines[:FOLD_LINES])[:FOLD_CHARACTERS]
+    if len(result) >= len(text.rstrip()):
         return text
-    left_out = len(text) - len(kept)
-    return f"{kept}\n… {left_out:,} more characters (use --full)"
+    left_out = len(text) - len(result)
+    return f"{result}\n… {left_out:,} more characters (use --full)"
 
 
 def call_line(call: object, *, full: bool = False) -> str:
@@ -123,7 +123,7 @@ class TranscriptReader:
 
     def __init__(self, db: SessionDB, session_ids: list[str], *, inactive: bool) -> None:
         self._messages = chain.from_iterable(
-            db.iter_messages(one, include_inactive=True) for one in session_ids
+            db.iter_messages(session_id, include_inactive=True) for session_id in session_ids
         )
         self._inactive = inactive
         self.left_out = 0

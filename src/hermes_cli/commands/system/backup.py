@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _named(files: list[str]) -> list[str]:
     """The names of files; attachments of messages are only counted."""
-    came = [one for one in files if one.startswith("media/")]
-    named = [one for one in files if one not in came]
+    came = [file for file in files if file.startswith("media/")]
+    named = [file for file in files if file not in came]
     return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
 
 

@@ -47,13 +47,13 @@ def complete(parser: argparse.ArgumentParser) -> None:
 def _actions(parser: argparse.ArgumentParser) -> list[Any]:
     import argparse  # noqa: PLC0415 - loaded already where this is called
 
-    found: list[Any] = []
+    results: list[Any] = []
     for action in parser._actions:  # noqa: SLF001 - argparse has no public way to walk
-        found.append(action)
+        results.append(action)
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             for child in action.choices.values():
-                found += _actions(child)
-    return found
+                results += _actions(child)
+    return results
 
 
 def session_ids(prefix: str, **_: object) -> dict[str, str]:

@@ -102,8 +102,8 @@ def fix(out: CommandOutput) -> None:
 
 def check_python() -> CheckResult:
     """Report the Python version."""
-    found = f"{platform.python_implementation()} {platform.python_version()}"
-    return CheckResult("python", "ok", found)
+    text = f"{platform.python_implementation()} {platform.python_version()}"
+    return CheckResult("python", "ok", text)
 
 
 def check_config() -> CheckResult:
@@ -129,7 +129,9 @@ def check_chats() -> list[CheckResult]:
 
 def _chats(db: SessionDB) -> list[CheckResult]:
     known, pending = db.route_count(), db.waiting_places()
-    undelivered = [one for one in db.unsent_replies() if one["state"] == "failed"]
+    undelivered = [
+        unsent_reply for unsent_reply in db.unsent_replies() if unsent_reply["state"] == "failed"
+    ]
     if not known and not pending and not undelivered:
         return []
     results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]

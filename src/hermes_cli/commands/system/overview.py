@@ -37,7 +37,7 @@ def show(out: CommandOutput) -> int:
         out.text("To use the history of hermes-agent, set HERMES_HOME to its directory.")
     out.text()
     out.text("Commands:")
-    examples = [(with_command_name(f"  {one}").strip(), purpose) for one, purpose in EXAMPLES]
+    examples = [(with_command_name(f"  {item}").strip(), purpose) for item, purpose in EXAMPLES]
     indent = max(len(command) for command, _ in examples)
     for command, purpose in examples:
         out.styled((f"  {command:{indent}}", "cyan"), (f"  {purpose}", ""))

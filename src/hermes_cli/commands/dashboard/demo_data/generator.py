@@ -52,14 +52,14 @@ def topics() -> list[SampleTopic]:
         .joinpath("topics.toml")
         .read_text("utf-8")
     )
-    found = tomllib.loads(text)["topic"]
+    topic = tomllib.loads(text)["topic"]
     return [
         SampleTopic(
-            one["title"],
-            one["kinds"],
-            [SampleTurn(t["user"], t.get("tools", []), t["answer"]) for t in one["turn"]],
+            item["title"],
+            item["kinds"],
+            [SampleTurn(t["user"], t.get("tools", []), t["answer"]) for t in item["turn"]],
         )
-        for one in found
+        for item in topic
     ]
 
 
@@ -122,13 +122,13 @@ def _moments(dice: random.Random, now: datetime) -> Iterator[float]:
     """The start times: more on working days, daily of late, none on holiday."""
     for back in range(STREAK_DAYS):
         yield _at(dice, now, back)
-    made = STREAK_DAYS
-    while made < SESSIONS:
+    streak_days = STREAK_DAYS
+    while streak_days < SESSIONS:
         back = min(int(dice.triangular(0, DAYS, 10)), DAYS - 1)
         is_weekend = (now - timedelta(days=back)).weekday() >= 5
         if back in HOLIDAY or (is_weekend and dice.random() < 0.55):
             continue
-        made += 1
+        streak_days += 1
         yield _at(dice, now, back)
 
 

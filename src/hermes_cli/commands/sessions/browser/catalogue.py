@@ -58,12 +58,12 @@ class BrowserSessions:
         hits = self._db.search_messages(
             words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
         )
-        found: dict[str, MessageHit] = {}
+        result: dict[str, MessageHit] = {}
         for hit in hits:
             # A conversation that continues in a new row is listed under its last row.
             tip = self._db.get_compression_tip(hit["session_id"])
-            found.setdefault(tip, MessageHit(tip, hit["snippet_text"]))
-        return list(found.values())
+            result.setdefault(tip, MessageHit(tip, hit["snippet_text"]))
+        return list(result.values())
 
     def ending(self, session_id: str) -> list[Row]:
         """The last messages of a conversation."""

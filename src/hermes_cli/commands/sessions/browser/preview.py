@@ -32,19 +32,19 @@ _STYLES: Final = {
 def pieces(row: Row, messages: Iterable[Row]) -> list[Piece]:
     """Heading and messages as (text, style) pieces, without control characters."""
     facts = (row["id"], row.get("source"), row.get("model"), row.get("cwd"))
-    found = [
+    results = [
         (f"{one_line(str(row.get('title') or row['id']))}\n", "bold"),
         (one_line(" · ".join(str(fact) for fact in facts if fact)) + "\n\n", "dim"),
     ]
     for message in messages:
-        found += _message_pieces(message)
-    return found
+        results += _message_pieces(message)
+    return results
 
 
 def _message_pieces(message: Row) -> list[Piece]:
     role = str(message.get("role") or "?")
     heading = f"{role} {message['tool_name']}" if message.get("tool_name") else role
-    found = [
+    results = [
         (one_line(heading), _STYLES.get(role, "bold")),
         (f"  {human_format.local(message.get('timestamp'))}\n", "dim"),
     ]
@@ -53,10 +53,10 @@ def _message_pieces(message: Row) -> list[Piece]:
     if len(body) > longest:
         body = body[:longest] + "…"
     if body:
-        found.append((clean(body) + "\n", ""))
+        results.append((clean(body) + "\n", ""))
     calls = message.get("tool_calls") or ()
-    found += [(clean(transcript.call_line(call)) + "\n", "ansi_yellow") for call in calls]
-    return [*found, ("\n", "")]
+    results += [(clean(transcript.call_line(call)) + "\n", "ansi_yellow") for call in calls]
+    return [*results, ("\n", "")]
 
 
 class Preview(VerticalScroll, can_focus=True):

@@ -122,7 +122,7 @@ class RowList(ScrollView, can_focus=False):
         near = self._entries[default : default + 1]
         if near and near[0].row["id"] == wanted.row["id"]:
             return default
-        places = (n for n, one in enumerate(self._entries) if one.row["id"] == wanted.row["id"])
+        places = (n for n, item in enumerate(self._entries) if item.row["id"] == wanted.row["id"])
         return next(places, default)
 
     def move_by(self, rows: int) -> None:
