@@ -56,7 +56,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--until", type=parse_time, metavar="WHEN", help=f"not active since: {TIME_FORMATS}"
     )
     parser.add_argument(
-        "--dir", metavar="DIR", help="filter by working directory (includes subdirectories)"
+        "--dir", metavar="DIR", help="filter by working folder (includes subfolders)"
     )
     parser.add_argument("--model", help="filter by model name or a part of it")
     parser.add_argument("--min-messages", type=parse_non_negative, default=0, metavar="N",

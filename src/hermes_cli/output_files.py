@@ -27,7 +27,7 @@ def dated_name(prefix: str, suffix: str) -> str:
 
 
 def is_folder(target: str) -> bool:
-    """Whether *target* is a directory: it exists as one, or it ends with a slash."""
+    """Whether *target* is a folder: it exists as one, or it ends with a slash."""
     return target.endswith("/") or Path(target).is_dir()
 
 
@@ -65,7 +65,7 @@ def write(path: Path, pieces: Iterable[bytes], *, is_replacing: bool) -> int:
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
-        with contextlib.suppress(OSError):  # a component of the path is not a directory
+        with contextlib.suppress(OSError):  # a component of the path is not a folder
             temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
     return size

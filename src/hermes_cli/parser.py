@@ -98,7 +98,7 @@ COMMANDS = (
 EXAMPLES = """\
 examples:
   hermes                        start the full-screen terminal UI
-  hermes -c                     continue the most recent conversation in this directory
+  hermes -c                     continue the most recent conversation in this folder
   hermes sessions list          list the most recent conversations
   hermes sessions show last     print the most recent conversation
   hermes config list            list all settings and their values
@@ -166,7 +166,7 @@ def add_conversation_options(parser: argparse.ArgumentParser, source: str) -> No
     """Add the options that select the conversation and the model."""
     parser.add_argument(
         "-c", "--continue", dest="again", action="store_true",
-        help="continue the most recent conversation in this directory",
+        help="continue the most recent conversation in this folder",
     )  # fmt: skip
     parser.add_argument("-r", "--resume", metavar="ID", help="continue this conversation")
     parser.add_argument("--model", default="", metavar="NAME", help="use this model")

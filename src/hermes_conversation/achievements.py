@@ -30,12 +30,12 @@ UNLOCK_HOOK = "on_achievement_unlocked"
 
 
 def folder_path() -> Path:
-    """The directory of unlocks and the snapshot; it may not exist."""
+    """The folder of unlocks and the snapshot; it may not exist."""
     return paths.plugins_path() / PLUGIN_NAME
 
 
 def folder() -> Path:
-    """The same directory, created if it is missing."""
+    """The same folder, created if it is missing."""
     return paths.private_folder(folder_path())
 
 

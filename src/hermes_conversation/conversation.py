@@ -114,10 +114,10 @@ class Conversation:
         return self.pictures[-1]
 
     def move_to(self, folder: Path) -> Path:
-        """Change the working directory."""
+        """Change the working folder."""
         target = (self.agent.cwd / folder).resolve()
         if not target.is_dir():
-            raise UsageError(f"{target} is not a directory.")
+            raise UsageError(f"{target} is not a folder.")
         self.agent.cwd = target
         if self.exists:
             self.db.update_session_cwd(self.session_id, str(target))

@@ -1,4 +1,4 @@
-"""Finds the most recent conversation of a directory, from any front end."""
+"""Finds the most recent conversation of a folder, from any front end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE_SIZE: Final = 100
 
 
 def latest_session_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
-    """Its row, or None; conversations of subdirectories do not count."""
+    """Its row, or None; conversations of subfolders do not count."""
     offset = 0
     while rows := db.list_sessions_rich(
         limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder

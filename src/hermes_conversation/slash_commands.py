@@ -150,7 +150,7 @@ def _status(conversation: Conversation, _words: str) -> CommandOutcome:
         f"conversation  {conversation.session_id}",
         f"title         {row.get('title') or '-'}",
         f"model         {conversation.agent.model}",
-        f"directory     {conversation.agent.cwd}",
+        f"folder        {conversation.agent.cwd}",
         f"messages      {row.get('message_count') or 0}",
     ]
     return CommandOutcome("\n".join(lines))

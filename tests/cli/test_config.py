@@ -7,10 +7,11 @@ import stat
 import subprocess
 from typing import TYPE_CHECKING
 
+import pexpect
 import pytest
 
 from hermes_core.config.settings import SETTINGS
-from support.command_line import CLI
+from support.command_line import CLI, command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +106,21 @@ def test_colours_can_be_forced(hermes: Hermes) -> None:
     assert "\x1b[" in hermes(HERMES_DISPLAY_COLOR="always").out
     assert "\x1b[" not in hermes(HERMES_DISPLAY_COLOR="always", NO_COLOR="1").out
     assert "\x1b[" not in hermes().out
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [("llm.key", "API key for the model"), ("keys.telegram", "Token of your Telegram bot")],
+)
+def test_a_secret_is_asked_for_by_what_it_is_and_not_shown(
+    name: str, prompt: str, hermes_home: Path
+) -> None:
+    program, *arguments = command("config", "set", name)
+    child = pexpect.spawn(program, arguments, encoding="utf-8", timeout=90)
+    child.expect_exact(f"{prompt} (hidden): ")
+    child.sendline("s3cret-value")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert "s3cret-value" not in str(child.before)
+    assert "s3cret-value" in (hermes_home / ".env").read_text()

@@ -1,4 +1,4 @@
-"""`hermes demo`: sample data in a separate directory."""
+"""`hermes demo`: sample data in a separate folder."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def _database(command: ShellCommand) -> Iterator[RiskFinding]:
 
 def _remove(command: ShellCommand) -> Iterator[RiskFinding]:
     if parts(command).has("rR", "--recursive") or hides_options(command):
-        yield RiskFinding("rm-recursive", "deletes directories recursively")
+        yield RiskFinding("rm-recursive", "deletes folders recursively")
 
 
 def _find(command: ShellCommand) -> Iterator[RiskFinding]:

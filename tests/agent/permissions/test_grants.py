@@ -171,7 +171,7 @@ def test_a_person_has_the_last_word(approvals, caller, reply, runs):
     assert (guarded(approvals, caller, person, "rm -r build") is None) == runs
     request = person.asked[0]
     assert request.pattern_keys == ("rm-recursive",)
-    assert request.description == "Deletes directories recursively"
+    assert request.description == "Deletes folders recursively"
     assert request.may_always
 
 

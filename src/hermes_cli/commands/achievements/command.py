@@ -95,7 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         run=achievement_export.export,
     )
     export.add_argument("file", metavar="FILE", nargs="?", default=achievement_export.STDOUT,
-                        help="file, directory, or - for standard output (default)")  # fmt: skip
+                        help="file, folder, or - for standard output (default)")  # fmt: skip
     export.add_argument("--format", choices=achievement_export.FORMATS,
                         help="format (default: by the suffix of FILE, else markdown)")  # fmt: skip
     export.add_argument("--force", action="store_true", help="replace an existing file")

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if not arguments.until_idle:
             out.note("Daemon running. Press Ctrl+C to stop.")
         else:
-            os.chdir("/")  # do not keep the start directory busy
+            os.chdir("/")  # do not keep the start folder busy
         if daemon.serve(port=arguments.port, stays=not arguments.until_idle) is not None:
             return 0
     if arguments.until_idle:

@@ -30,7 +30,7 @@ NO_TERMINAL = (
 EXAMPLES = """\
 examples:
   hermes                        start the terminal UI (same as `hermes tui`)
-  hermes -c                     continue the most recent conversation in this directory
+  hermes -c                     continue the most recent conversation in this folder
   hermes -r 20260105_1200       continue a conversation by ID, ID prefix or title
   hermes tui --model smollm2    use the small built-in model
   hermes tui --no-daemon        run in this process; closing the window ends the turn

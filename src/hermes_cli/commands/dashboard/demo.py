@@ -1,4 +1,4 @@
-"""`hermes demo`: the dashboard on sample data, in a separate directory."""
+"""`hermes demo`: the dashboard on sample data, in a separate folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ examples:
   hermes demo --make              create the sample data only, to use it with other commands
   hermes demo --remove            remove the sample data
 
-Your own history is never touched; sample data lives in a separate directory (see --json).
+Your own history is never touched; sample data lives in a separate folder (see --json).
 """
 
 
@@ -104,7 +104,7 @@ def _remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _stop_daemon(folder: Path) -> None:
-    """Stop the daemon of the demo, which writes into its directory."""
+    """Stop the daemon of the demo, which writes into its folder."""
     if not DAEMON.is_running(folder):
         return
     result = DAEMON.find(folder)

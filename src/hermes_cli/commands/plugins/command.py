@@ -22,7 +22,7 @@ examples:
   hermes plugins enable boundary-log
   hermes plugins info boundary-log
 
-Plugins come with Hermes, from the `plugins` directory of HERMES_HOME, or from installed
+Plugins come with Hermes, from the `plugins` folder of HERMES_HOME, or from installed
 packages. Only enabled plugins are loaded.
 """
 COLUMNS = (

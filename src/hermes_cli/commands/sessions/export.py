@@ -29,7 +29,7 @@ examples:
   hermes sessions export for-a-friend.html --session Oslo --redact
 
 JSONL can be imported again without loss; Markdown and HTML are for reading.
-OUT is a file, a directory (one file per conversation), or - for standard output.
+OUT is a file, a folder (one file per conversation), or - for standard output.
 """
 
 
@@ -39,7 +39,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         actions, "export", "export conversations to a file", examples=EXAMPLES, run=export
     )
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
-                        help="file, directory, or - for standard output (default)")  # fmt: skip
+                        help="file, folder, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
                         help="format (default: by the suffix of OUT, else jsonl)")  # fmt: skip
     parser.add_argument("--session", metavar="ID", help="export only this conversation")

@@ -164,7 +164,7 @@ def print_heading(session: history.Row, out: CommandOutput) -> None:
         ("id", str(session["id"])),
         ("source", str(session.get("source") or "")),
         ("model", str(session.get("model") or "")),
-        ("directory", str(session.get("cwd") or "")),
+        ("folder", str(session.get("cwd") or "")),
         ("started", human_format.local(session.get("started_at"))),
         ("state", history.state_text(session)),
     ]

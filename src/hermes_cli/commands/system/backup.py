@@ -30,7 +30,7 @@ Hermes may be running meanwhile. Restore the backup with `hermes restore FILE`.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("target", metavar="TARGET", nargs="?", default=".",
-                        help="file or directory (default: ./hermes-backup-DATE.zip)")  # fmt: skip
+                        help="file or folder (default: ./hermes-backup-DATE.zip)")  # fmt: skip
     parser.add_argument("--with-secrets", action="store_true",
                         help="include the secrets (.env)")  # fmt: skip
     add_json_option(parser)
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         path.mkdir(parents=True, exist_ok=True)
         path = output_files.unused_path(path, output_files.dated_name("hermes-backup", ".zip"))
     if not path.parent.is_dir():
-        raise UsageError(f"Directory {path.parent} does not exist.")
+        raise UsageError(f"Folder {path.parent} does not exist.")
     with history.open_for_reading() as db:
         done = db.backup_to(
             path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from hermes_core.config.schema import Setting
 
 EXAMPLES = """\
 examples:
@@ -72,7 +73,7 @@ def set_value(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save a value."""
     setting = find_setting(SETTINGS, arguments.name)
     config = ConfigFile.of_home()
-    text = arguments.value if arguments.value is not None else _read_value(secret=setting.secret)
+    text = arguments.value if arguments.value is not None else _read_value(setting)
     written = config.set(setting.name, text)
     entry = config.entry(setting.name)
     if entry.source == "environment":
@@ -133,10 +134,11 @@ def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return int(has_error)
 
 
-def _read_value(*, secret: bool) -> str:
+def _read_value(setting: Setting) -> str:
     """Read a line from stdin; a secret is hidden on a terminal."""
-    if secret and sys.stdin.isatty():
+    if setting.secret and sys.stdin.isatty():
         import getpass  # noqa: PLC0415 - rarely needed
 
-        return getpass.getpass("API key (hidden): ")
+        # "API key for OpenAI." and "Token of the Telegram bot." name what is asked for.
+        return getpass.getpass(f"{setting.help.split(',')[0].rstrip('.')} (hidden): ")
     return sys.stdin.readline().rstrip("\n")

@@ -34,7 +34,7 @@ def show(out: CommandOutput) -> int:
         print_history(out)
     else:
         out.text(history.no_history_text())
-        out.text("To use the history of hermes-agent, set HERMES_HOME to its directory.")
+        out.text("To use the history of hermes-agent, set HERMES_HOME to its folder.")
     out.text()
     out.text("Commands:")
     examples = [(with_command_name(f"  {item}").strip(), purpose) for item, purpose in EXAMPLES]

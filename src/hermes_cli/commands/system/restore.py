@@ -20,7 +20,7 @@ examples:
   hermes restore hermes-backup-20260301-101500.zip
   hermes restore backup.zip --to /tmp/a-look-at-it
 
-Existing files are moved to a directory before-restore-DATE, never deleted. Stop all programs
+Existing files are moved to a folder before-restore-DATE, never deleted. Stop all programs
 that use the history first.
 """
 
@@ -28,7 +28,7 @@ that use the history first.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", metavar="FILE", help="backup written by `hermes backup`")
-    parser.add_argument("--to", metavar="DIR", help="restore into this directory instead")
+    parser.add_argument("--to", metavar="DIR", help="restore into this folder instead")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     add_json_option(parser)
     parser.set_defaults(run=run)

@@ -1,1 +1,1 @@
-"""Sample data of `hermes demo`, in a separate directory."""
+"""Sample data of `hermes demo`, in a separate folder."""

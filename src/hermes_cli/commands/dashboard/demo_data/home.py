@@ -1,4 +1,4 @@
-"""The directory of the sample data: beside HERMES_HOME, with a marker file."""
+"""The folder of the sample data: beside HERMES_HOME, with a marker file."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 MARKER: Final = "THIS-IS-A-DEMO.txt"
 TEXT: Final = """\
-This directory contains sample data of `hermes demo`. Remove it with `hermes demo --remove`.
+This folder contains sample data of `hermes demo`. Remove it with `hermes demo --remove`.
 """
 
 
 def folder() -> Path:
-    """The directory of the sample data; it may not exist."""
+    """The folder of the sample data; it may not exist."""
     own = paths.hermes_home()
     return own if is_demo(own) else own.with_name(f"{own.name}-demo")
 
 
 def is_demo(home: Path) -> bool:
-    """Whether a directory contains sample data."""
+    """Whether a folder contains sample data."""
     return (home / MARKER).is_file()
 
 
 def make() -> Path:
-    """Create the directory if missing; raise UsageError if it contains other files."""
+    """Create the folder if missing; raise UsageError if it contains other files."""
     place = folder()
     if place.exists() and any(place.iterdir()) and not is_demo(place):
         raise UsageError(f"{place} exists and contains no sample data. Move it elsewhere first.")
