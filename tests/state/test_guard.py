@@ -117,7 +117,7 @@ def test_a_plugin_that_imports_sqlite3_gets_our_copy(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_releases_that_corrupt_files_are_refused(version: tuple[int, ...], is_good: bool) -> None:
-    assert driver.is_trustworthy(version) is is_good
+    assert driver.is_safe_version(version) is is_good
     if not is_good:
         with pytest.raises(SqliteTooOldError, match=r"3\.51\.3"):
             driver.check_version(version)

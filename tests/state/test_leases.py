@@ -115,6 +115,6 @@ def test_only_a_turn_of_another_process_that_lives_runs_elsewhere(
 
 def test_we_recognise_ourselves() -> None:
     one, two = ProcessIdentity.of_this_process(), ProcessIdentity.of_this_process()
-    assert one.shares_machine(two)
+    assert one.shares_pid_namespace(two)
     assert (one.pid, one.birth) == (two.pid, two.birth)
     assert one.process_id != two.process_id

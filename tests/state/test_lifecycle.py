@@ -20,7 +20,7 @@ from hermes_state import SessionDB
 from hermes_state.delivery.routes import Route
 from hermes_state.sessions.lifecycle import (
     KIND_OF_REASON,
-    TABLE,
+    TRANSITIONS,
     Announced,
     Change,
     State,
@@ -36,7 +36,7 @@ REASONS = sorted({*KIND_OF_REASON, "shutdown", "cli_close"} - {"compression", "b
 
 
 def test_what_the_table_does_not_hold_cannot_happen() -> None:
-    for state, change in set(itertools.product(State, Change)) - set(TABLE):
+    for state, change in set(itertools.product(State, Change)) - set(TRANSITIONS):
         with pytest.raises(IllegalChangeError, match="cannot"):
             transition(state, change)
 
@@ -47,7 +47,7 @@ def test_the_page_shows_the_table() -> None:
     shown = {(state, change): (to, announced) for state, change, to, announced in rows}
     expected = {
         (str(state), str(change)): (str(one.to), str(one.announced))
-        for (state, change), one in TABLE.items()
+        for (state, change), one in TRANSITIONS.items()
     }
     assert shown == expected
 

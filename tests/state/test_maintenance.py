@@ -23,12 +23,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def opened(clock: ManualClock, *, keeper: object = None, **settings: object) -> SessionDB:
+def opened(clock: ManualClock, *, purge_hook: object = None, **settings: object) -> SessionDB:
     return SessionDB(
         clock=clock,
         settings=StoreSettings(**settings),
         is_recovering=False,
-        keeper=keeper,
+        purge_hook=purge_hook,
     )
 
 
@@ -42,7 +42,7 @@ def test_by_default_nothing_old_is_touched(clock: ManualClock) -> None:
 
 
 def test_the_trash_is_emptied_after_its_days(clock: ManualClock) -> None:
-    with opened(clock, keeper=lambda history, one: None, trash_days=30) as db:
+    with opened(clock, purge_hook=lambda history, one: None, trash_days=30) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
         assert db.keep_house()["purged"] == 0
@@ -85,7 +85,7 @@ def test_opening_keeps_house_in_the_background(clock: ManualClock) -> None:
         db.create_session("s", "cli")
         db.delete_session("s")
     clock.advance(31 * DAY)
-    with SessionDB(clock=clock, keeper=lambda history, one: None) as db:
+    with SessionDB(clock=clock, purge_hook=lambda history, one: None) as db:
         assert db.wait_for_index(30)
         assert db.get_session("s") is None
 

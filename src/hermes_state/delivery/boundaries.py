@@ -98,10 +98,10 @@ class BoundaryPart(StorePart):
     """What a dispatcher of boundary events needs."""
 
     def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]:
-        """Take events that are due, oldest first; each counts as an attempt."""
+        """Claim events that are due, oldest first; each claim counts as an attempt."""
 
         def claim(tx: Tx) -> list[dict[str, Any]]:
-            self.present(tx)
+            self.register_process(tx)
             due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
             return [event for (sequence,) in due for event in tx.dicts(SELECT_EVENT, (sequence,))]
@@ -109,7 +109,10 @@ class BoundaryPart(StorePart):
         return self.engine.write(claim)
 
     def settle_boundary(self, event_id: str, error: str | None = None) -> None:
-        """An event was delivered, or failed: then it waits longer each time, at last for ever."""
+        """Record the delivery or the failure of an event.
+
+        A failed one is retried with backoff and finally given up.
+        """
 
         def settle(tx: Tx) -> None:
             now = tx.clock.now()
@@ -124,20 +127,20 @@ class BoundaryPart(StorePart):
         self.engine.write(settle)
 
     def taken_by(self, event_id: str) -> set[str]:
-        """The listeners that have taken an event."""
+        """The consumers that have accepted an event."""
         rows = self.engine.read(lambda reader: reader.rows(TAKEN, (event_id,)))
         return {row[0] for row in rows}
 
     def note_taken(self, event_id: str, consumer: str) -> None:
-        """A listener has taken an event and is not given it again."""
+        """Record that a consumer has accepted an event, so that it is not delivered to it again."""
         self.engine.write(lambda tx: tx.run(TAKE, (event_id, consumer, tx.clock.now())))
 
     def settle_unheard(self) -> int:
-        """Whoever begins to listen hears what happens from now on; how many events are past."""
+        """Skip all events from before the first consumer; returns their number."""
         return self.engine.write(lambda tx: tx.execute(SETTLE_UNHEARD, (tx.clock.now(),)).rowcount)
 
     def replay_boundary(self, event_id: str) -> bool:
-        """Deliver an event again, to everybody; False if there is no such event."""
+        """Deliver an event again to all consumers; False if the event does not exist."""
 
         def replay(tx: Tx) -> bool:
             tx.run(UNTAKE, (event_id,))
@@ -148,7 +151,7 @@ class BoundaryPart(StorePart):
     def list_boundaries(
         self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
     ) -> list[dict[str, Any]]:
-        """Boundary events, newest first; `before` is the sequence of the last one known."""
+        """Boundary events, newest first; `before` is the sequence number of the last known one."""
         below = BEYOND if before is None else before
         if session_id is None:
             return self.engine.read(lambda reader: reader.dicts(LIST, (below, limit)))
@@ -156,5 +159,5 @@ class BoundaryPart(StorePart):
         return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
 
     def pending_boundaries(self) -> int:
-        """How many events are yet to be delivered."""
+        """Number of undelivered events."""
         return int(self.engine.read(lambda reader: reader.value(PENDING)))

@@ -67,52 +67,52 @@ class ChatPart(StorePart):
     """What the gateway notes besides messages and routes."""
 
     def mark(self, name: str) -> bool:
-        """Note that something is about to be done, once; False if it was noted before."""
+        """Record that an action is about to be done, once; False if it was recorded before."""
         return self.engine.write(lambda tx: mark(tx, name))
 
     def is_marked(self, name: str) -> bool:
-        """Whether something was done."""
+        """Whether an action was recorded."""
         return self.engine.read(lambda reader: reader.value(MARKED, (name,))) is not None
 
     def add_spending(self, platform: str, user_id: str, day: str, dollars: float) -> None:
-        """Somebody's turns have cost so much more on a day."""
+        """Add the cost of a user's turns on a day."""
         self.engine.write(lambda tx: tx.run(SPEND, (platform, user_id, day, dollars)))
 
     def spending(self, platform: str, user_id: str, day: str) -> float:
-        """What somebody's turns have cost on a day."""
+        """Cost of a user's turns on a day."""
         key = (platform, user_id, day)
         return float(self.engine.read(lambda reader: reader.value(SPENT, key)) or 0.0)
 
     def note_shown(self, inbox_id: int, receipt: str) -> None:
-        """An answer is being shown as the message *receipt* while it is written."""
+        """Record that the answer is being streamed in the platform message `receipt`."""
         self.engine.write(lambda tx: tx.run(SHOW, (inbox_id, receipt)))
 
     def shown(self, inbox_id: int) -> str | None:
-        """The message in which the answer to a message is being shown."""
+        """The platform message in which the answer is being streamed."""
         found: str | None = self.engine.read(lambda reader: reader.value(SHOWN, (inbox_id,)))
         return found
 
     def find_incoming(self, text: str) -> list[dict[str, Any]]:
-        """Messages that came in, by their number or by the platform's id; the latest first."""
+        """Incoming messages, by number or by the platform's ID, latest first."""
         number = int(text) if text.isdecimal() else 0
         rows = self.engine.read(lambda reader: reader.dicts(FOUND, (text, number)))
         return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
     def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:
-        """What was or is to be sent in answer to a message."""
+        """Sent and pending replies to a message."""
         return [_read(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))]
 
     def reply(self, outbox_id: int) -> dict[str, Any] | None:
-        """Something that is owed or was sent."""
+        """A pending or sent reply."""
         rows = self.engine.read(lambda reader: reader.dicts(GET_REPLY, (outbox_id,)))
         return _read(rows[0]) if rows else None
 
     def unsent_replies(self, limit: int = 20) -> list[dict[str, Any]]:
-        """Replies that were given up or may have arrived; the latest first."""
+        """Replies that failed permanently or may have arrived, latest first."""
         return [_read(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
 
     def mail_counts(self) -> dict[str, dict[tuple[str, str], int]]:
-        """What is not settled, by platform and state: of the inbox and of the outbox."""
+        """Number of unsettled inbox and outbox rows, by platform and state."""
         found = {
             name: self.engine.read(lambda reader, sql=sql: reader.rows(sql))  # type: ignore[misc]
             for name, sql in COUNTS.items()
@@ -123,14 +123,15 @@ class ChatPart(StorePart):
         }
 
     def oldest_waiting(self) -> float | None:
-        """When the message came in that has been waiting longest."""
+        """Arrival time of the message that has been waiting longest."""
         found: float | None = self.engine.read(lambda reader: reader.value(OLDEST))
         return found
 
     def forget_mail(self, older_than_days: float) -> int:
-        """Remove what was settled that long ago, oldest first; how many rows.
+        """Delete rows that were settled this long ago, oldest first.
 
-        The conversations hold what was said. Each call takes a slice.
+        Returns their number. The conversations keep the messages. Each call processes one
+        slice.
         """
         before = self.clock.now() - older_than_days * DAY_SECONDS
 

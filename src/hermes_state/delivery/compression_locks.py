@@ -30,7 +30,7 @@ class CompressionLockPart(StorePart):
     def try_acquire_compression_lock(
         self, session_id: str, holder: str, ttl_seconds: float = LOCK_SECONDS
     ) -> bool:
-        """Take the lock if it is free, expired or ours."""
+        """Acquire the lock if it is free, expired or already held by *holder*."""
 
         def take(tx: Tx) -> bool:
             now = tx.clock.now()

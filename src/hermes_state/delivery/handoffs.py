@@ -30,7 +30,7 @@ class HandoffPart(StorePart):
     """Hand-offs by state: pending, running, completed or failed."""
 
     def request_handoff(self, session_id: str, platform: str) -> bool:
-        """Request that a conversation continues on *platform*."""
+        """Request that a conversation continues on another platform."""
 
         def ask(tx: Tx) -> bool:
             is_asked = tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
@@ -41,37 +41,37 @@ class HandoffPart(StorePart):
         return self.engine.write(ask)
 
     def is_handoff_asked(self) -> bool:
-        """Whether a hand-off was requested since the last call; one indexed read."""
+        """Whether a hand-off was requested since the last call; very cheap."""
         if not self.engine.read(lambda reader: reader.value(GET_META, (HANDOFF_REQUESTED,))):
             return False
         self.engine.write(lambda tx: tx.run(DELETE_META, (HANDOFF_REQUESTED,)))
         return True
 
     def retry_handoffs(self) -> int:
-        """Reset hand-offs that a crashed process left running; return their number."""
+        """Restart hand-offs that a process left unfinished; returns their number."""
         return self.engine.write(lambda tx: tx.execute(RETRY_HANDOFFS).rowcount)
 
     def claim_handoff(self, session_id: str) -> bool:
-        """Claim a pending hand-off; only one claim succeeds."""
+        """Start a hand-off; only one claim succeeds."""
         return self._move(session_id, "pending", "running", None)
 
     def complete_handoff(self, session_id: str) -> bool:
-        """The conversation has moved."""
+        """Mark the hand-off as completed."""
         return self._move(session_id, "running", "completed", None)
 
     def fail_handoff(self, session_id: str, error: str) -> bool:
-        """The conversation could not be moved."""
+        """Mark the hand-off as failed."""
         return self._move(session_id, "running", "failed", error)
 
     def get_handoff_state(self, session_id: str) -> dict[str, Any] | None:
-        """State, platform and error of a hand-off."""
+        """State of a hand-off: state, platform, error."""
         row = self.engine.read(lambda reader: reader.row(GET_HANDOFF, (session_id,)))
         if row is None or row[0] is None:
             return None
         return {"state": row[0], "platform": row[1], "error": row[2]}
 
     def list_pending_handoffs(self) -> list[dict[str, Any]]:
-        """Hand-offs that are pending."""
+        """Hand-offs that no process has started."""
         return self.engine.read(lambda reader: reader.dicts(PENDING_HANDOFFS))
 
     def _move(self, session_id: str, before: str, after: str, error: str | None) -> bool:

@@ -121,7 +121,7 @@ class InboxPart(StorePart):
         session_key: str,
         payload: dict[str, Any],
     ) -> Received:
-        """Keep an incoming message; a repeated delivery is recognised."""
+        """Store an incoming message; repeated deliveries are recognized."""
         key = (platform, account, chat_id, message_id)
         text = json.dumps(payload)
 
@@ -133,7 +133,7 @@ class InboxPart(StorePart):
         return self.engine.write(put)
 
     def claim_incoming(self, session_key: str | None = None) -> dict[str, Any] | None:
-        """Take the next message to handle; one at a time per place, in order."""
+        """Claim the next message to process; one at a time per place, in order."""
 
         def claim(tx: Tx) -> dict[str, Any] | None:
             found = tx.value(NEXT) if session_key is None else tx.value(
@@ -141,7 +141,7 @@ class InboxPart(StorePart):
             )  # fmt: skip
             if found is None:
                 return None
-            self.present(tx)
+            self.register_process(tx)
             tx.execute(CLAIM, (self.identity.process_id, found))
             row = tx.dicts(SELECT_INCOMING, (found,))[0]
             row["payload"] = json.loads(row["payload"])
@@ -152,13 +152,18 @@ class InboxPart(StorePart):
         return self.engine.write(claim)
 
     def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:
-        """What waits behind a claimed message of the same place, in order; nothing is taken."""
+        """Messages of the same place that wait after a claimed one, in order, without claiming
+        them.
+        """
         row = (claimed["session_key"], claimed["inbox_id"], limit)
         rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, row))
         return [{**one, "payload": json.loads(one["payload"])} for one in rows]
 
     def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
-        """Take messages that wait, to handle them with one that was claimed; which were taken."""
+        """Claim waiting messages to process them together with a claimed one.
+
+        Returns the claimed IDs.
+        """
         if not inbox_ids:
             return []
 
@@ -169,41 +174,41 @@ class InboxPart(StorePart):
         return self.engine.write(claim)
 
     def incoming(self, inbox_id: int) -> dict[str, Any] | None:
-        """A message that came in, whatever became of it."""
+        """An incoming message, in any state."""
         rows = self.engine.read(lambda reader: reader.dicts(SELECT_INCOMING, (inbox_id,)))
         return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
 
     def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
-        """The number of a message that came in, by the platform's names for it."""
+        """Number of an incoming message, by the platform's identifiers."""
         key = (platform, account, chat_id, message_id)
         found: int | None = self.engine.read(lambda reader: reader.value(FIND, key))
         return found
 
     def amend_waiting(self, inbox_id: int, payload: dict[str, Any]) -> bool:
-        """Put another content in the place of a message nobody has begun with; False if one has."""
+        """Replace the content of a message that is not being processed yet; False if it is."""
         row = (json.dumps(payload), inbox_id)
         return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)
 
     def waiting_places(self) -> int:
-        """How many places have something waiting that nobody is handling."""
+        """Number of places with waiting messages that no process is handling."""
         return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
 
     def settle_incoming(
         self, inbox_id: int, session_id: str | None = None, error: str | None = None
     ) -> None:
-        """A claimed message was handled, or has failed for good."""
+        """Mark a claimed message as processed, or as permanently failed."""
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
     def retry_incoming(self, inbox_id: int) -> None:
-        """Handling a message broke off: it waits again, and the attempt counts."""
+        """Processing was interrupted: the message waits again, and the attempt counts."""
         row = (self.identity.process_id, inbox_id)
         self.engine.write(lambda tx: tx.run(GIVE_BACK + " AND inbox_id = ?", row))
 
     def give_back_incoming(self, row: dict[str, Any], *, is_attempt: bool) -> None:
-        """Handling a message broke off: it waits again, with all that was taken along with it.
+        """Processing was interrupted.
 
-        Whether that counts as an attempt is said of the message itself; the others had none.
+        The message waits again, with all messages claimed together with it.
         """
         ours, place, inbox_id = self.identity.process_id, row["session_key"], row["inbox_id"]
 
@@ -215,12 +220,15 @@ class InboxPart(StorePart):
         self.engine.write(give)
 
     def settle_waiting(self, inbox_id: int) -> bool:
-        """A message that nobody had claimed was dealt with in passing; whether it still waited."""
+        """Settle a message that was handled without being claimed.
+
+        Returns whether it was still waiting.
+        """
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
         )
 
     def release_incoming(self, inbox_id: int) -> None:
-        """Give a claimed message back unhandled."""
+        """Release a claimed message without processing it."""
         row = (self.identity.process_id, inbox_id)
         self.engine.write(lambda tx: tx.run(RELEASE, row))

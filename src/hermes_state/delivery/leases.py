@@ -104,17 +104,17 @@ class LeasePart(StorePart):
     def acquire_turn(
         self, session_id: str, holder: str = "", seconds: float = LEASE_SECONDS
     ) -> Lease:
-        """Take the right to run a turn; LeaseTakenError while somebody else has it."""
+        """Acquire the lease for a turn; raises LeaseTakenError while another holder has it."""
         who = holder or f"process {self.identity.pid} on {self.identity.host}"
 
         def take(tx: Tx) -> Lease:
-            self.present(tx)
+            self.register_process(tx)
             return acquire(tx, session_id, who, seconds, self.identity)
 
         return self.engine.write(take)
 
     def renew_turn(self, lease: Lease, seconds: float = LEASE_SECONDS) -> None:
-        """Say that the turn still runs; LeaseLostError if it was taken over."""
+        """Renew the lease of a running turn; raises LeaseLostError if it was taken over."""
 
         def renew(tx: Tx) -> None:
             until = (tx.clock.now() + seconds, tx.clock.monotonic() + seconds)
@@ -137,9 +137,9 @@ class LeasePart(StorePart):
         return self.engine.read(look)
 
     def running_turns(self) -> set[str]:
-        """The sessions of which a turn is running, here or in another process."""
+        """Sessions with a running turn, in this or another process."""
         return self.engine.read(lambda reader: running(reader, self.identity, self.clock))
 
     def release_turn(self, lease: Lease) -> None:
-        """The turn is over; harmless if it was taken over."""
+        """Release the lease; has no effect if it was taken over."""
         self.engine.write(lambda tx: tx.run(RELEASE, (lease.session_id, lease.token)))

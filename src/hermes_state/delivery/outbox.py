@@ -89,7 +89,7 @@ class OutboxPart(StorePart):
     """Owing and sending replies."""
 
     def owe_reply(self, key: str, **reply: Any) -> int:
-        """Keep a reply until it is sent: platform, target, payload, session_id, inbox_id."""
+        """Store a reply until it is sent: platform, target, payload, session_id, inbox_id."""
         return self.engine.write(lambda tx: put(tx, key, **reply))
 
     def answer_incoming(
@@ -99,10 +99,7 @@ class OutboxPart(StorePart):
         replies: Sequence[OutgoingReply],
         merged: Sequence[int] = (),
     ) -> None:
-        """A message was handled, with those that were *merged* into it.
-
-        All of them are settled and the replies are owed in one change.
-        """
+        """Settle a message, and those merged into it, and store the replies, in one transaction."""
         process_id = self.identity.process_id
 
         def answer(tx: Tx) -> None:
@@ -122,10 +119,10 @@ class OutboxPart(StorePart):
         self.engine.write(answer)
 
     def claim_reply(self, platform: str | None = None) -> dict[str, Any] | None:
-        """Take the next reply that is due, of a platform if one is named.
+        """Claim the next reply that is due, optionally of one platform.
 
-        `was_ambiguous` says that it may have arrived already. The replies of a chat are
-        taken in their order: one that has to wait keeps those behind it waiting.
+        `was_ambiguous` means that it may have arrived already. Replies of a chat are
+        claimed in order.
         """
         sql = NEXT.format(platform="" if platform is None else "AND o.platform = ?")
         more = () if platform is None else (platform,)
@@ -135,7 +132,7 @@ class OutboxPart(StorePart):
             if row is None:
                 return None
             found = row["outbox_id"]
-            self.present(tx)
+            self.register_process(tx)
             tx.execute(CLAIM, (self.identity.process_id, found))
             tx.execute(COUNT, (found,))
             row["was_ambiguous"] = row["state"] == "ambiguous"
@@ -159,7 +156,7 @@ class OutboxPart(StorePart):
         return None
 
     def settle_reply(self, outbox_id: int, receipt: str | None = None) -> None:
-        """The reply has arrived."""
+        """Mark the reply as delivered."""
         self.engine.write(lambda tx: tx.run(SENT, (tx.clock.now(), receipt, outbox_id)))
 
     def postpone_reply(
@@ -171,10 +168,7 @@ class OutboxPart(StorePart):
         after_seconds: float | None = None,
         is_hopeless: bool = False,
     ) -> None:
-        """Sending failed: try again later, longer each time, at last no more.
-
-        *after_seconds* is what the platform asked for; what *is_hopeless* is not tried again.
-        """
+        """Record a failed attempt: retry later with backoff, or give up."""
 
         def later(tx: Tx) -> None:
             row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]

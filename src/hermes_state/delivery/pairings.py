@@ -61,7 +61,10 @@ class PairingPart(StorePart):
     """Letting people in."""
 
     def ask_to_pair(self, platform: str, user_id: str, user_name: str = "") -> str | None:
-        """A code for somebody who asks; None when one was given lately, or too many wait."""
+        """Create a pairing code for a user.
+
+        None if one was created recently, or if too many are pending.
+        """
         import secrets  # noqa: PLC0415 - slow to load, and strangers are rare
 
         code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
@@ -81,7 +84,10 @@ class PairingPart(StorePart):
         return code if self.engine.write(ask) else None
 
     def approve_pairing(self, platform: str, code: str) -> Approved | None:
-        """Let in whoever has a code; None when nobody has, or too many were guessed."""
+        """Approve the user with this code.
+
+        None if the code is unknown, or after too many wrong codes.
+        """
         import hmac  # noqa: PLC0415 - as above
 
         wanted = code.strip().upper()
@@ -102,31 +108,31 @@ class PairingPart(StorePart):
         return self.engine.write(approve)
 
     def is_pairing_locked(self, platform: str) -> bool:
-        """Whether too many wrong codes were given lately."""
+        """Whether the platform is locked after too many wrong codes."""
         since = self.clock.now() - LOCK_SECONDS
         guesses = self.engine.read(lambda reader: reader.value(GUESSES, (platform, since)))
         return int(guesses) >= MAX_GUESSES
 
     def allow_user(self, platform: str, user_id: str, user_name: str = "") -> None:
-        """Let somebody in without a code."""
+        """Approve a user without a code."""
         row = (platform, user_id, user_name, self.clock.now())
         self.engine.write(lambda tx: tx.run(ALLOW, row))
 
     def revoke_user(self, platform: str, user_id: str) -> bool:
-        """Let somebody in no more; whether they were."""
+        """Revoke a user's access; returns whether the user had access."""
         return self.engine.write(lambda tx: tx.execute(REVOKE, (platform, user_id)).rowcount > 0)
 
     def is_user_allowed(self, platform: str, user_id: str) -> bool:
-        """Whether somebody was let in."""
+        """Whether a user is approved."""
         row = self.engine.read(lambda reader: reader.row(IS_ALLOWED, (platform, user_id)))
         return row is not None
 
     def allowed_users(self) -> list[dict[str, Any]]:
-        """Everybody who was let in."""
+        """All approved users."""
         return self.engine.read(lambda reader: reader.dicts(ALLOWED))
 
     def asking_users(self) -> list[dict[str, Any]]:
-        """Those whose codes wait for an approval."""
+        """Users with pending codes."""
         since = self.clock.now() - LIFE_SECONDS
         return self.engine.read(lambda reader: reader.dicts(ASKING, (since,)))
 

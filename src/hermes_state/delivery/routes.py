@@ -61,7 +61,7 @@ class RoutePart(StorePart):
     """Routes."""
 
     def routes(self) -> list[Route]:
-        """All of them."""
+        """All routes."""
         rows = self.engine.read(lambda reader: reader.rows(ALL))
         return [_route(row) for row in rows]
 
@@ -71,11 +71,11 @@ class RoutePart(StorePart):
         return None if row is None else _route(row)
 
     def route_count(self) -> int:
-        """How many places have one."""
+        """Number of routes."""
         return int(self.engine.read(lambda reader: reader.value(COUNT)))
 
     def routes_of_the_original(self) -> dict[str, dict[str, Any]]:
-        """What a gateway of hermes-agent noted in this file about its places, by their keys."""
+        """Routes that a gateway of hermes-agent stored in this file, by key."""
         if "gateway_routing" not in self.engine.columns.tables:
             return {}
         rows = self.engine.read(lambda reader: reader.rows(OF_THE_ORIGINAL))
@@ -83,16 +83,16 @@ class RoutePart(StorePart):
         return {key: entry for key, entry in found.items() if isinstance(entry, dict)}
 
     def is_session_key_taken(self, session_key: str, place: str) -> bool:
-        """Whether another place goes by this text."""
+        """Whether another place uses this session key."""
         row = self.engine.read(lambda reader: reader.row(IS_TAKEN, (session_key, place)))
         return row is not None
 
     def put_route(self, route: Route) -> None:
-        """Note something about a route that leaves its conversation as it is."""
+        """Update a route without changing its conversation."""
         self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
 
     def begin_route(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
-        """Point a place at a conversation, which is begun or opened again with it."""
+        """Route a place to a conversation, which is created or reopened in the same transaction."""
         event = self.ids.new()
 
         def begin(tx: Tx) -> None:
@@ -109,12 +109,7 @@ class RoutePart(StorePart):
         facts: Mapping[str, Any],
         mark: str = "",
     ) -> None:
-        """End the conversation of a place and point it at another, as one change.
-
-        *mark* notes for which message that was done, in the same change. The end and the new
-        beginning are one boundary. A conversation that had ended already, by expiry say, is
-        announced without a second end.
-        """
+        """End the conversation of a place and route it to another one, in one transaction."""
         events = (self.ids.new(), self.ids.new(), self.ids.new())
 
         def move(tx: Tx) -> None:
@@ -145,11 +140,11 @@ class RoutePart(StorePart):
         if not sessions.create(tx, route.session_id, {"source": source, **facts}):
             sessions.reopen(tx, event, route.session_id)
         # Nobody owns it: a gateway that dies leaves its conversations open, to go on.
-        process_identity.disown(tx, route.session_id)
+        process_identity.clear_owner(tx, route.session_id)
         tx.execute(UPSERT_ROUTE, route.row())
 
     def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:
-        """Forget routes; their conversations are ended properly and kept. How many."""
+        """Delete routes; their conversations are ended and kept. Returns their number."""
         found = [(route, self.ids.new()) for route in routes]
 
         def drop(tx: Tx) -> int:

@@ -72,25 +72,25 @@ class LedgerFile:
 
     def notes(self) -> dict[str, bytes]:
         """Everything noted beside the sessions."""
-        return dict(self._file.must(lambda c: c.execute("SELECT name, value FROM note").fetchall()))
+        return dict(self._file.run(lambda c: c.execute("SELECT name, value FROM note").fetchall()))
 
     def save(
         self, entries: Iterable[LedgerEntry], notes: Mapping[str, bytes | None], generation: int
     ) -> None:
         """Keep entries and notes, all or none of them; a note of None is forgotten."""
         entries = list(entries)
-        self._file.must(lambda c: _save(c, entries, notes, generation))
+        self._file.run(lambda c: _save(c, entries, notes, generation))
 
     def known(self, generation: int | None = None) -> list[str]:
         """The sessions in the ledger, of one generation or of all."""
         where = "" if generation is None else " WHERE generation = ?"
         values = () if generation is None else (generation,)
         sql = f"SELECT session_id FROM session{where}"  # noqa: S608 - our own words
-        return [row[0] for row in self._file.must(lambda c: c.execute(sql, values).fetchall())]
+        return [row[0] for row in self._file.run(lambda c: c.execute(sql, values).fetchall())]
 
     def count(self) -> int:
         """How many sessions are in the ledger."""
-        found = self._file.must(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
+        found = self._file.run(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
         return int(found[0])
 
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
@@ -100,11 +100,11 @@ class LedgerFile:
             found = (connection.execute(BOOKS, (one,)).fetchone() for one in session_ids)
             return [row for row in found if row is not None]
 
-        return dict(self._file.must(look_up))
+        return dict(self._file.run(look_up))
 
     def book_marks(self) -> dict[str, tuple[float, ...]]:
         """Every session with numbers that change when its book does."""
-        rows = self._file.must(lambda c: c.execute(BOOK_MARKS).fetchall())
+        rows = self._file.run(lambda c: c.execute(BOOK_MARKS).fetchall())
         return {row[0]: row[1:] for row in rows}
 
     def contributions(
@@ -114,17 +114,17 @@ class LedgerFile:
         if session_ids is not None:
             sql = f"{CONTRIBUTIONS} WHERE session_id = ?"
             for one in session_ids:
-                yield from self._file.must(lambda c, one=one: c.execute(sql, (one,)).fetchall())  # type: ignore[misc]
+                yield from self._file.run(lambda c, one=one: c.execute(sql, (one,)).fetchall())  # type: ignore[misc]
             return
         last = 0
         sql = f"SELECT number, {CONTRIBUTIONS[7:]} WHERE number > ? ORDER BY number LIMIT {AT_ONCE}"
-        while rows := self._file.must(lambda c, last=last: c.execute(sql, (last,)).fetchall()):  # type: ignore[misc]
+        while rows := self._file.run(lambda c, last=last: c.execute(sql, (last,)).fetchall()):  # type: ignore[misc]
             yield from (row[1:] for row in rows)
             last = rows[-1][0]
 
     def sessions_on(self, day: str) -> list[str]:
         """The sessions that added something on *day*."""
-        return [row[0] for row in self._file.must(lambda c: c.execute(ON_DAY, (day,)).fetchall())]
+        return [row[0] for row in self._file.run(lambda c: c.execute(ON_DAY, (day,)).fetchall())]
 
     def forget(self) -> None:
         """Throw everything away."""

@@ -38,13 +38,13 @@ class LedgerPart(StorePart):
     """The doors for statistics."""
 
     def history(self) -> StoreHistory:
-        """This store as a scanner reads it: in short transactions, few columns."""
+        """Read access for scanners: short transactions, few columns."""
         from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - rarely needed
 
         return StoreHistory(self.engine)
 
     def ledger(self) -> LedgerFile:
-        """The file of what scanners made of this store; close it after use."""
+        """The ledger file of this store; close it after use."""
         from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - rarely needed
 
         return LedgerFile(self.engine.path)

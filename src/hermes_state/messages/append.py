@@ -175,6 +175,6 @@ def _count(tx: Tx, session_id: str, fresh: list[NewMessage], last_id: int) -> No
     else:
         tx.execute(COUNT_IN_SESSION, (rows, calls, session_id))
     added = index.Appended(last_id, at, rows, calls, words)
-    if index.note_append(tx, session_id, added):
+    if index.record_append(tx, session_id, added):
         # Somebody goes on with it: what is being said must not lie in the trash.
         trash.restore_all(tx, MessageIds(tx.clock), session_id)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import StoreError
 from hermes_core.ids import uid_bytes
 from hermes_state.engine import process_identity
-from hermes_state.engine.threads import run_apart
+from hermes_state.engine.threads import run_off_main_thread
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage, storable
 
@@ -83,7 +83,7 @@ class Draft:
 
     def flush(self) -> None:
         """Put what was shown on disk now."""
-        run_apart(self._checkpoint)
+        run_off_main_thread(self._checkpoint)
 
     def finish(self, finish_reason: str = "stop", **fields: Any) -> int:
         """The reply is complete: store it as a message and drop the draft; its row id."""

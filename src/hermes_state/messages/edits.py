@@ -223,12 +223,12 @@ class HistoryEditPart(StorePart):
     """Changes to what has been said."""
 
     def prompt_ids(self, session_id: str) -> set[int]:
-        """The rows of what the user said, as far as the model reads them."""
+        """Row IDs of the user messages in the model's context."""
         rows = self.engine.read(lambda reader: reader.rows(PROMPTS, (session_id,)))
         return {row[0] for row in rows}
 
     def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
-        """Take back the last exchanges, each beginning with a user's message; their rows."""
+        """Undo the last exchanges, each starting with a user message; returns their rows."""
 
         def change(tx: Tx) -> list[int]:
             first = tx.value(NTH_USER, (session_id, max(exchanges, 1) - 1))
@@ -237,11 +237,14 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def redo(self, session_id: str) -> list[int]:
-        """Bring back what the last undo took; nothing once the talk has gone on."""
+        """Restore the messages of the last undo.
+
+        Nothing if the conversation has continued since.
+        """
         return self.engine.write(lambda tx: redo(tx, session_id))
 
     def retry(self, session_id: str) -> dict[str, Any] | None:
-        """Take back the answer to the last user message, and give that message."""
+        """Undo the answer to the last user message, and return that message."""
 
         def change(tx: Tx) -> dict[str, Any] | None:
             user_id = tx.value(NTH_USER, (session_id, 0))
@@ -253,7 +256,7 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
-        """Take back a message and everything after it."""
+        """Undo a message and everything after it."""
 
         def change(tx: Tx) -> dict[str, Any]:
             target = get_row(tx, message_id)
@@ -269,7 +272,7 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def restore_rewound(self, session_id: str) -> int:
-        """Bring back what the last rewind took; how many rows."""
+        """Restore the messages of the last rewind; returns the number of rows."""
         return len(self.redo(session_id))
 
     def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
@@ -287,11 +290,11 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def replace_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Make the context equal *messages*; rows that leave it stay in the history."""
+        """Set the context to *messages*; rows that leave it stay in the history."""
         self.engine.write(lambda tx: replace(tx, session_id, messages))
 
     def clear_messages(self, session_id: str) -> None:
-        """Empty the context; the rows stay in the history and can be brought back."""
+        """Empty the context; the rows stay in the history and can be restored."""
         self.engine.write(lambda tx: undo_from(tx, session_id, 0) and None)
 
     def branch_session(
@@ -303,7 +306,7 @@ class HistoryEditPart(StorePart):
         title: str | None = None,
         end_parent: bool = False,
     ) -> str:
-        """Begin a second conversation from a point of this one; its id."""
+        """Start a second conversation from a point of this one; returns its ID."""
         new_id = new_session_id or new_session_id_for(self)
         events = (self.ids.new(), self.ids.new())
 
@@ -311,8 +314,8 @@ class HistoryEditPart(StorePart):
             branch(tx, session_id, new_id, through_message_id)
             if title is not None:
                 labels.set_title(tx, new_id, title, labels.USER)
-            self.present(tx)
-            process_identity.own(tx, new_id, self.identity.process_id)
+            self.register_process(tx)
+            process_identity.set_owner(tx, new_id, self.identity.process_id)
             sessions.announce(
                 tx,
                 events[0],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.backoff import Backoff
 from hermes_core.messages import preview
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain, is_refusal
+from hermes_state.engine.errors import is_write_refused, to_store_error
 from hermes_state.messages import append, drafts
 from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
 from hermes_state.part import StorePart
@@ -92,12 +92,13 @@ class MessagePart(StorePart):
         lease: Lease | None = None,
         **columns: Any,
     ) -> int:
-        """Store a message; its row id once it is on disk.
+        """Store a message.
 
-        `uid` is its durable identity: storing the same one again changes nothing. `aliases`
-        are the identities of what was merged into it. With
-        `lease`, the write is refused if the turn was taken over. When the database
-        refuses, the message is kept in the journal and 0 is returned.
+        Returns its row ID once it is on disk. `uid` is its durable identity: storing the
+        same one again changes nothing. `aliases` are the identities of messages that were
+        merged into it. With `lease`, the write is refused if the turn was taken over. If
+        the database refuses the write, the message is kept in the journal and 0 is
+        returned.
         """
         fields = {
             "role": role,
@@ -126,7 +127,7 @@ class MessagePart(StorePart):
         return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease, name, row_ids)[0]
 
     def message_of(self, session_id: str, uid: str) -> int | None:
-        """The row of the message that has an identity; None where there is none."""
+        """Row ID of the message with this identity, or None."""
         return self.engine.read(lambda reader: append.row_of(reader, session_id, uid))
 
     def append_messages_batch(
@@ -136,7 +137,7 @@ class MessagePart(StorePart):
         *,
         lease: Lease | None = None,
     ) -> list[int]:
-        """Store messages of a conversation in one transaction; their row ids."""
+        """Store messages of a conversation in one transaction; returns their row IDs."""
         return self.save(session_id, [NewMessage.from_conversation(m) for m in messages], lease)
 
     def save(
@@ -147,7 +148,10 @@ class MessagePart(StorePart):
         also: Callable[[Tx], None] | None = None,
         made: list[int] | None = None,
     ) -> list[int]:
-        """Store messages, and do *also* in the same transaction; *made* then has their rows."""
+        """Store messages and execute *also* in the same transaction.
+
+        The list *made* receives their row IDs.
+        """
         for message in messages:
             message.name_if_nameless(self.ids)
         token = None if lease is None else lease.token
@@ -163,8 +167,8 @@ class MessagePart(StorePart):
         try:
             return self._persistently(store)
         except sqlite3.Error as error:
-            if not is_refusal(error):
-                raise explain(error, self.engine.path) from error
+            if not is_write_refused(error):
+                raise to_store_error(error, self.engine.path) from error
             self.journal.keep(session_id, messages, error)
             return [KEPT_IN_JOURNAL] * len(messages)
 
@@ -173,7 +177,7 @@ class MessagePart(StorePart):
             try:
                 return self._after_the_journal(store)
             except sqlite3.Error as error:
-                if not is_refusal(error) or "locked" in str(error):
+                if not is_write_refused(error) or "locked" in str(error):
                     raise  # a lock was waited for already
                 time.sleep(RETRY.delay(failures))
         return self._after_the_journal(store)
@@ -182,7 +186,7 @@ class MessagePart(StorePart):
         """What waits in the journal was said before: it is stored first, or nothing is."""
         if self.journal.waiting:
             self.journal.replay(self.engine)
-        return self.engine.write_raw(store)
+        return self.engine.write_untranslated(store)
 
     def draft(
         self, session_id: str, *, uid: str | None = None, lease: Lease | None = None
@@ -214,7 +218,7 @@ class MessagePart(StorePart):
         after_id: int = 0,
         include_compacted: bool = False,
     ) -> list[dict[str, Any]]:
-        """The rows of a session in order; by default those in the model's context."""
+        """Rows of a session in order; by default those in the model's context."""
         state = _state_filter(
             include_inactive=include_inactive, include_compacted=include_compacted
         )
@@ -230,7 +234,7 @@ class MessagePart(StorePart):
     def iter_messages(
         self, session_id: str, include_inactive: bool = False, *, after_id: int = 0
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a session one by one; however long it is, little is in memory."""
+        """Rows of a session one by one; memory use does not depend on their number."""
         state = _state_filter(include_inactive=include_inactive)
         last = after_id
         while True:
@@ -247,7 +251,7 @@ class MessagePart(StorePart):
             last = rows[-1]["id"]
 
     def tail_messages(self, session_id: str, after_id: int = 0) -> list[dict[str, Any]]:
-        """What was added to a session after a row id."""
+        """Rows that were added to a session after a row ID."""
         return list(self.iter_messages(session_id, after_id=after_id))
 
     def get_messages_as_conversation(
@@ -256,7 +260,7 @@ class MessagePart(StorePart):
         include_ancestors: bool = False,
         include_inactive: bool = False,
     ) -> list[dict[str, Any]]:
-        """The conversation as models take it; each message carries its identity."""
+        """The conversation in the format of model APIs; each message carries its identity."""
         state = _state_filter(include_inactive=include_inactive)
 
         def read(reader: Reader) -> list[dict[str, Any]]:
@@ -266,7 +270,7 @@ class MessagePart(StorePart):
         return [as_turn(row) for row in self.engine.read(read)]
 
     def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[dict[str, Any]]:
-        """What the user said last, newest first: where one could rewind to."""
+        """The latest user messages, newest first: possible targets of a rewind."""
         rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, (session_id, limit)))
         return [
             {"id": row_id, "timestamp": at, "preview": preview(decode_content(content))}
@@ -276,13 +280,13 @@ class MessagePart(StorePart):
     def get_messages_around(
         self, session_id: str, message_id: int, window: int = 5
     ) -> dict[str, Any]:
-        """The rows around one, and how many there are before and after them."""
+        """The rows around a message, and the number of rows before and after them."""
         return self.engine.read(lambda r: _around(r, session_id, message_id, window))
 
     def get_anchored_view(
         self, session_id: str, message_id: int, window: int = 5, bookend: int = 3
     ) -> dict[str, Any]:
-        """As `get_messages_around`, with the session's first and last rows."""
+        """Like `get_messages_around`, with the session's first and last rows."""
 
         def view(reader: Reader) -> dict[str, Any]:
             found = _around(reader, session_id, message_id, window)
@@ -324,7 +328,7 @@ class ExportPart(MessagePart, ListPart):
     def export_session(
         self, session_id: str, include_inactive: bool = True
     ) -> dict[str, Any] | None:
-        """A session with its messages; undone and compacted ones too, unless not wanted."""
+        """A session with its messages, by default including undone and compacted ones."""
         session = self.get_session(session_id)
         if session is None:
             return None
@@ -332,14 +336,14 @@ class ExportPart(MessagePart, ListPart):
         return session
 
     def export_session_lineage(self, session_id: str) -> list[dict[str, Any]]:
-        """Every row of the conversation a session belongs to, oldest first."""
+        """Every row of the conversation that a session belongs to, oldest first."""
         tip = self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
         chain = self.engine.read(lambda reader: lineage.chain_of(reader, tip))
         exports = (self.export_session(one) for one in chain)
         return [session for session in exports if session is not None]
 
     def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:
-        """Every session in turn, oldest first; one at a time in memory."""
+        """All sessions, oldest first, one at a time in memory."""
         for row in self.list_sessions_rich(
             source, limit=-1, include_children=True, include_archived=True
         )[::-1]:
@@ -348,5 +352,5 @@ class ExportPart(MessagePart, ListPart):
                 yield session
 
     def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
-        """Every session; for a large history use `iter_exports`."""
+        """All sessions; for a large history use `iter_exports`."""
         return list(self.iter_exports(source))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
-from hermes_state.engine.threads import run_apart
+from hermes_state.engine.threads import run_off_main_thread
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage
 
@@ -53,7 +53,7 @@ class Journal:
         """Put messages on disk here, all or none; NotSavedError if even that fails."""
         lines = b"".join(_line(session_id, message) for message in messages)
         try:
-            waiting = run_apart(lambda: self._keep(lines, len(messages)))
+            waiting = run_off_main_thread(lambda: self._keep(lines, len(messages)))
         except OSError as error:
             raise NotSavedError(
                 f"the message could not be saved: the database said '{cause}', "
@@ -101,14 +101,14 @@ class Journal:
 
     def replay(self, engine: Engine) -> int:
         """Store what waits here; how many messages."""
-        return run_apart(lambda: self._replay(engine))
+        return run_off_main_thread(lambda: self._replay(engine))
 
     def _replay(self, engine: Engine) -> int:
         with self._lock:
             if self._descriptor is None:
                 return 0
             lines = _lines(self._descriptor)
-            engine.write_raw(lambda tx: store_lines(tx, lines))
+            engine.write_untranslated(lambda tx: store_lines(tx, lines))
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
@@ -137,7 +137,7 @@ class Journal:
             if not _is_at(descriptor, path):
                 return 0  # stored and removed by its process, which may have begun another
             lines = _lines(descriptor)
-            engine.write_raw(lambda tx: store_lines(tx, lines))
+            engine.write_untranslated(lambda tx: store_lines(tx, lines))
             path.unlink(missing_ok=True)
         except BlockingIOError:
             return 0  # its process lives and will do it itself
@@ -149,7 +149,7 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file; what waits in it is stored by whoever opens the store next."""
-        run_apart(self._close)
+        run_off_main_thread(self._close)
 
     def _close(self) -> None:
         with self._lock:

@@ -130,10 +130,10 @@ class TranscriptPart(StorePart):
         around: int | None = None,
         with_undone: bool = True,
     ) -> MessagePage:
-        """Messages of the whole conversation a session belongs to, in order.
+        """Messages of the complete conversation that a session belongs to, in order.
 
-        Those before or after a message id, around one, or the last ones. A page holds
-        about 4 MB at most. SessionNotFoundError if `around` names no message of it.
+        Those before or after a message ID, around one, or the last ones. A page holds at
+        most about 4 MB.
         """
 
         def read(reader: Reader) -> MessagePage:

@@ -25,7 +25,7 @@ from hermes_core.errors import PortableFileError, StoreError, UsageError
 from hermes_core.paths import FILE_MODE
 from hermes_state.engine import driver
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain
+from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.reader_pool import read_only_uri
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _copy(engine: Engine, copy: Path, tell: Progress) -> None:
             connection.set_progress_handler(report, STEPS_BETWEEN_REPORTS)
             connection.execute("VACUUM INTO ?", (str(copy),))
     except sqlite3.Error as error:
-        raise explain(error, engine.path) from error
+        raise to_store_error(error, engine.path) from error
 
 
 def inspect(copy: Path) -> BackupManifest:
@@ -293,7 +293,7 @@ def inspect(copy: Path) -> BackupManifest:
                 warnings=warnings,
             )
     except sqlite3.Error as error:
-        raise explain(error, copy) from error
+        raise to_store_error(error, copy) from error
 
 
 def _problems(connection: sqlite3.Connection) -> list[str]:

@@ -10,7 +10,7 @@ from hermes_state.portable.export_schema import to_json
 from hermes_state.portable.record import AsItIs, Identities, SessionRecord
 from hermes_state.sessions import lineage
 from hermes_state.sessions.rows import EXISTS
-from hermes_state.sessions.trash import everything_of
+from hermes_state.sessions.trash import rows_with_delegates
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ def conversations(reader: Reader, session_ids: Iterable[str], *, trashed: bool) 
     for session_id in session_ids:
         for one in lineage.chain_of(reader, session_id):
             if one not in found:
-                found.update(everything_of(reader, one))
+                found.update(rows_with_delegates(reader, one))
     return these(reader, found - bin_ids)
 
 

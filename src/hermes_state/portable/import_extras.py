@@ -49,7 +49,7 @@ class Extras:
         for name, value in rows:
             self._take(name, value)
         if found := labels.tags_of(reader, [session_id]).get(session_id):
-            self.facts[labels.FACT] = json.dumps(found)
+            self.facts[labels.TAGS_EXPORT_NAME] = json.dumps(found)
 
     def _take(self, name: str, value: str) -> None:
         if not name.startswith(PREFIX):

@@ -22,7 +22,7 @@ from hermes_state.portable.export_schema import (
 from hermes_state.portable.export_writer import write_record
 from hermes_state.portable.record import ORIGIN, UID, Identities, row_ids
 from hermes_state.sessions import index, labels, lineage
-from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, INSERT_SESSION, prompt_columns
+from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, UPSERT_EXTRA, prompt_columns
 from hermes_state.sessions.trash import INSERT_TRASH as PUT_TRASH
 from hermes_state.sessions.trash import TITLE_TAKEN
 
@@ -74,10 +74,10 @@ class Newcomer:
         purged = self._tx.value(WAS_PURGED, (self._id,))
         self._session()
         for name, value in self._record.get("extra", {}).items():
-            if name == labels.FACT:
-                labels.take_in(self._tx, self._id, stored(value))
+            if name == labels.TAGS_EXPORT_NAME:
+                labels.import_tags(self._tx, self._id, stored(value))
             else:
-                self._tx.execute(INSERT_SESSION, (self._id, name, stored(value)))
+                self._tx.execute(UPSERT_EXTRA, (self._id, name, stored(value)))
         self._usage()
         rows = [self._message(*item) for item in enumerate(self._record["messages"])]
         self._undo(rows)
@@ -114,7 +114,7 @@ class Newcomer:
         """A fact for which this file has no column."""
         if name in EXTRA_DEFAULTS:
             text = repr(value) if isinstance(value, float) else value
-            self._tx.execute(INSERT_SESSION, (self._id, name, text))
+            self._tx.execute(UPSERT_EXTRA, (self._id, name, text))
         else:
             import_extras.keep(self._tx, self._id, import_extras.SESSION + name, value)
 
@@ -193,7 +193,7 @@ class Newcomer:
         # A session that was here before and was purged begins a new epoch.
         epoch = counts["epoch"] if purged is None else max(counts["epoch"], purged + 1)
         index.reindex(tx, self._id)
-        index.replace_family(tx, self._id)
+        index.update_family_positions(tx, self._id)
         lifetime = (counts["lifetime_messages"], counts["lifetime_tool_calls"])
         tx.execute(COUNTS, (epoch, *lifetime, self._id))
         tx.newest_uid = None  # identities of any age may have come
@@ -223,10 +223,10 @@ def _link_parent(tx: Tx, session_id: str, parent: str | None) -> bool:
         return False
     tx.execute(SET_PARENT, (parent, session_id))
     current: str | None = session_id
-    for _ in range(lineage.LONGEST_CHAIN):
+    for _ in range(lineage.MAX_CHAIN_ROWS):
         if current is None:
             break
-        index.replace_family(tx, current)
+        index.update_family_positions(tx, current)
         current = lineage.continuation_of(tx, current)
     return True
 

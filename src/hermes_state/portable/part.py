@@ -24,10 +24,10 @@ class PortablePart(ListPart):
     def sessions_to_export(
         self, *, include_archived: bool = True, include_trashed: bool = False, **filters: Any
     ) -> list[str]:
-        """The ids of sessions, parents before children; `filters` as in `list_sessions_rich`.
+        """IDs of sessions, parents before children.
 
-        With filters, a conversation that fits brings the rows it continues and the work
-        that was delegated from it.
+        `filters` as in `list_sessions_rich`. With filters, the result includes for each
+        matching conversation the rows it continues and the tasks delegated from it.
         """
         from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
 
@@ -50,7 +50,7 @@ class PortablePart(ListPart):
         )
 
     def relatives_of(self, session_id: str) -> list[str]:
-        """A session, all it came from and the rows in which it was continued, oldest first."""
+        """A session, its ancestors and the rows that continue it, oldest first."""
         from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
 
         return self.engine.read(lambda reader: export_writer.relatives(reader, session_id))
@@ -58,7 +58,7 @@ class PortablePart(ListPart):
     def iter_export_file(
         self, session_ids: Sequence[str], *, is_redacted: bool = False
     ) -> Iterator[bytes]:
-        """An export file with these sessions, in pieces; parents have to come first."""
+        """An export file with these sessions, in chunks; parents must come first."""
         from hermes_state.portable.export_writer import export_pieces  # noqa: PLC0415
         from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - as said above
 
@@ -74,10 +74,11 @@ class PortablePart(ListPart):
         is_dry_run: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> ImportReport:
-        """Take in an export file that can be read twice; each session whole or not at all.
+        """Import an export file that can be read twice.
 
-        A file that is not whole is refused with PortableFileError before anything is
-        changed. Imported sessions belong to no process.
+        Each session completely or not at all. A damaged file is rejected with
+        PortableFileError before anything is changed. Imported sessions belong to no
+        process.
         """
         from hermes_state.portable.importer import Import  # noqa: PLC0415 - as said above
 
@@ -90,9 +91,9 @@ class PortablePart(ListPart):
         with_secrets: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> BackupManifest:
-        """Write a backup of the store and the settings to *path*, and check it.
+        """Write a backup of the store and the settings to *path*, and verify it.
 
-        Others may go on writing; what was stored before the call is in it.
+        Other processes may keep writing; everything stored before the call is included.
         """
         from hermes_state.portable import backup  # noqa: PLC0415 - as said above
 

@@ -25,7 +25,7 @@ from hermes_state.portable.export_schema import (
 )
 from hermes_state.portable.import_extras import Extras
 from hermes_state.sessions import index
-from hermes_state.sessions.rows import PROMPT, SELECT_SESSION
+from hermes_state.sessions.rows import SELECT_PROMPT, SELECT_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -194,7 +194,7 @@ class SessionRecord:
     def _session(self) -> dict[str, Any]:
         row = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
-            row["system_prompt"] = self._reader.value(PROMPT, (row["system_prompt_hash"],))
+            row["system_prompt"] = self._reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
         for name, text in self._extras.facts.items():
             if name in known and not self._reader.columns.session_has(name):

@@ -19,8 +19,8 @@ from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
 from hermes_state.engine import driver, filesystem
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain
-from hermes_state.engine.file_guard import COMPANIONS
+from hermes_state.engine.errors import to_store_error
+from hermes_state.engine.file_guard import SQLITE_SUFFIXES
 from hermes_state.portable.backup import (
     STORE,
     copy_out,
@@ -44,7 +44,7 @@ PROC: Final = Path("/proc")
 def holders_of(store: Path, proc: Path = PROC) -> list[str]:
     """The processes that have a database open: 'hermes (process 4711)'; never this one."""
     real = os.path.realpath(store)
-    wanted = {real + tail for tail in COMPANIONS}
+    wanted = {real + tail for tail in SQLITE_SUFFIXES}
     return sorted(
         f"{_name_of(process)} (process {process.name})"
         for process in proc.glob("[0-9]*")
@@ -80,7 +80,7 @@ SNAPSHOT: Final = "plugins/hermes-achievements/scan_snapshot.json"
 # Everything of the present home that belongs to the history that is being replaced. What was
 # earned by it stays where the backup knows of nothing earned.
 HISTORY: Final = (
-    *(name + tail for name in (STORE, "search.db") for tail in COMPANIONS),
+    *(name + tail for name in (STORE, "search.db") for tail in SQLITE_SUFFIXES),
     SNAPSHOT,
 )
 UNSENT = """
@@ -197,7 +197,7 @@ def claim(store: Path) -> None:
             locked = str(mode).lower() == "wal"
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
-            raise explain(error, store) from error
+            raise to_store_error(error, store) from error
         locked = True
     except sqlite3.DatabaseError:
         locked = False
@@ -222,7 +222,7 @@ def _settle_unsent(store: Path) -> None:
             ).fetchone():
                 connection.execute(UNSENT)
     except sqlite3.Error as error:
-        raise explain(error, store) from error
+        raise to_store_error(error, store) from error
     handle = os.open(store, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.engine.errors import is_passing
+from hermes_state.engine.errors import is_transient
 
 if TYPE_CHECKING:
     from hermes_state.engine.driver import sqlite3
@@ -183,12 +183,12 @@ SEARCH_TRIGGERS: Final = """
     WHERE type = 'trigger' AND tbl_name = 'messages' AND name LIKE '%fts%'
 """
 # Rules of the shared tables; a search index breaks none of these.
-OUR_OWN_RULES: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
+BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
 
 
-def drop_if_guilty(tx: Tx, error: sqlite3.Error) -> bool:
+def drop_faulty_triggers(tx: Tx, error: sqlite3.Error) -> bool:
     """Drop foreign search triggers if they can have caused *error*; whether to try again."""
-    if is_passing(error) or any(rule in str(error) for rule in OUR_OWN_RULES):
+    if is_transient(error) or any(rule in str(error) for rule in BASE_CONSTRAINTS):
         return False
     names = [row[0] for row in tx.rows(SEARCH_TRIGGERS)]
     if not names:

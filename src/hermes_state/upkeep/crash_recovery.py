@@ -45,10 +45,10 @@ def bury(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
         last = tx.value(LAST_ACTIVITY, (session_id,))
         if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)
-        process_identity.disown(tx, session_id)
+        process_identity.clear_owner(tx, session_id)
     leases.release_process(tx, process_id)
     inbox.give_back(tx, process_id)
     outbox.give_back(tx, process_id)
     boundaries.give_back(tx, process_id)
-    process_identity.forget(tx, process_id)
+    process_identity.unregister(tx, process_id)
     return ended

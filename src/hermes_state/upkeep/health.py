@@ -110,7 +110,7 @@ def _asked(name: str, ask: Callable[[Engine], HealthFinding], engine: Engine) ->
 
 def _version() -> HealthFinding:
     found = sqlite3.sqlite_version
-    if driver.is_trustworthy(sqlite3.sqlite_version_info):
+    if driver.is_safe_version(sqlite3.sqlite_version_info):
         return HealthFinding("SQLite", "ok", f"version {found}")
     return HealthFinding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
 
@@ -134,7 +134,7 @@ def _file_system(path: Path) -> HealthFinding:
     while not folder.exists():
         folder = folder.parent
     kind = filesystem.file_system_of(folder)
-    if kind in filesystem.BREAKS_LOCKS:
+    if kind in filesystem.UNSAFE_FILE_SYSTEMS:
         return HealthFinding(
             "file system", "failed", f"{kind} has unreliable locks", "move to a local disk"
         )
@@ -267,7 +267,7 @@ def reindex_stale(reader: Reader) -> list[str]:
     """The sessions whose index row does not agree with their rows, or with their relatives."""
     stale = [row[0] for row in reader.rows(PARITY)]
     for session_id, kind, root_id, shown in reader.rows(RELATED):
-        place = lineage.place_of(reader, session_id)
+        place = lineage.position_of(reader, session_id)
         expected = index.LISTED if place.is_listed else index.INNER
         if (kind, root_id, shown) != (place.kind, place.root_id, expected):
             stale.append(session_id)

@@ -16,12 +16,12 @@ class MetaPart(StorePart):
     """Notes by key."""
 
     def get_meta(self, key: str) -> str | None:
-        """A note, or None."""
+        """Value of a note, or None."""
         value: str | None = self.engine.read(lambda reader: reader.value(GET_META, (key,)))
         return value
 
     def set_meta(self, key: str, value: str) -> None:
-        """Write a note."""
+        """Set a note."""
         self.engine.write(lambda tx: tx.run(PUT_META, (key, value)))
 
     def delete_meta(self, key: str) -> None:

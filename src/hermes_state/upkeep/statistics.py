@@ -74,16 +74,19 @@ class StatisticsPart(StorePart):
     """Numbers and upkeep."""
 
     def stats(self) -> dict[str, Any]:
-        """The history in numbers, of all sources."""
+        """Totals of the history, for all sources."""
         return self.engine.read(lambda reader: statistics(reader, self.engine.path))
 
     def session_count_by_source(self) -> dict[str, int]:
-        """How many sessions each source has."""
+        """Number of sessions by source."""
         rows = self.engine.read(lambda reader: reader.rows(COUNT_BY_SOURCE))
         return {row[0]: row[1] for row in rows}
 
     def clean_up(self) -> int:
-        """Forget identities of messages that were removed for good, in slices; how many."""
+        """Delete identities of messages that were permanently deleted, in slices.
+
+        Returns their number.
+        """
         total, last = 0, b""
         while True:
             rows = self.engine.read(lambda reader, last=last: reader.rows(DANGLING, (last,)))  # type: ignore[misc]
@@ -96,7 +99,7 @@ class StatisticsPart(StorePart):
             last = rows[-1][0]
 
     def repair_index(self) -> int:
-        """Compute again every index row that does not agree with its rows; how many."""
+        """Recompute every index row that disagrees with its messages; returns their number."""
         stale = self.engine.read(reindex_stale)
         for session_id in stale:
             self.engine.write_upkeep(
@@ -105,7 +108,7 @@ class StatisticsPart(StorePart):
         return len(stale)
 
     def vacuum(self) -> None:
-        """Give free space back to the disk; writers wait meanwhile, so ask before calling it."""
+        """Return free space to the disk; other writers wait meanwhile, so ask the user first."""
 
         def run(tx: Tx) -> None:
             tx.execute("COMMIT")
@@ -116,7 +119,7 @@ class StatisticsPart(StorePart):
         self.engine.write(run)
 
     def optimize_fts(self) -> int:
-        """Merge the search index into its smallest form; how many indexes it has."""
+        """Merge the search index into its smallest form; returns the number of indexes."""
         from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
 
         is_first = True

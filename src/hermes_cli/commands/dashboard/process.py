@@ -195,7 +195,7 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
         with serving.listening(plan.host, plan.port) as listening:
             out.flush()
             page.ensure()  # if the build fails, the server serves an error page
-            with SessionDB(keeper=keep_facts) as db:
+            with SessionDB(purge_hook=keep_facts) as db:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
                 server = serving.server(_app(db, access, home), plan.certificate)

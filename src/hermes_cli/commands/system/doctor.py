@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def fix(out: CommandOutput) -> None:
     """Recover from crashes, finish the index and repair it."""
-    with SessionDB(keeper=keep_facts) as db:
+    with SessionDB(purge_hook=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
             out.progress(f"Indexing: {100 * done // total} %")
