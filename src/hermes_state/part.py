@@ -35,7 +35,7 @@ class StorePart:
     identity: ProcessIdentity
     purge_hook: PurgeHook | None
 
-    def register_process(self, tx: Tx) -> None:
+    def _register_process(self, tx: Tx) -> None:
         """Register this process before it claims or owns a row, and start its heartbeat."""
         process_identity.register(tx, self.identity)
         self.engine.start_heartbeat(self.identity)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_core.errors import KeyFormatError
-from hermes_core.legacy_session_keys import COLON_FREE, IdShapes, legacy_text, parse_legacy
+from hermes_core.legacy_session_keys import COLON_FREE_IDS, IdPatterns, format_legacy, parse_legacy
 from hermes_core.session_keys import SessionKey, place
 
 
@@ -57,17 +57,17 @@ from hermes_core.session_keys import SessionKey, place
     ],
 )
 def test_a_place_is_written_as_the_original_writes_it(source, text):
-    assert legacy_text(place("telegram", **source)) == f"agent:main:telegram:{text}"
+    assert format_legacy(place("telegram", **source)) == f"agent:main:telegram:{text}"
 
 
 def test_the_profile_is_the_namespace():
     key = place("telegram", "dm", namespace="coder", chat_id="1")
-    assert legacy_text(key) == "agent:coder:telegram:dm:1"
+    assert format_legacy(key) == "agent:coder:telegram:dm:1"
 
 
 def test_a_whatsapp_number_is_written_without_its_server():
     key = place("whatsapp", "dm", chat_id="15551234567@s.whatsapp.net")
-    assert legacy_text(key) == "agent:main:whatsapp:dm:15551234567"
+    assert format_legacy(key) == "agent:main:whatsapp:dm:15551234567"
 
 
 def test_a_direct_chat_is_read_with_certainty():
@@ -126,7 +126,7 @@ def test_on_an_unknown_platform_every_cut_is_considered():
 
 
 def test_the_caller_can_say_what_ids_look_like():
-    shapes = IdShapes(chat=r"19:[^:]+", thread=r"\d+", user=r"u-[^:]+")
+    shapes = IdPatterns(chat=r"19:[^:]+", thread=r"\d+", user=r"u-[^:]+")
     reading = parse_legacy("agent:main:teams:group:19:x:u-1", shapes)
     assert reading.certain == SessionKey("main", "teams", "group", "19:x", user_id="u-1")
 
@@ -155,7 +155,7 @@ def test_what_is_not_such_a_key_is_refused(text):
 
 
 IDS = st.text(min_size=1, max_size=8)
-COLON_FREE_IDS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8)
+COLON_FREE_TEXTS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8)
 
 
 def places(ids):
@@ -174,19 +174,19 @@ def places(ids):
 
 @given(places(IDS))
 def test_the_true_place_is_always_among_the_readings(key):
-    assert key in parse_legacy(legacy_text(key), IdShapes(), may_lack_chat=True).places
+    assert key in parse_legacy(format_legacy(key), IdPatterns(), may_lack_chat=True).places
 
 
-@given(places(COLON_FREE_IDS))
+@given(places(COLON_FREE_TEXTS))
 def test_the_true_place_is_among_few_readings_when_ids_have_no_colon(key):
-    reading = parse_legacy(legacy_text(key), COLON_FREE, may_lack_chat=True)
+    reading = parse_legacy(format_legacy(key), COLON_FREE_IDS, may_lack_chat=True)
     assert key in reading.places
     assert len(reading.places) <= 4
 
 
 @given(places(IDS))
 def test_every_reading_would_be_written_the_same_way(key):
-    text = legacy_text(key)
-    reading = parse_legacy(text, IdShapes(), may_lack_chat=True)
-    assert {legacy_text(found) for found in reading.places} == {text}
+    text = format_legacy(key)
+    reading = parse_legacy(text, IdPatterns(), may_lack_chat=True)
+    assert {format_legacy(found) for found in reading.places} == {text}
     assert len(set(reading.places)) == len(reading.places)

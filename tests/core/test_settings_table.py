@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.config.schema import Setting
 from hermes_core.config.settings import SETTINGS
-from hermes_core.config.values import allowed, find_setting, usable_value, value_text
+from hermes_core.config.values import describe_allowed, find_setting, format_value, parse_value
 from hermes_core.errors import ConfigError
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
@@ -17,12 +17,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_default_is_allowed_by_its_own_setting(setting):
-    assert usable_value(setting, setting.default, "the table") == setting.default
+    assert parse_value(setting, setting.default, "the table") == setting.default
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_default_survives_being_written_as_text(setting):
-    assert usable_value(setting, value_text(setting.default), "the table") == setting.default
+    assert parse_value(setting, format_value(setting.default), "the table") == setting.default
 
 
 def test_names_and_variables_are_unique_and_have_two_words():
@@ -42,8 +42,8 @@ def test_the_documentation_lists_exactly_the_settings_of_the_table():
     documented = {name: (what, default, text) for name, what, default, text in rows}
     expected = {
         s.name: (
-            allowed(s),
-            f"`{value_text(s.default)}`" if value_text(s.default) else "empty",
+            describe_allowed(s),
+            f"`{format_value(s.default)}`" if format_value(s.default) else "empty",
             s.help,
         )
         for s in SETTINGS
@@ -86,12 +86,12 @@ def test_a_name_that_resembles_nothing_gets_no_proposal():
 def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(name, raw):
     setting = find_setting(SETTINGS, name)
     with pytest.raises(ConfigError) as caught:
-        usable_value(setting, raw, "/x/config.yaml")
+        parse_value(setting, raw, "/x/config.yaml")
     message = str(caught.value)
     assert name in message
     assert "/x/config.yaml" in message
     assert repr(raw) in message
-    assert allowed(setting) in message
+    assert describe_allowed(setting) in message
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,19 @@ def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(nam
     ],
 )
 def test_what_people_write_is_understood(name, raw, value):
-    read = usable_value(find_setting(SETTINGS, name), raw, "x")
+    read = parse_value(find_setting(SETTINGS, name), raw, "x")
     assert (read, type(read)) == (value, type(value))
 
 
 def test_a_long_bad_value_is_shortened_in_the_message():
     with pytest.raises(ConfigError) as caught:
-        usable_value(find_setting(SETTINGS, "log.level"), "x" * 5000, "x")
+        parse_value(find_setting(SETTINGS, "log.level"), "x" * 5000, "x")
     assert len(str(caught.value)) < 300
 
 
 def test_limits_may_be_open_on_either_side():
-    assert allowed(Setting("a.b", "int", 1, "", minimum=1)) == "a whole number of at least 1"
-    assert allowed(Setting("a.b", "float", 1.0, "", maximum=2)) == "a number of at most 2"
-    assert allowed(Setting("a.b", "str", "", "")) == "a text"
+    assert (
+        describe_allowed(Setting("a.b", "int", 1, "", minimum=1)) == "a whole number of at least 1"
+    )
+    assert describe_allowed(Setting("a.b", "float", 1.0, "", maximum=2)) == "a number of at most 2"
+    assert describe_allowed(Setting("a.b", "str", "", "")) == "a text"

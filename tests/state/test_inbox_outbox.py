@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.Received:
+def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.ReceivedMessage:
     return db.receive(
         platform="telegram", account="bot", chat_id=chat, message_id=str(number),
         session_key=f"agent:main:telegram:dm:{chat}", payload={"text": f"message {number}"},
@@ -25,7 +25,7 @@ def test_a_repeated_delivery_is_recognised(db: SessionDB) -> None:
     first = receive(db, 1)
     again = receive(db, 1)
     assert first.is_new
-    assert again == inbox.Received(first.inbox_id, is_new=False)
+    assert again == inbox.ReceivedMessage(first.inbox_id, is_new=False)
 
 
 def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB) -> None:
@@ -84,7 +84,9 @@ def test_a_reply_is_committed_with_the_turn_that_made_it(db: SessionDB, session:
     claimed = db.claim_incoming()
 
     def finish(tx) -> None:
-        outbox.put(tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+        outbox.insert_reply(
+            tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"}
+        )
         inbox.settle(tx, claimed["inbox_id"], db.identity.process_id, session)
         raise RuntimeError("power cut")
 

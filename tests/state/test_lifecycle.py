@@ -27,7 +27,7 @@ from hermes_state.sessions.lifecycle import (
     state_of,
     transition,
 )
-from hermes_state.upkeep.crash_recovery import bury
+from hermes_state.upkeep.crash_recovery import release_process
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/life-of-a-conversation.md"
 IDS = [f"s{number}" for number in range(5)]
@@ -165,7 +165,7 @@ class Lives(RuleBasedStateMachine):
     def crash(self) -> None:
         """The process dies; the next one settles what it held."""
         process_id = self.db.identity.process_id
-        self.db.engine.write(lambda tx: bury(tx, process_id, self.db.ids))
+        self.db.engine.write(lambda tx: release_process(tx, process_id, self.db.ids))
         for session_id in sorted(self.owned):
             self.change(session_id, Change.END)
 

@@ -74,7 +74,7 @@ def assert_inert(page: str) -> Reader:
 
 def texts(db: SessionDB, form: str, *ids: str, redacted: bool = False, undone: bool = False) -> str:
     reading = readable.ReadOptions(
-        db, Redactor() if redacted else readable.Reveals(), with_undone=undone
+        db, Redactor() if redacted else readable.NoRedaction(), with_undone=undone
     )
 
     def found() -> Iterator[readable.ReadableConversation]:
@@ -114,11 +114,11 @@ def test_hostile_content_is_only_text_in_html(db: SessionDB, hostile: str) -> No
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.text(st.characters(codec=None)))
 def test_any_text_is_shown_and_nothing_else(text: str) -> None:
-    shown = html_pages.shown(text)
+    shown = html_pages.escape_text(text)
     assert not re.search("[<>\"']", shown)
     reader = read(f"<p>{shown}</p>")
     assert [tag for tag, _ in reader.tags] == ["p"]
-    readable.encodable(shown).decode()
+    readable.to_utf8(shown).decode()
 
 
 def test_everything_said_is_on_both_pages(db: SessionDB, session: str) -> None:
@@ -159,7 +159,7 @@ def test_pages_can_be_redacted(db: SessionDB, session: str) -> None:
     ],
 )
 def test_markdown_of_others_is_kept_but_not_alive(given_text: str, expected: str) -> None:
-    assert markdown.inert(given_text) == expected
+    assert markdown.neutralize(given_text) == expected
 
 
 def test_a_title_is_one_heading(db: SessionDB, session: str) -> None:

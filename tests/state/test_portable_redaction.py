@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_state.messages.rows import JSON_MARK, decode_content
-from hermes_state.portable.redaction import SECRETS, Redactor, redact
+from hermes_state.messages.rows import JSON_PREFIX, decode_content
+from hermes_state.portable.redaction import SECRET_PATTERNS, Redactor, redact
 from state.portable_histories import export
 from support.scaling import growth
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEY = "sk-ant-api03-abcdefghij0123456789"
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
+@pytest.mark.parametrize("secret", SECRET_PATTERNS, ids=lambda secret: secret.kind)
 def test_the_example_is_redacted_and_the_counter_example_is_not(secret) -> None:
     hidden = redact(secret.example)
     assert f"[redacted:{secret.kind}]" in hidden
@@ -28,23 +28,25 @@ def test_the_example_is_redacted_and_the_counter_example_is_not(secret) -> None:
     assert redact(secret.counter_example) == secret.counter_example
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
+@pytest.mark.parametrize("secret", SECRET_PATTERNS, ids=lambda secret: secret.kind)
 def test_the_example_is_found_in_the_middle_of_things(secret) -> None:
     text = f"before\n{secret.example}\nafter"
     hidden = redact(text)
     assert hidden != text
     assert hidden.startswith("before\n")
     wrapped = json.dumps({"output": text, "more": [json.dumps({"inner": text})]})
-    for form in (wrapped, JSON_MARK + wrapped):
+    for form in (wrapped, JSON_PREFIX + wrapped):
         found = Redactor().stored(form)
         assert "[redacted:" in found
-        json.loads(found.removeprefix(JSON_MARK))
-        inner = json.loads(json.loads(found.removeprefix(JSON_MARK))["more"][0])
+        json.loads(found.removeprefix(JSON_PREFIX))
+        inner = json.loads(json.loads(found.removeprefix(JSON_PREFIX))["more"][0])
         assert inner == {"inner": hidden}
 
 
 pieces = st.one_of(
-    st.sampled_from([each for secret in SECRETS for each in (secret.example, secret.example[:9])]),
+    st.sampled_from(
+        [each for secret in SECRET_PATTERNS for each in (secret.example, secret.example[:9])]
+    ),
     st.text(max_size=6),
     st.sampled_from(["=", ": ", " ", "\n", "'", '"', "://", "@", "token", "PASSWORD", "&key="]),
 )

@@ -20,9 +20,9 @@ from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
-from hermes_state.search.index_builder import Row
+from hermes_state.search.index_builder import IndexedRow
 from hermes_state.search.query import parse
-from hermes_state.search.tokens import composed, fold, words
+from hermes_state.search.tokens import composed, fold, token_texts
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ QUERIES = st.one_of(
     st.sampled_from(["error", "ERROR -permission", '"foo bar"', "中", "文字", "图片 OR 日本",
                      "per*", "학교", "학", "🎉", "cafe", "ก", "strasse", "straße", "x*", "full",
                      "don"]),
-    TEXTS.filter(lambda text: bool(words(text))),
+    TEXTS.filter(lambda text: bool(token_texts(text))),
 )  # fmt: skip
 MESSAGES = st.lists(
     st.tuples(
@@ -78,7 +78,7 @@ class Reference:
                 continue
             if not wish.get("since", 0) <= row["timestamp"] < wish.get("until", math.inf):
                 continue
-            if parsed.matches(words(text_of(row, with_tools=with_tools))):
+            if parsed.matches(token_texts(text_of(row, with_tools=with_tools))):
                 found.append(row)
         return found
 
@@ -150,15 +150,15 @@ def test_the_index_answers_as_a_plain_scan_does(
                 assert hit["snippet_text"][start:stop]
 
 
-def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
+def rank_of(documents: dict[int, IndexedRow], text: str, number: int) -> float:
     """BM25 as the index computes it: over all words of a message, facets included."""
-    lengths = {key: len(words(plain_text(row.content))) + 1 for key, row in documents.items()}
+    lengths = {key: len(token_texts(plain_text(row.content))) + 1 for key, row in documents.items()}
     average = sum(lengths.values()) / len(lengths)
     score = 0.0
-    for word in words(text):
-        having = [k for k, row in documents.items() if word in words(plain_text(row.content))]
+    for word in token_texts(text):
+        having = [k for k, row in documents.items() if word in token_texts(plain_text(row.content))]
         weight = max(math.log((len(documents) - len(having) + 0.5) / (len(having) + 0.5)), 1e-6)
-        count = words(plain_text(documents[number].content)).count(word)
+        count = token_texts(plain_text(documents[number].content)).count(word)
         part = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[number] / average))
         score += weight * part
     return score
@@ -174,10 +174,10 @@ def test_the_best_come_first_by_rank(folder, messages, query) -> None:
     db, sources = filled(folder, messages)
     with db:
         documents = {
-            m["id"]: Row(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
+            m["id"]: IndexedRow(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
             for s in sources
             for m in db.get_messages(s)
-            if m["role"] != "tool" and words(m["content"])
+            if m["role"] != "tool" and token_texts(m["content"])
         }
         db.fill_search()
         found = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
@@ -194,7 +194,7 @@ def test_folding_keeps_every_place(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
 def test_the_quick_way_for_ascii_gives_the_same_words(text: str) -> None:
-    assert words(text) == words(text + " 中")[:-1]
+    assert token_texts(text) == token_texts(text + " 中")[:-1]
 
 
 @pytest.fixture

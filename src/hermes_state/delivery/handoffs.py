@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.part import StorePart
-from hermes_state.upkeep.meta import DELETE_META, GET_META, PUT_META
+from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
-HANDOFF_REQUESTED: Final = "handoff_asked"  # released files have it
+HANDOFF_REQUESTED: Final = "handoff_asked"  # the key in released files
 
-ASK_HANDOFF = """
+REQUEST_HANDOFF = """
     UPDATE sessions SET handoff_state = 'pending', handoff_platform = ?, handoff_error = NULL
     WHERE id = ? AND (handoff_state IS NULL OR handoff_state NOT IN ('pending', 'running'))
 """
-MOVE_HANDOFF = """
+SET_HANDOFF_STATE = """
     UPDATE sessions SET handoff_state = ?, handoff_error = ? WHERE id = ? AND handoff_state = ?
 """
 RETRY_HANDOFFS = "UPDATE sessions SET handoff_state = 'pending' WHERE handoff_state = 'running'"
@@ -32,13 +32,13 @@ class HandoffPart(StorePart):
     def request_handoff(self, session_id: str, platform: str) -> bool:
         """Request that a conversation continues on another platform."""
 
-        def ask(tx: Tx) -> bool:
-            is_asked = tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
-            if is_asked:
-                tx.run(PUT_META, (HANDOFF_REQUESTED, session_id))
-            return is_asked
+        def request(tx: Tx) -> bool:
+            is_requested = tx.execute(REQUEST_HANDOFF, (platform, session_id)).rowcount > 0
+            if is_requested:
+                tx.run(UPSERT_META, (HANDOFF_REQUESTED, session_id))
+            return is_requested
 
-        return self.engine.write(ask)
+        return self.engine.write(request)
 
     def is_handoff_asked(self) -> bool:
         """Whether a hand-off was requested since the last call; very cheap."""
@@ -76,5 +76,7 @@ class HandoffPart(StorePart):
 
     def _move(self, session_id: str, before: str, after: str, error: str | None) -> bool:
         return self.engine.write(
-            lambda tx: tx.execute(MOVE_HANDOFF, (after, error, session_id, before)).rowcount > 0
+            lambda tx: (
+                tx.execute(SET_HANDOFF_STATE, (after, error, session_id, before)).rowcount > 0
+            )
         )

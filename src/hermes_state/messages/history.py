@@ -1,4 +1,4 @@
-"""Messages: stored as they happen, read back in the order in which they were stored."""
+"""Appending, reading and exporting messages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from hermes_state.messages.drafts import Draft
 
 CHUNK_ROWS: Final = 500
-RETRY: Final = Backoff(0.02, 0.1, factor=5.0)
+RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
 MAX_RETRIES: Final = 2
-KEPT_IN_JOURNAL: Final = 0
+JOURNALED_ROW_ID: Final = 0
 
 LIVE = " AND coalesce(active, 1) = 1"
 LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
@@ -44,7 +44,7 @@ def _state_filter(*, include_inactive: bool, include_compacted: bool = False) ->
 def read_chunk(
     reader: Reader, session_id: str, after_id: int, limit: int, state: str
 ) -> list[dict[str, Any]]:
-    """The next rows of a session after a row id, oldest first."""
+    """The next rows of a session after a row ID, oldest first."""
     names = reader.prepared(select_list)
     sql = (
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
@@ -66,7 +66,7 @@ def read_latest(
 
 
 class MessagePart(StorePart):
-    """Appending and reading."""
+    """Appending and reading messages."""
 
     def append_message(
         self,
@@ -120,11 +120,13 @@ class MessagePart(StorePart):
         }
         row_ids: list[int] = []
 
-        def name(tx: Tx) -> None:
+        def add_aliases(tx: Tx) -> None:
             for alias in aliases:
                 append.alias(tx, alias, row_ids[0])
 
-        return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease, name, row_ids)[0]
+        return self.save(
+            session_id, [NewMessage.from_fields(fields, uid)], lease, add_aliases, row_ids
+        )[0]
 
     def message_of(self, session_id: str, uid: str) -> int | None:
         """Row ID of the message with this identity, or None."""
@@ -153,7 +155,7 @@ class MessagePart(StorePart):
         The list *made* receives their row IDs.
         """
         for message in messages:
-            message.name_if_nameless(self.ids)
+            message.ensure_uid(self.ids)
         token = None if lease is None else lease.token
 
         def store(tx: Tx) -> list[int]:
@@ -165,25 +167,25 @@ class MessagePart(StorePart):
             return row_ids
 
         try:
-            return self._persistently(store)
+            return self._store_with_retry(store)
         except sqlite3.Error as error:
             if not is_write_refused(error):
                 raise to_store_error(error, self.engine.path) from error
-            self.journal.keep(session_id, messages, error)
-            return [KEPT_IN_JOURNAL] * len(messages)
+            self.journal.add(session_id, messages, error)
+            return [JOURNALED_ROW_ID] * len(messages)
 
-    def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:
+    def _store_with_retry(self, store: Callable[[Tx], list[int]]) -> list[int]:
         for failures in range(1, MAX_RETRIES + 1):
             try:
-                return self._after_the_journal(store)
+                return self._store_after_journal(store)
             except sqlite3.Error as error:
                 if not is_write_refused(error) or "locked" in str(error):
-                    raise  # a lock was waited for already
-                time.sleep(RETRY.delay(failures))
-        return self._after_the_journal(store)
+                    raise  # the busy timeout has already passed
+                time.sleep(RETRY_BACKOFF.delay(failures))
+        return self._store_after_journal(store)
 
-    def _after_the_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
-        """What waits in the journal was said before: it is stored first, or nothing is."""
+    def _store_after_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
+        """Store journaled messages first, which are older; if that fails, nothing is stored."""
         if self.journal.waiting:
             self.journal.replay(self.engine)
         return self.engine.write_untranslated(store)
@@ -222,12 +224,14 @@ class MessagePart(StorePart):
         state = _state_filter(
             include_inactive=include_inactive, include_compacted=include_compacted
         )
-        most = -1 if limit is None else limit
+        row_limit = -1 if limit is None else limit
         if latest:
-            rows = self.engine.read(lambda r: read_latest(r, session_id, most, offset, state))
+            rows = self.engine.read(lambda r: read_latest(r, session_id, row_limit, offset, state))
         else:
-            wanted = -1 if most < 0 else most + offset
-            rows = self.engine.read(lambda r: read_chunk(r, session_id, after_id, wanted, state))
+            chunk_rows = -1 if row_limit < 0 else row_limit + offset
+            rows = self.engine.read(
+                lambda r: read_chunk(r, session_id, after_id, chunk_rows, state)
+            )
             rows = rows[offset:]
         return [as_message(row) for row in rows]
 
@@ -265,7 +269,7 @@ class MessagePart(StorePart):
 
         def read(reader: Reader) -> list[dict[str, Any]]:
             chain = lineage.chain_of(reader, session_id) if include_ancestors else [session_id]
-            return [row for one in chain for row in read_chunk(reader, one, 0, -1, state)]
+            return [row for row_id in chain for row in read_chunk(reader, row_id, 0, -1, state)]
 
         return [as_turn(row) for row in self.engine.read(read)]
 
@@ -289,12 +293,12 @@ class MessagePart(StorePart):
         """Like `get_messages_around`, with the session's first and last rows."""
 
         def view(reader: Reader) -> dict[str, Any]:
-            found = _around(reader, session_id, message_id, window)
+            result = _around(reader, session_id, message_id, window)
             first = read_chunk(reader, session_id, 0, bookend, LIVE_OR_COMPACTED)
             last = read_latest(reader, session_id, bookend, 0, LIVE_OR_COMPACTED)
-            found["bookend_start"] = [as_message(row) for row in first]
-            found["bookend_end"] = [as_message(row) for row in last]
-            return found
+            result["bookend_start"] = [as_message(row) for row in first]
+            result["bookend_end"] = [as_message(row) for row in last]
+            return result
 
         return self.engine.read(view)
 
@@ -319,7 +323,7 @@ def _around(reader: Reader, session_id: str, message_id: int, window: int) -> di
 
 
 class ExportPart(MessagePart, ListPart):
-    """Giving sessions out."""
+    """Exporting sessions as dictionaries."""
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""
@@ -339,7 +343,7 @@ class ExportPart(MessagePart, ListPart):
         """Every row of the conversation that a session belongs to, oldest first."""
         tip = self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
         chain = self.engine.read(lambda reader: lineage.chain_of(reader, tip))
-        exports = (self.export_session(one) for one in chain)
+        exports = (self.export_session(row_id) for row_id in chain)
         return [session for session in exports if session is not None]
 
     def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:

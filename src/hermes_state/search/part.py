@@ -1,4 +1,4 @@
-"""Searching the history, for those who hold a SessionDB; loaded when it is first done."""
+"""Search methods of SessionDB; the search modules are loaded at first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SearchPart(StorePart):
-    """Finding messages."""
+    """Full-text search of messages."""
 
     def search_messages(
         self,
@@ -45,15 +45,17 @@ class SearchPart(StorePart):
         from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
 
-        rows: list[str] = []
+        session_ids: list[str] = []
         if session_id is not None:
-            rows = self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
-        wish = SearchFilter(
+            session_ids = self.engine.read(
+                lambda reader: lineage.conversation_of(reader, session_id)
+            )
+        search_filter = SearchFilter(
             parse(query, is_inside=inside_words),
             roles=tuple(role_filter or ()),
             sources=tuple(source_filter or ()),
             exclude_sources=tuple(exclude_sources or ()),
-            session_ids=tuple(rows),
+            session_ids=tuple(session_ids),
             since=since,
             until=until,
             with_tools=with_tools or "tool" in (role_filter or ()),
@@ -61,9 +63,11 @@ class SearchPart(StorePart):
             oldest_first=sort == "oldest",
             patience=patience,
         )
-        if wish.query.is_empty:
+        if search_filter.query.is_empty:
             return []
-        return self._searcher().find(wish, by_rank=sort == "rank", limit=limit, offset=offset)
+        return self._searcher().find(
+            search_filter, by_rank=sort == "rank", limit=limit, offset=offset
+        )
 
     def fill_search(self, seconds: float | None = None) -> bool:
         """Update the search index, for at most this time; returns whether it is complete."""

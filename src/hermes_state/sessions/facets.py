@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_state.part import StorePart
 from hermes_state.sessions import lineage
-from hermes_state.sessions.labels import TAG_COUNTS as TAG_COUNTS
-from hermes_state.sessions.labels import TAG_TABLE
+from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
 from hermes_state.sessions.pages import IS_TIP
 from hermes_state.sessions.rows import EXISTS
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
-from hermes_state.messages.rows import decode_content, storable
+from hermes_state.messages.rows import decode_content, to_utf8_text
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _has_copies(tx: Tx) -> bool:
 def first_user_text(reader: Reader, session_id: str) -> str | None:
     """The preview of a conversation: the start of its first user message."""
     for (content,) in reader.execute(FIRST_USER_CONTENTS, (session_id,)):
-        if text := storable(preview(decode_content(content))):
+        if text := to_utf8_text(preview(decode_content(content))):
             return text
     return None
 

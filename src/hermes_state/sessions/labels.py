@@ -165,7 +165,7 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
     if clean is not None and (owner := tx.value(TITLE_OWNER, (clean, session_id))):
         raise TitleError(f"the title '{clean}' is taken by session {owner}")
     tx.execute(SET_TITLE, (clean, session_id))
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     set_fact(tx, session_id, "title_source", source if clean else None)
     return True
 

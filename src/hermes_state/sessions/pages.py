@@ -306,7 +306,7 @@ class PagePart(ListPart):
             rows = read_page(reader, page_filter, limit + 1, after) if has_index else []
             if unindexed := read_unindexed(reader, page_filter, after):
                 rows = sorted(rows + unindexed, key=_sort_key, reverse=True)
-            running = leases.running(reader, self.identity, self.clock)
+            running = leases.running_sessions(reader, self.identity, self.clock)
             page = with_details(reader, rows[:limit], running)
             has_more = len(rows) > limit and bool(page)
             return SessionPage(page, PagePosition(*_sort_key(page[-1])) if has_more else None)
@@ -323,7 +323,7 @@ class PagePart(ListPart):
         """These rows in the format of `session_page`, in any state."""
 
         def read(reader: Reader) -> list[Row]:
-            running = leases.running(reader, self.identity, self.clock)
+            running = leases.running_sessions(reader, self.identity, self.clock)
             return with_details(reader, read_items(reader, session_ids), running)
 
         self.refresh_index()

@@ -9,7 +9,7 @@ from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import boundaries
 from hermes_state.engine import process_identity
 from hermes_state.ledger import part
-from hermes_state.messages.rows import decode_json, encode_json, storable
+from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.part import StorePart
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.lifecycle import Announced, Change, State
@@ -52,8 +52,8 @@ SELECT_ALL_EXTRAS = (
 
 def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
     """Set a column of a session; False if the session does not exist."""
-    if name in part.TELLING:
-        part.mark(tx, session_id)
+    if name in part.COUNTED_COLUMNS:
+        part.record_change(tx, session_id)
     if tx.columns.session_has(name):
         sql = f"UPDATE sessions SET {name} = ? WHERE id = ?"  # noqa: S608 - a known column
         return tx.execute(sql, (value, session_id)).rowcount > 0
@@ -145,7 +145,7 @@ def _fill_missing(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
 
 def prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
     """The columns for a system prompt; equal prompts are stored once if the file supports it."""
-    text = storable(prompt)
+    text = to_utf8_text(prompt)
     if not tx.columns.hashes_prompts:
         return {"system_prompt": text}
     import hashlib  # noqa: PLC0415 - slow to load, needed only for a new session
@@ -171,7 +171,7 @@ def end(
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
     process_identity.clear_owner(tx, session_id)
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -195,7 +195,7 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
     tx.execute(REOPEN, (session_id,))
     if planned.begins_epoch:
         tx.execute(NEXT_EPOCH, (session_id,))
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -274,7 +274,7 @@ class SessionPart(StorePart):
             "system_prompt": system_prompt,
             "user_id": user_id,
             "parent_session_id": parent_session_id,
-            "cwd": storable(cwd),
+            "cwd": to_utf8_text(cwd),
             "started_at": started_at,
             **facts,
         }
@@ -282,7 +282,7 @@ class SessionPart(StorePart):
         def begin(tx: Tx) -> None:
             is_new = create(tx, session_id, columns)
             if is_owned and is_new:
-                self.register_process(tx)
+                self._register_process(tx)
                 process_identity.set_owner(tx, session_id, self.identity.process_id)
 
         self.engine.write(begin)
@@ -307,7 +307,7 @@ class SessionPart(StorePart):
 
         def change(tx: Tx) -> None:
             if reopen(tx, event, session_id):
-                self.register_process(tx)
+                self._register_process(tx)
                 process_identity.set_owner(tx, session_id, self.identity.process_id)
 
         self.engine.write(change)
@@ -348,7 +348,7 @@ class SessionPart(StorePart):
 
     def update_session_cwd(self, session_id: str, cwd: str) -> None:
         """Change the working folder of the conversation."""
-        self.engine.write(lambda tx: set_fact(tx, session_id, "cwd", storable(cwd)))
+        self.engine.write(lambda tx: set_fact(tx, session_id, "cwd", to_utf8_text(cwd)))
 
     def update_system_prompt(self, session_id: str, system_prompt: str) -> None:
         """Store the system prompt of the conversation."""

@@ -133,7 +133,7 @@ def purge_batch(tx: Tx, session_id: str) -> bool:
             return False
     for sql in DELETE_SESSION_DATA:
         tx.execute(sql, (session_id,))
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     _mark_branches(tx, session_id)
     tx.execute(CLEAR_PARENT, (session_id,))
@@ -231,7 +231,7 @@ class TrashPart(LedgerPart):
         """Store what a session adds to lifetime statistics, before its rows are deleted."""
         facts = None if self.purge_hook is None else self.purge_hook(self.history(), session_id)
         if facts is not None:
-            self.engine.write(lambda tx: part.keep(tx, session_id, facts))
+            self.engine.write(lambda tx: part.save_facts(tx, session_id, facts))
 
     def _remove_from_search(self, session_id: str) -> None:
         """Remove a session from the search index, before its rows are deleted."""
@@ -245,7 +245,7 @@ class TrashPart(LedgerPart):
             )
             if not rows:
                 return
-            forget = functools.partial(index_builder.forget, rows=rows, with_tools=with_tools)
+            forget = functools.partial(index_builder.delete_rows, rows=rows, with_tools=with_tools)
             if not search.use(forget):
                 search.remove()
             last = rows[-1].id

@@ -53,7 +53,7 @@ def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) ->
     if changes:
         sql = f"UPDATE sessions SET {', '.join(changes)} WHERE id = ?"  # noqa: S608 - our names
         tx.execute(sql, (*values, session_id))
-        ledger_changes.mark(tx, session_id)
+        ledger_changes.record_change(tx, session_id)
     if not absolute and "session_model_usage" in tx.columns.tables:
         _update_model(tx, session_id, usage)
 

@@ -1,4 +1,4 @@
-"""The history in numbers, and the upkeep of the file."""
+"""Statistics of the history, and maintenance of the file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.part import StorePart
 from hermes_state.sessions import index
-from hermes_state.upkeep.health import reindex_stale
+from hermes_state.upkeep.health import stale_index_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,20 +27,20 @@ LIFETIME: Final = """
            max(last_activity), coalesce(sum(shown = 2), 0)
     FROM hermes_session_index
 """
-DANGLING: Final = """
+IDENTITIES: Final = """
     SELECT h.uid, m.id IS NULL FROM hermes_message h LEFT JOIN messages m ON m.id = h.message_id
     WHERE h.uid > ? ORDER BY h.uid LIMIT 5000
 """
-FORGET: Final = """
+DELETE_IDENTITY: Final = """
     DELETE FROM hermes_message
     WHERE uid = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id)
 """
 
 
 def statistics(reader: Reader, path: Path) -> dict[str, Any]:
-    """What `hermes sessions stats` shows."""
+    """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "sessions": sum(row[1] for row in sources),
         "messages": sum(row[2] for row in sources),
         "tool_calls": sum(row[3] for row in sources),
@@ -59,9 +59,9 @@ def statistics(reader: Reader, path: Path) -> dict[str, Any]:
     }
     if reader.columns.has_own_tables:
         messages, calls, last, trashed = reader.row(LIFETIME) or (0, 0, None, 0)
-        found |= {"last_active": last, "trashed": trashed}
-        found |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
-    return found
+        figures |= {"last_active": last, "trashed": trashed}
+        figures |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
+    return figures
 
 
 def _size(path: Path) -> int:
@@ -71,7 +71,7 @@ def _size(path: Path) -> int:
 
 
 class StatisticsPart(StorePart):
-    """Numbers and upkeep."""
+    """Statistics and maintenance."""
 
     def stats(self) -> dict[str, Any]:
         """Totals of the history, for all sources."""
@@ -89,18 +89,18 @@ class StatisticsPart(StorePart):
         """
         total, last = 0, b""
         while True:
-            rows = self.engine.read(lambda reader, last=last: reader.rows(DANGLING, (last,)))  # type: ignore[misc]
-            gone = [(uid,) for uid, is_dangling in rows if is_dangling]
-            if gone:
-                self.engine.write_upkeep(lambda tx, gone=gone: tx.many(FORGET, gone))  # type: ignore[misc]
-            total += len(gone)
+            rows = self.engine.read(lambda reader, last=last: reader.rows(IDENTITIES, (last,)))  # type: ignore[misc]
+            stale = [(uid,) for uid, is_dangling in rows if is_dangling]
+            if stale:
+                self.engine.write_upkeep(lambda tx, stale=stale: tx.many(DELETE_IDENTITY, stale))  # type: ignore[misc]
+            total += len(stale)
             if not rows:
                 return total
             last = rows[-1][0]
 
     def repair_index(self) -> int:
         """Recompute every index row that disagrees with its messages; returns their number."""
-        stale = self.engine.read(reindex_stale)
+        stale = self.engine.read(stale_index_rows)
         for session_id in stale:
             self.engine.write_upkeep(
                 lambda tx, session_id=session_id: index.reindex(tx, session_id)  # type: ignore[misc]
@@ -120,7 +120,7 @@ class StatisticsPart(StorePart):
 
     def optimize_fts(self) -> int:
         """Merge the search index into its smallest form; returns the number of indexes."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
+        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
         is_first = True
         while (

@@ -109,7 +109,7 @@ def _platform(name: str, state: dict[str, Any]) -> dict[str, Any]:
 
 def _entries() -> Iterator[dict[str, Any]]:
     """The warnings and errors at the end of the gateway log."""
-    path = paths.logs_path() / log_file.GATEWAY
+    path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
     if not path.exists():
         return
     with path.open("rb") as file:

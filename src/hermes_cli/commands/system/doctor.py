@@ -133,7 +133,7 @@ def _chats(db: SessionDB) -> list[CheckResult]:
     if not known and not pending and not undelivered:
         return []
     results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]
-    if pending and not instance_lock.is_held(hermes_home() / "gateway.lock"):
+    if pending and not instance_lock.is_lock_held(hermes_home() / "gateway.lock"):
         text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
         results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
     if undelivered:
