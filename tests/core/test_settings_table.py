@@ -51,12 +51,12 @@ def test_the_documentation_lists_exactly_the_settings_of_the_table():
     assert documented == expected
 
 
-def test_an_unknown_name_gets_the_nearest_one_proposed():
+def test_an_unknown_name_gets_the_most_similar_one_suggested():
     with pytest.raises(ConfigError, match=r"store\.busy_second'.*mean 'store\.busy_seconds'"):
         find_setting(SETTINGS, "store.busy_second")
 
 
-def test_a_name_that_resembles_nothing_gets_no_proposal():
+def test_a_name_without_similar_names_gets_no_suggestion():
     with pytest.raises(ConfigError) as caught:
         find_setting(SETTINGS, "zzz")
     assert "Did you mean" not in str(caught.value)
@@ -83,7 +83,7 @@ def test_a_name_that_resembles_nothing_gets_no_proposal():
         ("plugins.enabled", [["nested"]]),
     ],
 )
-def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(name, raw):
+def test_an_invalid_value_is_refused_with_setting_source_value_and_allowed_values(name, raw):
     setting = find_setting(SETTINGS, name)
     with pytest.raises(ConfigError) as caught:
         parse_value(setting, raw, "/x/config.yaml")
@@ -111,7 +111,7 @@ def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(nam
         ("display.timezone", "", ""),
     ],
 )
-def test_what_people_write_is_understood(name, raw, value):
+def test_common_spellings_are_accepted(name, raw, value):
     read = parse_value(find_setting(SETTINGS, name), raw, "x")
     assert (read, type(read)) == (value, type(value))
 
